@@ -1,0 +1,102 @@
+// The composition root: config → store → services → http. Parts start in the order of the message's way and stop in the
+// opposite order, so that nothing is taken in that could no longer be kept.
+
+import type { Config } from './config.ts'
+import { Principals } from './auth/principals.ts'
+import { HttpServer } from './http/server.ts'
+import { createIntakeLane } from './http/intake-lane.ts'
+import { ROUTES } from './http/routes.ts'
+import { Indexer } from './indexing/indexer.ts'
+import { createAccept } from './intake/accept.ts'
+import { Batcher } from './intake/batcher.ts'
+import { RefusalRecorder } from './intake/refusals.ts'
+import { StoreHealth } from './maintenance/store-health.ts'
+import type { Problem } from './model/errors.ts'
+import { type Clock, systemClock } from './runtime/clock.ts'
+import { newUuid } from './runtime/id.ts'
+import { errorText, type Logger } from './runtime/log.ts'
+import type { Store } from './store/contract/store.ts'
+
+/** Bytes of journal that one step of the indexer reads at most. */
+const INDEX_BATCH_BYTES = 8 * 1024 * 1024
+
+export interface AppOptions {
+  readonly config: Config
+  readonly store: Store
+  readonly logger: Logger
+  readonly clock?: Clock
+}
+
+export interface App {
+  /** Where it listens, as a URL. */
+  readonly address: string
+  /** Not ready from now on; finishes what is in flight, commits, closes the store. Calling it again is fine. */
+  stop(): Promise<void>
+}
+
+export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
+  const onTrouble = (doing: string, error: unknown) =>
+    logger.warn({ error: errorText(error) }, `could not ${doing}; trying again`)
+  let stopping = false
+
+  const health = new StoreHealth({ probe: () => store.probe(), logger })
+  const indexer = new Indexer({
+    index: store.index,
+    limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
+    onStep: ({ unindexed, cursor }) => {
+      if (unindexed > 0) logger.warn({ unindexed, cursor }, 'events could not be indexed; they are kept and marked')
+    },
+    onTrouble,
+  })
+  const batcher = new Batcher({
+    journal: store.journal,
+    limits: config,
+    onCommitted: () => indexer.wake(),
+    onOutcome: (failure) => health.note(failure),
+  })
+  const refusals = new RefusalRecorder({
+    store: store.refusals,
+    bounds: { maxCount: config.refusalsMaxCount, maxAgeMs: config.refusalsMaxAge },
+    bufferMax: config.refusalsBuffer,
+    clock,
+    onTrouble,
+  })
+  const principals = new Principals({ tokens: store.tokens, nodes: store.nodes, nodeId: newUuid(), clock, onTrouble })
+  const gate = { principals, intakeScopes: config.intakeScopes }
+  const server = new HttpServer({
+    ...config,
+    routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on'),
+    gate,
+    intakeLane: createIntakeLane({
+      gate,
+      accept: createAccept({ clock, submit: (item) => batcher.submit(item) }),
+      recordRefusal: (refusal) => refusals.record(refusal),
+      clock,
+      maxBodyBytes: config.maxBodyBytes,
+      remoteAddr: config.remoteAddr,
+    }),
+    readiness: (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem),
+    logger,
+  })
+
+  const services = [health, indexer, batcher, refusals, principals, server]
+  for (const service of services) await service.start()
+  logger.info({ address: server.address, ...store.facts }, 'listening')
+
+  let stopped: Promise<void> | null = null
+  const stop = async () => {
+    stopping = true
+    logger.info({ ready_delay_ms: config.readyDelay }, 'stopping')
+    if (config.readyDelay > 0) await new Promise((resolve) => setTimeout(resolve, config.readyDelay))
+    for (const service of services.toReversed()) await service.stop()
+    await store.close()
+    logger.info('stopped')
+  }
+  return {
+    address: server.address,
+    stop: () => {
+      stopped ??= stop()
+      return stopped
+    },
+  }
+}

@@ -1,0 +1,140 @@
+// Token → principal, from memory. What is not in memory is looked up, so a new token works at once; what changed is
+// fetched by generation on a timer, so a disabled one stops working within FOLLOW_EVERY_MS. The node then reports the
+// generation it follows, which is what `./intray token disable` waits for.
+//
+// An unknown, malformed or mistyped token and one with a wrong secret take one path and get one answer: a comparison of
+// digests is made in each case.
+
+import { hash, timingSafeEqual } from 'node:crypto'
+import type { Problem } from '../model/errors.ts'
+import type { Principal } from '../model/principal.ts'
+import { type TokenRecord, tokenState } from '../model/token.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { Repeating, type Service } from '../runtime/service.ts'
+import type { NodeStore } from '../store/contract/nodes.ts'
+import type { TokenStore } from '../store/contract/tokens.ts'
+import { tokenKeyId } from './token.ts'
+
+export type Authentication = { readonly principal: Principal } | { readonly problem: Problem }
+
+const FOLLOW_EVERY_MS = 250
+const FLUSH_USES_EVERY_MS = 60_000
+const MAX_CACHED = 100_000
+
+const INVALID: Authentication = { problem: { code: 'invalid_token' } }
+const DISABLED: Authentication = { problem: { code: 'token_disabled' } }
+const EXPIRED: Authentication = { problem: { code: 'token_expired' } }
+const NO_DIGEST = new Uint8Array(32)
+
+interface Entry {
+  readonly record: TokenRecord
+  readonly granted: Authentication
+}
+
+export interface PrincipalsOptions {
+  readonly tokens: TokenStore
+  readonly nodes: NodeStore
+  readonly nodeId: string
+  readonly clock: Clock
+  readonly onTrouble: (doing: string, error: unknown) => void
+}
+
+export class Principals implements Service {
+  readonly #options: PrincipalsOptions
+  readonly #cache = new Map<string, Entry>()
+  readonly #uses = new Map<string, number>()
+  readonly #follower: Repeating
+  readonly #flusher: Repeating
+  #generation = 0
+  #reported = -1
+
+  constructor(options: PrincipalsOptions) {
+    this.#options = options
+    this.#follower = new Repeating(FOLLOW_EVERY_MS, () => this.#attempt('follow token changes', () => this.#follow()))
+    this.#flusher = new Repeating(FLUSH_USES_EVERY_MS, () =>
+      this.#attempt('record token uses', () => this.#flushUses()),
+    )
+  }
+
+  async start(): Promise<void> {
+    this.#generation = await this.#options.tokens.generation()
+    await this.#report()
+    this.#follower.start()
+    this.#flusher.start()
+  }
+
+  async stop(): Promise<void> {
+    await this.#follower.stop()
+    await this.#flusher.stop()
+    await this.#attempt('record token uses', () => this.#flushUses())
+    await this.#attempt('sign off', () => this.#options.nodes.remove(this.#options.nodeId))
+  }
+
+  /** Answers at once for a token in memory; a promise otherwise. */
+  authenticate(token: string): Authentication | Promise<Authentication> {
+    const keyId = tokenKeyId(token)
+    const entry = keyId === null ? undefined : this.#cache.get(keyId)
+    if (entry || keyId === null) return this.#check(token, entry)
+    return this.#lookUp(keyId).then((found) => this.#check(token, found))
+  }
+
+  #check(token: string, entry: Entry | undefined): Authentication {
+    const matches = timingSafeEqual(hash('sha256', token, 'buffer'), entry?.record.hash ?? NO_DIGEST)
+    if (!entry || !matches) return INVALID
+    const now = this.#options.clock.now()
+    const state = tokenState(entry.record, now)
+    if (state !== 'active') return state === 'disabled' ? DISABLED : EXPIRED
+    this.#uses.set(entry.record.keyId, now)
+    return entry.granted
+  }
+
+  /** If a change is fetched while we look, what we found may be older than it: look again. */
+  async #lookUp(keyId: string): Promise<Entry | undefined> {
+    for (;;) {
+      const generation = this.#generation
+      const record = await this.#options.tokens.find(keyId)
+      if (!record) return undefined
+      if (generation === this.#generation) return this.#remember(record)
+    }
+  }
+
+  #remember(record: TokenRecord): Entry {
+    const { keyId, accountId, companyId, scope } = record
+    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope } } }
+    if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '')
+    this.#cache.set(keyId, entry)
+    return entry
+  }
+
+  async #follow(): Promise<void> {
+    const { tokens } = this.#options
+    const generation = await tokens.generation()
+    if (generation !== this.#generation) {
+      const changed = await tokens.changedSince(this.#generation)
+      this.#generation = generation
+      for (const record of changed) if (this.#cache.has(record.keyId)) this.#remember(record)
+    }
+    if (this.#reported !== this.#generation) await this.#report()
+  }
+
+  async #report(): Promise<void> {
+    const tokenGeneration = this.#generation
+    await this.#options.nodes.report({ nodeId: this.#options.nodeId, tokenGeneration })
+    this.#reported = tokenGeneration
+  }
+
+  async #flushUses(): Promise<void> {
+    if (this.#uses.size === 0) return
+    const uses = Array.from(this.#uses, ([keyId, usedAt]) => ({ keyId, usedAt }))
+    this.#uses.clear()
+    await this.#options.tokens.touch(uses)
+  }
+
+  async #attempt(doing: string, work: () => Promise<void>): Promise<void> {
+    try {
+      await work()
+    } catch (error) {
+      this.#options.onTrouble(doing, error)
+    }
+  }
+}

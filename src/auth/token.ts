@@ -1,0 +1,32 @@
+// The token's shape: itr_<key id: 10 base62>_<secret: 30 base62><checksum: 6 base62 of CRC32 over all before it>.
+// The prefix makes a leaked token findable, the checksum makes a mistyped one recognisable without a look-up, and the
+// secret carries 178 bits: one SHA-256 is enough to keep it.
+
+import { hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { base62, randomBase62 } from '../runtime/id.ts'
+
+const TOKEN = /^itr_([0-9A-Za-z]{10})_[0-9A-Za-z]{36}$/
+const CHECKSUM_LENGTH = 6
+
+export interface MintedToken {
+  readonly keyId: string
+  /** Shown once, never kept. */
+  readonly token: string
+  readonly hash: Uint8Array
+}
+
+export function mintToken(): MintedToken {
+  const keyId = randomBase62(10)
+  const body = `itr_${keyId}_${randomBase62(30)}`
+  const token = body + base62(crc32(body), CHECKSUM_LENGTH)
+  return { keyId, token, hash: hash('sha256', token, 'buffer') }
+}
+
+/** The key id of a well-formed token with a right checksum, else null. Says nothing about whether it is known. */
+export function tokenKeyId(token: string): string | null {
+  const match = TOKEN.exec(token)
+  if (!match) return null
+  const body = token.slice(0, -CHECKSUM_LENGTH)
+  return base62(crc32(body), CHECKSUM_LENGTH) === token.slice(-CHECKSUM_LENGTH) ? match[1]! : null
+}

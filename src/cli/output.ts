@@ -1,0 +1,36 @@
+// What commands print: tables for people, one JSON object a line for scripts.
+
+/** Columns as wide as their widest cell; the last one is not padded. */
+export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)))
+  return [header, ...rows]
+    .map((row) =>
+      row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!))).join('  '),
+    )
+    .map((line) => `${line.trimEnd()}\n`)
+    .join('')
+}
+
+/** Names and values below each other; values from outside are shown with their control characters escaped. */
+export function record(fields: Readonly<Record<string, string | number | null>>): string {
+  const width = Math.max(...Object.keys(fields).map((name) => name.length))
+  return Object.entries(fields)
+    .map(([name, value]) => `${name.padEnd(width)}  ${value === null ? '-' : printable(String(value))}\n`)
+    .join('')
+}
+
+/** Untrusted text is only ever text: nothing in it may steer a terminal or turn the line around. */
+export function printable(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
+    const code = character.codePointAt(0) ?? 0
+    return `\\u${code.toString(16).padStart(4, '0')}`
+  })
+}
+
+export function print(text: string): void {
+  process.stdout.write(text)
+}
+
+export function printJson(value: unknown): void {
+  process.stdout.write(`${JSON.stringify(value)}\n`)
+}

@@ -1,0 +1,128 @@
+// `./intray serve`: runs the service until it is told to stop.
+
+import { parseArgs } from 'node:util'
+import { type App, startApp } from '../app.ts'
+import {
+  type Config,
+  defaultText,
+  flagName,
+  loadConfig,
+  printConfig,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+} from '../config.ts'
+import { systemClock } from '../runtime/clock.ts'
+import { createLog, type Log } from '../runtime/log.ts'
+import type { Store } from '../store/contract/store.ts'
+import { openStore } from '../store/open.ts'
+import { type Command, CommandError } from './command.ts'
+import { createStarterToken, starterText } from './starter.ts'
+
+/** After a fatal failure the last answers still have this long to go out. */
+const FAIL_STOP_GRACE_MS = 500
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'Run the service.',
+  help: helpText(),
+  async run(args) {
+    const { values } = parseArgs({ args: [...args], options: flagOptions(), allowPositionals: false })
+    const config = loadConfig(process.env, settingFlags(values))
+    if (values['print-config']) {
+      process.stdout.write(`${printConfig(config)}\n`)
+      return 0
+    }
+    return runServer(config, createLog({ level: config.logLevel, format: config.logFormat }))
+  },
+}
+
+async function runServer(config: Config, log: Log): Promise<number> {
+  const store = await openStore(config.databaseUrl, { role: 'server' })
+  const app = await listen(config, store, log)
+  const ended = untilEnded(app, store, log)
+  const starter = await createStarterToken(store, config.host, systemClock.now())
+  process.stdout.write(`Intray is listening on ${app.address}\n`)
+  if (starter) process.stdout.write(starterText(app.address, starter))
+  return ended
+}
+
+async function listen(config: Config, store: Store, log: Log): Promise<App> {
+  try {
+    return await startApp({ config, store, logger: log.logger })
+  } catch (error) {
+    await store.close()
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') {
+      throw new CommandError(
+        `Port ${config.port} on ${config.host} is taken by another program. Stop it, or choose another: ./intray serve --port 8081`,
+      )
+    }
+    if (code === 'EACCES')
+      throw new CommandError(`This user may not listen on port ${config.port}. Choose one above 1023.`)
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+      throw new CommandError(`${config.host} is not an address of this machine. Set INTRAY_HOST to one that is.`)
+    }
+    throw error
+  }
+}
+
+/** The exit code: 0 after a graceful stop, 1 after a fatal failure. A second signal ends the process at once. */
+function untilEnded(app: App, store: Store, log: Log): Promise<number> {
+  return new Promise((resolve) => {
+    let signalled = false
+    const onSignal = (signal: NodeJS.Signals) => {
+      if (signalled) {
+        log.logger.warn({ signal }, 'second signal: stopping at once')
+        log.flush()
+        process.exit(1)
+      }
+      signalled = true
+      app.stop().then(
+        () => {
+          log.flush()
+          resolve(0)
+        },
+        (error: unknown) => {
+          log.logger.fatal({ error: String(error) }, 'could not stop in order')
+          log.flush()
+          process.exit(1)
+        },
+      )
+    }
+    process.on('SIGTERM', onSignal)
+    process.on('SIGINT', onSignal)
+    store.onFatal((failure) => {
+      log.logger.fatal({ error: failure.message }, 'the storage can no longer be trusted; stopping')
+      log.flush()
+      setTimeout(() => process.exit(1), FAIL_STOP_GRACE_MS)
+    })
+  })
+}
+
+function flagOptions(): Record<string, { type: 'string' | 'boolean' }> {
+  const options: Record<string, { type: 'string' | 'boolean' }> = { 'print-config': { type: 'boolean' } }
+  for (const name of SETTING_NAMES) options[flagName(name)] = { type: 'string' }
+  return options
+}
+
+function settingFlags(values: Record<string, unknown>): Partial<Record<SettingName, string>> {
+  const flags: Partial<Record<SettingName, string>> = {}
+  for (const name of SETTING_NAMES) {
+    const value = values[flagName(name)]
+    if (typeof value === 'string') flags[name] = value
+  }
+  return flags
+}
+
+function helpText(): string {
+  const rows = SETTING_NAMES.map(
+    (name) => `  --${flagName(name).padEnd(22)} ${SETTINGS[name].about} [${defaultText(name)}]`,
+  )
+  return `Usage: ./intray serve [flags]
+
+Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.
+
+  --print-config           Print the settings in force, without secrets, and exit.
+${rows.join('\n')}`
+}

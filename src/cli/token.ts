@@ -1,0 +1,253 @@
+// `./intray token`: makes, shows, disables, enables and rotates tokens, whether the server runs or not. What changes a
+// token in use returns when every running server has put the change into force.
+
+import { parseArgs } from 'node:util'
+import { mintToken } from '../auth/token.ts'
+import { isScope } from '../model/principal.ts'
+import { type TokenRecord, tokenState } from '../model/token.ts'
+import { isoTime, systemClock } from '../runtime/clock.ts'
+import { parseDuration } from '../runtime/duration.ts'
+import type { Store } from '../store/contract/store.ts'
+import { type Command, CommandError, UsageError } from './command.ts'
+import { withStore } from './open.ts'
+import { print, printJson, record, table } from './output.ts'
+
+const IN_FORCE_TIMEOUT_MS = 10_000
+const IN_FORCE_POLL_MS = 25
+const SHORTEST_EXPIRY_MS = 2000
+const LONGEST_EXPIRY_MS = 365 * 86_400_000
+
+const HELP = `
+Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT]
+       ./intray token list
+       ./intray token show KEY_ID
+       ./intray token disable KEY_ID
+       ./intray token enable KEY_ID
+       ./intray token rotate KEY_ID [--overlap 24h] [--expires 30d]
+
+Tokens let integrations in. A token belongs to one account and one company. It is shown once, when it is made.
+
+  --account, --company  The tenant: whole numbers from 1.
+  --scope               What kind of integration it is for, e.g. cf for a form plugin. 'processor' reads and may not send.
+  --expires             2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.
+  --label               A note for yourself, at most 200 characters.
+  --overlap             How long the old token keeps working after rotate. Without it the old one is disabled at once.
+  --json                Print JSON, one object a line.
+
+disable, enable and rotate return when the change is in force on every running server.`
+
+type Values = Record<string, string | boolean | undefined>
+
+const ACTIONS: Record<string, (store: Store, keyId: string, values: Values) => Promise<void>> = {
+  create: (store, _keyId, values) => create(store, values),
+  list: (store, _keyId, values) => list(store, values),
+  show: async (store, keyId, values) => show(known(await store.tokens.find(keyId), keyId), values),
+  disable: (store, keyId, values) => setActive(store, keyId, false, values),
+  enable: (store, keyId, values) => setActive(store, keyId, true, values),
+  rotate: (store, keyId, values) => rotate(store, keyId, values),
+}
+
+export const token: Command = {
+  name: 'token',
+  summary: 'Make, list, disable, enable and rotate tokens.',
+  help: HELP,
+  async run(args) {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        account: { type: 'string' },
+        company: { type: 'string' },
+        scope: { type: 'string' },
+        expires: { type: 'string' },
+        label: { type: 'string' },
+        overlap: { type: 'string' },
+        json: { type: 'boolean' },
+      },
+    })
+    const [name = '', keyId, ...rest] = positionals
+    const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+    if (!action) throw new UsageError(`token takes one of: ${Object.keys(ACTIONS).join(', ')}.`)
+    const needsKeyId = name !== 'create' && name !== 'list'
+    if (needsKeyId === (keyId === undefined) || rest.length > 0) {
+      throw new UsageError(needsKeyId ? `token ${name} takes one KEY_ID.` : `token ${name} takes no KEY_ID.`)
+    }
+    await withStore((store) => action(store, keyId ?? '', values))
+    return 0
+  },
+}
+
+async function create(store: Store, values: Values): Promise<void> {
+  const now = systemClock.now()
+  const scope = text(values, 'scope')
+  if (scope !== '' && !isScope(scope)) {
+    throw new UsageError('--scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-", starting with a letter or digit.')
+  }
+  const label = text(values, 'label')
+  if (label.length > 200) throw new UsageError('--label takes at most 200 characters.')
+  const minted = mintToken()
+  const accountId = wholeNumber(values, 'account')
+  const companyId = wholeNumber(values, 'company')
+  const expiresAt = expiry(values, now)
+  const { keyId, hash } = minted
+  await store.tokens.create({
+    keyId,
+    hash,
+    accountId,
+    companyId,
+    scope,
+    label,
+    expiresAt,
+    createdAt: now,
+    rotatedFrom: null,
+  })
+  showMinted(known(await store.tokens.find(keyId), keyId), minted.token, values)
+}
+
+async function list(store: Store, values: Values): Promise<void> {
+  const tokens = await store.tokens.list()
+  if (values.json) {
+    for (const one of tokens) printJson(jsonOf(one))
+    return
+  }
+  if (tokens.length === 0) {
+    print('No tokens yet. Make one: ./intray token create --account 1 --company 1 --scope cf\n')
+    return
+  }
+  const rows = tokens.map((one) => [
+    one.keyId,
+    tokenState(one, systemClock.now()),
+    String(one.accountId),
+    String(one.companyId),
+    one.scope || '-',
+    one.expiresAt === null ? '-' : isoTime(one.expiresAt),
+    one.lastUsedAt === null ? '-' : isoTime(one.lastUsedAt),
+    one.label,
+  ])
+  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
+}
+
+async function setActive(store: Store, keyId: string, isActive: boolean, values: Values): Promise<void> {
+  const changed = known(await store.tokens.setActive(keyId, isActive, systemClock.now()), keyId)
+  await inForce(store)
+  show(changed, values)
+}
+
+/** The successor has tenant, scope, label and expiry of the old one, unless a new expiry is given. */
+async function rotate(store: Store, keyId: string, values: Values): Promise<void> {
+  const now = systemClock.now()
+  const old = known(await store.tokens.find(keyId), keyId)
+  const expiresAt = values.expires === undefined ? old.expiresAt : expiry(values, now)
+  if (expiresAt !== null && expiresAt <= now && values.expires === undefined) {
+    throw new CommandError(
+      `Token ${keyId} has expired, and its successor would be expired too. Say how long it lives: --expires 30d`,
+    )
+  }
+  const overlapMs = values.overlap === undefined ? null : durationMs(values, 'overlap')
+  const minted = mintToken()
+  const { accountId, companyId, scope, label } = old
+  const successor = {
+    keyId: minted.keyId,
+    hash: minted.hash,
+    accountId,
+    companyId,
+    scope,
+    label,
+    expiresAt,
+    createdAt: now,
+    rotatedFrom: keyId,
+  }
+  await store.tokens.rotate(successor, overlapMs === null ? null : now + overlapMs, now)
+  await inForce(store)
+  showMinted(known(await store.tokens.find(minted.keyId), minted.keyId), minted.token, values)
+}
+
+/** Waits until every running server follows the newest change. */
+async function inForce(store: Store): Promise<void> {
+  const generation = await store.tokens.generation()
+  const deadline = Date.now() + IN_FORCE_TIMEOUT_MS
+  for (;;) {
+    const behind = (await store.nodes.live()).filter((node) => node.tokenGeneration < generation)
+    if (behind.length === 0) return
+    if (Date.now() > deadline) {
+      throw new CommandError(
+        'The change is stored, but a running server has not confirmed it yet. Look at its log; restart it to be sure.',
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, IN_FORCE_POLL_MS))
+  }
+}
+
+function known(found: TokenRecord | null, keyId: string): TokenRecord {
+  if (!found)
+    throw new CommandError(`There is no token with key id ${keyId}. './intray token list' shows those there are.`)
+  return found
+}
+
+function showMinted(made: TokenRecord, secret: string, values: Values): void {
+  if (values.json) {
+    printJson({ ...jsonOf(made), token: secret })
+    return
+  }
+  show(made, values)
+  print(`\nThe token, shown this once:\n\n  ${secret}\n`)
+}
+
+function show(one: TokenRecord, values: Values): void {
+  const json = jsonOf(one)
+  if (values.json) printJson(json)
+  else print(record({ ...json, state: tokenState(one, systemClock.now()) }))
+}
+
+function jsonOf(one: TokenRecord) {
+  const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
+  return {
+    key_id: one.keyId,
+    account_id: one.accountId,
+    company_id: one.companyId,
+    scope: one.scope,
+    is_active: one.isActive ? 1 : 0,
+    expires_at: time(one.expiresAt),
+    label: one.label,
+    created_at: isoTime(one.createdAt),
+    disabled_at: time(one.disabledAt),
+    last_used_at: time(one.lastUsedAt),
+    rotated_from: one.rotatedFrom,
+  }
+}
+
+function text(values: Values, name: string): string {
+  const value = values[name]
+  return typeof value === 'string' ? value.trim() : ''
+}
+
+function wholeNumber(values: Values, name: string): number {
+  const value = text(values, name)
+  const number = /^\d{1,16}$/.test(value) ? Number(value) : 0
+  if (number < 1 || !Number.isSafeInteger(number)) throw new UsageError(`--${name} takes a whole number from 1.`)
+  return number
+}
+
+function durationMs(values: Values, name: string): number {
+  const ms = parseDuration(text(values, name))
+  if (ms === null || ms < SHORTEST_EXPIRY_MS || ms > LONGEST_EXPIRY_MS) {
+    throw new UsageError(`--${name} takes 2s to 365d, for example 30m, 24h or 30d.`)
+  }
+  return ms
+}
+
+const ISO_TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
+
+function expiry(values: Values, now: number): number | null {
+  const value = text(values, 'expires')
+  if (value === '') return null
+  if (!ISO_TIME.test(value)) {
+    if (parseDuration(value) === null) {
+      throw new UsageError('--expires takes 2s to 365d, or an ISO time with its zone, such as 2027-01-31T00:00:00Z.')
+    }
+    return now + durationMs(values, 'expires')
+  }
+  const time = Date.parse(value)
+  if (Number.isNaN(time)) throw new UsageError(`--expires: there is no time ${value}.`)
+  return time
+}

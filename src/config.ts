@@ -1,0 +1,202 @@
+// The settings table: every setting is a row. It parses, documents, redacts, and reports all problems at once.
+//
+// A setting is an environment variable INTRAY_<NAME> and a flag --<name> of `serve`; a secret may also be given as a file
+// (INTRAY_<NAME>_FILE). A misspelt one stops the start: a limit somebody believes is set must not be silently off.
+
+import { readFileSync } from 'node:fs'
+import { isScope } from './model/principal.ts'
+import { formatDuration, parseDuration } from './runtime/duration.ts'
+import { nearest } from './runtime/nearest.ts'
+
+interface Setting<T> {
+  readonly fallback: T
+  /** Says what it does, for docs and --help. */
+  readonly about: string
+  readonly parse: (text: string) => T
+  readonly format: (value: T) => string
+  /** Never shown whole. */
+  readonly secret?: boolean
+}
+
+const text = (fallback: string, about: string): Setting<string> => ({
+  fallback,
+  about,
+  parse: (value) => value,
+  format: (value) => value,
+})
+
+const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
+  fallback,
+  about: `${about} (${min}–${max})`,
+  parse: (value) => {
+    const number = /^\d{1,15}$/.test(value) ? Number(value) : Number.NaN
+    if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
+    return number
+  },
+  format: String,
+})
+
+const duration = (fallback: string, about: string): Setting<number> => ({
+  fallback: parseDuration(fallback)!,
+  about,
+  parse: (value) => {
+    const ms = parseDuration(value)
+    if (ms === null) throw new Error('must be a duration such as 250ms, 2s, 5m, 24h or 30d')
+    return ms
+  },
+  format: formatDuration,
+})
+
+const choice = <T extends string>(choices: readonly T[], fallback: T, about: string): Setting<T> => ({
+  fallback,
+  about: `${about} (${choices.join(', ')})`,
+  parse: (value) => {
+    if (!choices.includes(value as T)) throw new Error(`must be one of ${choices.join(', ')}`)
+    return value as T
+  },
+  format: (value) => value,
+})
+
+const scopes = (about: string): Setting<readonly string[] | null> => ({
+  fallback: null,
+  about,
+  parse: (value) => {
+    const list = value.split(',').map((scope) => scope.trim())
+    const wrong = list.find((scope) => !isScope(scope))
+    if (wrong !== undefined) throw new Error(`"${wrong}" is not a scope`)
+    return list
+  },
+  format: (value) => value?.join(',') ?? '',
+})
+
+export const SETTINGS = {
+  host: text('127.0.0.1', 'Address to listen on. Anything but a loopback address is reachable from outside.'),
+  port: integer(8080, 0, 65535, 'Port to listen on; 0 takes a free one'),
+  databaseUrl: {
+    ...text('sqlite:./data/intray.db', 'Where messages are kept: sqlite:<path>.'),
+    secret: true,
+  },
+  maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),
+  intakeScopes: scopes('Scopes that may send, separated by commas. Not set: every scope but processor.'),
+  legacyTester: choice(['on', 'off'], 'on', 'GET /api/inbox-test, which takes a token in the query; off: 404'),
+  remoteAddr: choice(['full', 'truncated', 'off'], 'full', "How much of the sender's address is kept with an event"),
+  logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
+  logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
+  headersTimeout: duration('10s', 'A request whose headers take longer is answered 408.'),
+  requestTimeout: duration(
+    '30s',
+    'A request that takes longer to arrive is answered 408. Not below the headers timeout.',
+  ),
+  keepAliveTimeout: duration('65s', 'An idle connection is closed after this.'),
+  maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
+  maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
+  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages waiting to be stored; above: 503 overloaded'),
+  queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes waiting to be stored; above: 503 overloaded'),
+  batchMaxEvents: integer(256, 1, 10_000, 'Messages in one commit'),
+  batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one commit (one larger message is taken alone)'),
+  indexBatchRows: integer(500, 1, 10_000, 'Rows in one step of the indexer'),
+  refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
+  refusalsMaxAge: duration('30d', 'Refused requests are kept no longer than this.'),
+  refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
+  readyDelay: duration('0s', 'After SIGTERM: time between "not ready" and closing the port, for load balancers.'),
+  stopTimeout: duration('25s', 'After SIGTERM: what has not finished by then is cut off.'),
+}
+
+export type SettingName = keyof typeof SETTINGS
+type Value<S> = S extends Setting<infer T> ? T : never
+export type Config = { readonly [N in SettingName]: Value<(typeof SETTINGS)[N]> }
+
+/** Bad settings, all of them, each with what to do. */
+export class ConfigError extends Error {
+  readonly problems: readonly string[]
+
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'))
+    this.name = 'ConfigError'
+    this.problems = problems
+  }
+}
+
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[]
+
+/** maxBodyBytes → max-body-bytes */
+export function flagName(name: SettingName): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+}
+
+/** maxBodyBytes → INTRAY_MAX_BODY_BYTES */
+export function variableName(name: SettingName): string {
+  return `INTRAY_${flagName(name).replaceAll('-', '_').toUpperCase()}`
+}
+
+/** Flags win over the environment, the environment over defaults. */
+export function loadConfig(
+  environment: Readonly<Record<string, string | undefined>>,
+  flags: Readonly<Partial<Record<SettingName, string>>> = {},
+): Config {
+  const problems = unknownVariables(environment)
+  const config: Record<string, unknown> = {}
+  for (const name of SETTING_NAMES) {
+    const setting = settingOf(name)
+    try {
+      const given = flags[name] ?? readVariable(environment, name)
+      config[name] = given === undefined ? setting.fallback : setting.parse(given.trim())
+    } catch (error) {
+      const shown = flags[name] === undefined ? variableName(name) : `--${flagName(name)}`
+      problems.push(`${shown} ${error instanceof Error ? error.message : error}.`)
+    }
+  }
+  const loaded = config as Config
+  if (problems.length === 0 && loaded.headersTimeout > loaded.requestTimeout) {
+    problems.push(`${variableName('headersTimeout')} must not be longer than ${variableName('requestTimeout')}.`)
+  }
+  if (problems.length > 0) throw new ConfigError(problems)
+  return Object.freeze(loaded)
+}
+
+/** One `NAME=value` line for each setting, secrets without their secret part. */
+export function printConfig(config: Config): string {
+  return SETTING_NAMES.map((name) => {
+    const setting = settingOf(name)
+    const value = setting.format(config[name])
+    return `${variableName(name)}=${setting.secret ? redactUrl(value) : value}`
+  }).join('\n')
+}
+
+/** What a setting is when nothing is said, as it would be written. */
+export function defaultText(name: SettingName): string {
+  return settingOf(name).format(settingOf(name).fallback)
+}
+
+function settingOf(name: SettingName): Setting<unknown> {
+  return SETTINGS[name] as unknown as Setting<unknown>
+}
+
+function readVariable(
+  environment: Readonly<Record<string, string | undefined>>,
+  name: SettingName,
+): string | undefined {
+  const variable = variableName(name)
+  const given = environment[variable]
+  const file = settingOf(name).secret ? environment[`${variable}_FILE`] : undefined
+  if (file === undefined || file === '') return given === '' ? undefined : given
+  if (given !== undefined && given !== '') throw new Error(`is set twice: directly and as ${variable}_FILE`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    throw new Error(`cannot be read from the file that ${variable}_FILE names`)
+  }
+}
+
+function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
+  const known = SETTING_NAMES.flatMap((name) =>
+    settingOf(name).secret ? [variableName(name), `${variableName(name)}_FILE`] : [variableName(name)],
+  )
+  return Object.keys(environment)
+    .filter((variable) => variable.startsWith('INTRAY_') && !known.includes(variable))
+    .map((variable) => `${variable} is not a setting. Did you mean ${nearest(variable, known)}?`)
+}
+
+function redactUrl(url: string): string {
+  return url.replace(/(\/\/[^:@/]*):[^@]*@/, '$1:[redacted]@')
+}

@@ -1,0 +1,36 @@
+// The contract as it is served: the file as it is, the same as JSON, and a page to read.
+
+import { readFileSync } from 'node:fs'
+import { parse } from 'yaml'
+import { API_PAGE_CSP, type ApiDocument, renderApiPage } from './api-page.ts'
+import type { Answer } from './problem.ts'
+
+const FILE = new URL('../../api/openapi.yaml', import.meta.url)
+
+export interface ApiDocumentAnswers {
+  readonly yaml: Answer
+  readonly json: Answer
+  readonly page: Answer
+}
+
+let answers: ApiDocumentAnswers | null = null
+
+/** Read and rendered at the first request, then kept. */
+export function apiDocument(): ApiDocumentAnswers {
+  answers ??= render()
+  return answers
+}
+
+function render(): ApiDocumentAnswers {
+  const yaml = readFileSync(FILE, 'utf8')
+  const document = parse(yaml) as ApiDocument
+  return {
+    yaml: answer('application/yaml; charset=utf-8', yaml),
+    json: answer('application/json; charset=utf-8', JSON.stringify(document)),
+    page: answer('text/html; charset=utf-8', renderApiPage(document), { 'Content-Security-Policy': API_PAGE_CSP }),
+  }
+}
+
+function answer(contentType: string, body: string, more: Record<string, string> = {}): Answer {
+  return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff', ...more }, body }
+}

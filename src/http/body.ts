@@ -1,0 +1,87 @@
+// The body of a request: collected up to a limit that is counted on the stream, and decoded up to the same limit.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { promisify } from 'node:util'
+import { gunzip } from 'node:zlib'
+import type { Problem } from '../model/errors.ts'
+import type { BodyEncoding } from './media.ts'
+
+/** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
+const LINGER_MS = 2000
+const LINGER_BYTES = 16 * 1024 * 1024
+
+export interface Collected {
+  /** What arrived, at most the limit. */
+  readonly bytes: Buffer
+  /** `whole`: the body ended. `more`: it exceeds the limit. `gone`: the client went away. */
+  readonly state: 'whole' | 'more' | 'gone'
+}
+
+/** Reads until the body ends or exceeds the limit. What exceeds it stays unread. */
+export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Collected> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const finish = (state: Collected['state']) => {
+      req.off('data', onData).off('end', onEnd).off('close', onClose)
+      const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
+      resolve({ bytes: bytes.length > maxBytes ? bytes.subarray(0, maxBytes) : bytes, state })
+    }
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size > maxBytes) {
+        req.pause()
+        finish('more')
+      }
+    }
+    const onEnd = () => finish('whole')
+    const onClose = () => finish('gone')
+    if (req.errored || req.destroyed) return finish('gone')
+    req.on('data', onData).on('end', onEnd).on('close', onClose)
+  })
+}
+
+const gunzipAsync = promisify(gunzip)
+
+/** Undoes the encoding. A bomb stops at the limit. */
+export async function decodeBody(bytes: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer | Problem> {
+  if (encoding === 'identity') return bytes
+  try {
+    return await gunzipAsync(bytes, { maxOutputLength: maxBytes })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return { code: 'payload_too_large', maxBytes }
+    return {
+      code: 'invalid_json',
+      message: 'The body is not valid gzip data. Compress it again, or send it uncompressed.',
+    }
+  }
+}
+
+/** The declared length, or null where there is none to go by (chunked, or no body). */
+export function declaredLength(req: IncomingMessage): number | null {
+  const value = req.headers['content-length']
+  return value === undefined ? null : Number(value)
+}
+
+/**
+ * Ends an answer whose request is still arriving. The answer goes out whole at once; the connection is closed only when
+ * the client has stopped sending or the linger is over, since closing on unread bytes would reset it and take the
+ * answer along.
+ */
+export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string): void {
+  res.write(body)
+  let discarded = 0
+  const finish = () => {
+    clearTimeout(timer)
+    req.off('data', onData)
+    if (!res.writableEnded) res.end()
+  }
+  const onData = (chunk: Buffer) => {
+    discarded += chunk.length
+    if (discarded > LINGER_BYTES) finish()
+  }
+  const timer = setTimeout(finish, LINGER_MS)
+  req.on('data', onData).once('end', finish).once('close', finish)
+  req.resume()
+}

@@ -1,0 +1,79 @@
+// Requests that node's parser or clock gave up on: they never reach a handler, so their answers are written on the bare
+// socket, in the same words as any other.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { Problem } from '../model/errors.ts'
+import { newUuid } from '../runtime/id.ts'
+import type { Logger } from '../runtime/log.ts'
+import { exchangeOf } from './exchange.ts'
+import { renderProblem } from './problem.ts'
+
+const REASONS: Record<number, string> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  431: 'Request Header Fields Too Large',
+}
+
+type HttpSocket = Socket & { _httpMessage?: ServerResponse & { req: IncomingMessage } }
+
+/** Sockets whose open answer has been left to finish. */
+const finishing = new WeakSet<Socket>()
+
+export function createBrokenRequestHandler(logger: Logger): (error: Error, socket: Socket) => void {
+  return (error, socket) => {
+    const code = (error as NodeJS.ErrnoException).code ?? ''
+    if (code === 'ECONNRESET' || !socket.writable) {
+      socket.destroy()
+      return
+    }
+    const res = (socket as HttpSocket)._httpMessage
+    if (res && (res.headersSent || res.req.complete)) {
+      finishThenClose(socket, res)
+      return
+    }
+    const exchange = res ? exchangeOf(res) : null
+    const requestId = exchange?.requestId ?? newUuid()
+    const problem = problemOf(code)
+    if (exchange) exchange.error = problem.code
+    logger.info(
+      { request_id: requestId, error: problem.code, reason: code, remote_addr: socket.remoteAddress },
+      'broken request',
+    )
+    socket.end(rawAnswer(problem, requestId), () => socket.destroy())
+  }
+}
+
+/**
+ * A complete request followed by garbage: that request may be on its way to disk, and its answer must be its own. The
+ * answer is let out, then the connection is closed.
+ */
+function finishThenClose(socket: Socket, res: ServerResponse): void {
+  if (finishing.has(socket)) return
+  finishing.add(socket)
+  socket.pause()
+  res.shouldKeepAlive = false
+  res.once('close', () => socket.destroySoon())
+}
+
+function problemOf(code: string): Problem {
+  if (code === 'HPE_HEADER_OVERFLOW') return { code: 'headers_too_large' }
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return { code: 'request_timeout' }
+  return {
+    code: 'invalid_request',
+    message: 'This is not a well-formed HTTP/1.1 request. Correct it and send it again.',
+  }
+}
+
+export function rawAnswer(problem: Problem, requestId: string): string {
+  const { status, headers, body } = renderProblem(problem, requestId)
+  const lines = [
+    `HTTP/1.1 ${status} ${REASONS[status] ?? 'Error'}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    `X-Request-Id: ${requestId}`,
+    `Date: ${new Date().toUTCString()}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ]
+  return `${lines.join('\r\n')}\r\n\r\n${body}`
+}

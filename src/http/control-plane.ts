@@ -1,0 +1,152 @@
+// Everything but the intake lane's fast path: Fastify routes requests by THE table, we answer them. Also the answers for
+// addresses and methods that the table does not have.
+
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import Fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify'
+import type { Problem } from '../model/errors.ts'
+import { errorText, type Logger } from '../runtime/log.ts'
+import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
+import { apiDocument } from './api-document.ts'
+import { admit, authenticate, type Gate } from './authenticate.ts'
+import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
+import type { Lane } from './intake-lane.ts'
+import type { Answer } from './problem.ts'
+import { allowedMethods, type Route, withoutTrailingSlash } from './routes.ts'
+import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
+
+export interface ControlPlaneOptions {
+  readonly routes: readonly Route[]
+  readonly gate: Gate
+  readonly intakeLane: Lane
+  /** Null when the service is ready to take messages. */
+  readonly readiness: () => Problem | null
+  readonly logger: Logger
+  readonly serverFactory: FastifyServerFactory
+  readonly clientErrorHandler: (error: Error, socket: Socket) => void
+}
+
+type Operation = (
+  req: IncomingMessage,
+  exchange: Exchange,
+  route: Route,
+) => Promise<Answer | Problem> | Answer | Problem
+
+const SERVER_WIDE_METHODS = 'GET, HEAD, POST, OPTIONS'
+const OK: Answer = { status: 200, headers: { 'Content-Type': JSON_CONTENT }, body: '{"ok":true}' }
+
+export function createControlPlane(options: ControlPlaneOptions): FastifyInstance {
+  const { routes, logger } = options
+  const operations = createOperations(options)
+  const fastify = Fastify({
+    serverFactory: options.serverFactory,
+    clientErrorHandler: options.clientErrorHandler,
+    // Node sends 503 without a body while closing; we finish what arrived and answer in our own words.
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
+    frameworkErrors: (error, request, reply) => {
+      reply.hijack()
+      sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
+    },
+  })
+  // No parser runs before our own: the intake lane reads its body itself and nothing else takes one.
+  for (const route of routes) {
+    const serve = route.operation === 'intake' ? options.intakeLane : answering(operations[route.operation])
+    fastify.route({
+      method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
+      url: route.path,
+      onRequest: (request, reply) => {
+        reply.hijack()
+        const exchange = exchangeOf(reply.raw)
+        exchange.route = route.path
+        runLane(serve, route, request.raw, reply.raw, exchange, logger)
+      },
+      handler: () => {},
+    })
+  }
+  fastify.setNotFoundHandler((request, reply) => {
+    reply.hijack()
+    answerUnrouted(routes, request.raw, reply.raw)
+  })
+  fastify.setErrorHandler((error, request, reply) => {
+    reply.hijack()
+    sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
+  })
+  return fastify
+}
+
+/** Runs a lane to its end: a failure nobody foresaw is a 500 with no detail, and its detail a log line. */
+export function runLane(
+  lane: Lane,
+  route: Route,
+  req: IncomingMessage,
+  res: ServerResponse,
+  exchange: Exchange,
+  logger: Logger,
+): void {
+  lane(route, req, res, exchange).catch((error: unknown) => {
+    logger.error(
+      { request_id: exchange.requestId, error: errorText(error), stack: stackOf(error) },
+      'unexpected failure',
+    )
+    sendProblem(req, res, exchange, { code: 'internal_error' })
+  })
+}
+
+function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['operation'], 'intake'>, Operation> {
+  const { gate } = options
+  return {
+    ping: async (req, exchange, route) =>
+      (await authenticate(gate, route, req, exchange)) ?? pingAnswer(exchange.principal!),
+    tester: async (req, exchange, route) => {
+      const found = testerToken(req)
+      if ('problem' in found) return found.problem
+      return (await admit(gate, route, found.token, exchange)) ?? testerAnswer(exchange.principal!)
+    },
+    livez: () => OK,
+    readyz: () => options.readiness() ?? OK,
+    openapiYaml: () => apiDocument().yaml,
+    openapiJson: () => apiDocument().json,
+    docs: () => apiDocument().page,
+  }
+}
+
+function answering(operation: Operation): Lane {
+  return async (route, req, res, exchange) => {
+    if (exchange.awaitsContinue) {
+      res.writeContinue()
+      exchange.awaitsContinue = false
+    }
+    const result = await operation(req, exchange, route)
+    if ('status' in result) sendAnswer(req, res, exchange, result)
+    else sendProblem(req, res, exchange, result)
+  }
+}
+
+/** Unknown path: 404. Known path: OPTIONS tells the methods, any other method is 405. */
+function answerUnrouted(routes: readonly Route[], req: IncomingMessage, res: ServerResponse): void {
+  const exchange = exchangeOf(res)
+  const path = withoutTrailingSlash(pathOf(req))
+  const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
+  if (allow !== null) exchange.route = path
+  if (allow === null) sendProblem(req, res, exchange, { code: 'not_found' })
+  else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, { code: 'method_not_allowed', allow })
+  else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+}
+
+function problemOf(error: unknown, logger: Logger): Problem {
+  const status = (error as { statusCode?: number }).statusCode ?? 500
+  if (status >= 400 && status < 500) {
+    return {
+      code: 'invalid_request',
+      message: 'The address of the request is malformed. Correct it and send it again.',
+    }
+  }
+  logger.error({ error: errorText(error), stack: stackOf(error) }, 'unexpected failure')
+  return { code: 'internal_error' }
+}
+
+function stackOf(error: unknown): string | undefined {
+  return error instanceof Error ? error.stack?.split('\n').slice(1, 6).join('\n') : undefined
+}

@@ -1,0 +1,39 @@
+// THE table: every address of the service, what it asks of a token, and which operation answers. The contract in
+// api/openapi.yaml, the documentation and the tests of scopes are all held against it.
+
+import type { ScopeRule } from '../auth/scope.ts'
+
+export interface Route {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly scope: ScopeRule
+  readonly operation: 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
+}
+
+export const ROUTES: readonly Route[] = [
+  { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
+  { method: 'GET', path: '/api/inbox-test', scope: 'any', operation: 'tester' },
+  { method: 'POST', path: '/v1/inbox/events', scope: 'intake', operation: 'intake' },
+  { method: 'POST', path: '/api/inbox', scope: 'intake', operation: 'intake' },
+  { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
+  { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
+  { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },
+  { method: 'GET', path: '/openapi.json', scope: 'public', operation: 'openapiJson' },
+  { method: 'GET', path: '/docs', scope: 'public', operation: 'docs' },
+]
+
+/** The value of Allow for a path, or null if no route has it. */
+export function allowedMethods(routes: readonly Route[], path: string): string | null {
+  const methods = routes.filter((route) => route.path === path).map((route) => route.method)
+  if (methods.length === 0) return null
+  return [
+    ...(methods.includes('GET') ? ['GET', 'HEAD'] : []),
+    ...(methods.includes('POST') ? ['POST'] : []),
+    'OPTIONS',
+  ].join(', ')
+}
+
+/** One trailing slash is the same route. */
+export function withoutTrailingSlash(path: string): string {
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+}

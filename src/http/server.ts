@@ -1,0 +1,170 @@
+// The HTTP server: one node:http server of our own with every timeout and limit set where it works, a dispatcher in
+// front, and a stop that lets what is in flight finish.
+
+import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import type { Problem } from '../model/errors.ts'
+import { newUuid } from '../runtime/id.ts'
+import type { Logger } from '../runtime/log.ts'
+import type { Service } from '../runtime/service.ts'
+import { createAccessLog, type LogExchange } from './access-log.ts'
+import { sendProblem } from './answer.ts'
+import type { Gate } from './authenticate.ts'
+import { createBrokenRequestHandler, rawAnswer } from './broken-request.ts'
+import { createControlPlane, runLane } from './control-plane.ts'
+import { beginExchange, type Exchange, pathOf } from './exchange.ts'
+import type { Lane } from './intake-lane.ts'
+import { headerValues } from './raw-headers.ts'
+import type { Route } from './routes.ts'
+
+export interface HttpServerOptions {
+  readonly host: string
+  readonly port: number
+  readonly headersTimeout: number
+  readonly requestTimeout: number
+  readonly keepAliveTimeout: number
+  readonly maxHeaderBytes: number
+  readonly maxConnections: number
+  readonly stopTimeout: number
+  readonly routes: readonly Route[]
+  readonly gate: Gate
+  readonly intakeLane: Lane
+  readonly readiness: () => Problem | null
+  readonly logger: Logger
+}
+
+/** How often node looks for requests that are too slow: a 408 comes at most this much late. */
+const CHECK_CONNECTIONS_EVERY_MS = 1000
+const CLOSE_IDLE_EVERY_MS = 50
+
+type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean) => void
+
+export class HttpServer implements Service {
+  readonly #options: HttpServerOptions
+  readonly #open = new Set<ServerResponse>()
+  readonly #logExchange: LogExchange
+  #server: Server | null = null
+  #stopping: Promise<void> | null = null
+
+  constructor(options: HttpServerOptions) {
+    this.#options = options
+    this.#logExchange = createAccessLog(options.logger)
+  }
+
+  async start(): Promise<void> {
+    const { host, port, logger } = this.#options
+    let server: Server | undefined
+    const fastify = createControlPlane({
+      ...this.#options,
+      clientErrorHandler: createBrokenRequestHandler(logger),
+      serverFactory: (fastifyLane) => {
+        server = this.#createServer(this.#createDispatch(fastifyLane))
+        return server
+      },
+    })
+    await fastify.ready()
+    this.#server = server!
+    await new Promise<void>((resolve, reject) => {
+      server!.once('error', reject)
+      server!.listen({ host, port }, () => {
+        server!.off('error', reject)
+        resolve()
+      })
+    })
+  }
+
+  /** Where it listens, as a URL. */
+  get address(): string {
+    const { address, family, port } = this.#server!.address() as AddressInfo
+    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  }
+
+  /** Takes no new connection, lets open requests finish, and cuts off what is left after the timeout. */
+  stop(): Promise<void> {
+    this.#stopping ??= this.#drain()
+    return this.#stopping
+  }
+
+  async #drain(): Promise<void> {
+    const server = this.#server
+    if (!server) return
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
+    for (const res of this.#open) if (!res.headersSent) res.setHeader('Connection', 'close')
+    // After close() node enforces no timeout and leaves keep-alive sockets to themselves: both are up to us.
+    const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS)
+    const deadline = setTimeout(() => server.closeAllConnections(), this.#options.stopTimeout)
+    server.closeIdleConnections()
+    await closed
+    clearInterval(idle)
+    clearTimeout(deadline)
+  }
+
+  #createServer(dispatch: Dispatch): Server {
+    const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderBytes, maxConnections } = this.#options
+    const server = http.createServer(
+      {
+        headersTimeout,
+        requestTimeout,
+        keepAliveTimeout,
+        connectionsCheckingInterval: Math.min(CHECK_CONNECTIONS_EVERY_MS, headersTimeout),
+        maxHeaderSize: maxHeaderBytes,
+        // Node answers a missing Host with an empty body: we look ourselves.
+        requireHostHeader: false,
+      },
+      (req, res) => dispatch(req, res, false),
+    )
+    server.maxConnections = maxConnections
+    // Bounded in bytes by maxHeaderSize. A bound in number would drop headers in silence.
+    server.maxHeadersCount = 0
+    server.on('checkContinue', (req, res) => dispatch(req, res, true))
+    server.on('checkExpectation', (req, res) => {
+      const exchange = this.#begin(req, res)
+      exchange.awaitsContinue = true
+      sendProblem(req, res, exchange, { code: 'expectation_failed' })
+    })
+    server.on('connect', (_req, socket: Socket) => {
+      const problem: Problem = {
+        code: 'invalid_request',
+        message: 'This is not a proxy. Send the request to it directly.',
+      }
+      socket.end(rawAnswer(problem, newUuid()))
+    })
+    return server
+  }
+
+  #createDispatch(fastifyLane: (req: IncomingMessage, res: ServerResponse) => void): Dispatch {
+    const { routes, intakeLane, logger } = this.#options
+    const intakeRoutes = new Map<string, Route>()
+    for (const route of routes) {
+      if (route.operation === 'intake') intakeRoutes.set(route.path, route).set(`${route.path}/`, route)
+    }
+    return (req, res, awaitsContinue) => {
+      const exchange = this.#begin(req, res)
+      exchange.awaitsContinue = awaitsContinue
+      const problem = hostProblem(req)
+      if (problem) return sendProblem(req, res, exchange, problem)
+      const route = req.method === 'POST' ? intakeRoutes.get(pathOf(req)) : undefined
+      if (!route) return fastifyLane(req, res)
+      exchange.route = route.path
+      runLane(intakeLane, route, req, res, exchange, logger)
+    }
+  }
+
+  #begin(req: IncomingMessage, res: ServerResponse): Exchange {
+    const exchange = beginExchange(res)
+    this.#open.add(res)
+    if (this.#stopping) res.setHeader('Connection', 'close')
+    res.once('close', () => {
+      this.#open.delete(res)
+      this.#logExchange(exchange, req, res)
+    })
+    return exchange
+  }
+}
+
+/** RFC 9112: an HTTP/1.1 request has exactly one Host. */
+function hostProblem(req: IncomingMessage): Problem | null {
+  const hosts = headerValues(req.rawHeaders, 'host')
+  if (hosts.length === 1 || (hosts.length === 0 && req.httpVersionMinor === 0)) return null
+  return { code: 'invalid_request', message: 'Send the Host header exactly once.' }
+}

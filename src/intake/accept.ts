@@ -1,0 +1,68 @@
+// A message becomes durable: reads its envelope, gives it its keys, and waits until the batcher has it on disk.
+
+import type { Problem } from '../model/errors.ts'
+import type { Principal } from '../model/principal.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { newUuid } from '../runtime/id.ts'
+import type { AppendItem } from '../store/contract/append.ts'
+import type { Receipt, SubmitResult } from './batcher.ts'
+import { readEnvelope } from './envelope.ts'
+import { type IdempotencyKey, readIdempotencyKey } from './idempotency-key.ts'
+
+/** A message as it came in, its sender known. */
+export interface Arrival {
+  readonly principal: Principal
+  readonly route: string
+  readonly requestId: string
+  readonly payload: Buffer
+  readonly contentType: string
+  readonly idempotencyKeys: readonly string[]
+  readonly traceparent: string | null
+  readonly userAgent: string | null
+  readonly remoteAddr: string | null
+}
+
+export type AcceptResult = Receipt | { readonly problem: Problem }
+export type Accept = (arrival: Arrival) => Promise<AcceptResult>
+
+export interface AcceptOptions {
+  readonly clock: Clock
+  readonly submit: (item: AppendItem) => Promise<SubmitResult>
+}
+
+export function createAccept({ clock, submit }: AcceptOptions): Accept {
+  return async (arrival) => {
+    const read = readEnvelope(arrival.payload)
+    if ('problem' in read) return read
+    const { sourceRef, channelRef } = read.envelope
+    const idempotency = readIdempotencyKey(arrival.idempotencyKeys)
+    // With a source_ref the header decides nothing, so a bad one refuses nothing.
+    if ('unusable' in idempotency && sourceRef === null) {
+      return { problem: { code: 'invalid_request', message: idempotency.unusable } }
+    }
+    const { principal } = arrival
+    return submit({
+      mintedKey: newUuid(),
+      accountId: principal.accountId,
+      companyId: principal.companyId,
+      receivedAt: clock.now(),
+      keyId: principal.keyId,
+      scope: principal.scope,
+      route: arrival.route,
+      sourceRef,
+      channelRef,
+      idempotencyKey: keyOf(idempotency),
+      contentType: arrival.contentType,
+      origin: 'intake',
+      requestId: arrival.requestId,
+      traceparent: arrival.traceparent,
+      userAgent: arrival.userAgent,
+      remoteAddr: arrival.remoteAddr,
+      payload: arrival.payload,
+    })
+  }
+}
+
+function keyOf(idempotency: IdempotencyKey): string | null {
+  return 'key' in idempotency ? idempotency.key : null
+}

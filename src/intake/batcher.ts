@@ -1,0 +1,130 @@
+// Group commit: messages that arrive while a commit is running share the next one. An idle writer commits at once; no
+// timer adds latency. Bounded by count and bytes: what does not fit is refused at once, while its sender still waits.
+
+import type { Problem } from '../model/errors.ts'
+import type { Service } from '../runtime/service.ts'
+import type { AppendItem, AppendOutcome, Appender } from '../store/contract/append.ts'
+
+export interface BatcherLimits {
+  readonly queueMaxEvents: number
+  readonly queueMaxBytes: number
+  readonly batchMaxEvents: number
+  readonly batchMaxBytes: number
+}
+
+export interface BatcherOptions {
+  readonly journal: Appender
+  readonly limits: BatcherLimits
+  /** After each commit that added something. */
+  readonly onCommitted: () => void
+  /** After each commit, with the failure if it failed. */
+  readonly onOutcome: (failure: unknown) => void
+}
+
+export type Receipt = Exclude<AppendOutcome, { outcome: 'failed' }>
+export type SubmitResult = Receipt | { readonly problem: Problem }
+
+const OVERLOADED: SubmitResult = { problem: { code: 'overloaded' } }
+const STOPPED: SubmitResult = { problem: { code: 'shutting_down' } }
+const UNKNOWN: SubmitResult = { problem: { code: 'storage_unavailable' } }
+const FAILED_ALONE: SubmitResult = { problem: { code: 'internal_error' } }
+
+interface Waiting {
+  readonly item: AppendItem
+  readonly settle: (result: SubmitResult) => void
+}
+
+export class Batcher implements Service {
+  readonly #options: BatcherOptions
+  #queue: Waiting[] = []
+  #queuedBytes = 0
+  #committing = false
+  #scheduled = false
+  #stopped = false
+  #idle: (() => void) | null = null
+
+  constructor(options: BatcherOptions) {
+    this.#options = options
+  }
+
+  start(): void {}
+
+  /** Never rejects. When it answers with a receipt, the message is on disk. */
+  submit(item: AppendItem): Promise<SubmitResult> {
+    if (this.#stopped) return Promise.resolve(STOPPED)
+    const { queueMaxEvents, queueMaxBytes } = this.#options.limits
+    const bytes = this.#queuedBytes + item.payload.byteLength
+    if (this.#queue.length >= queueMaxEvents || (bytes > queueMaxBytes && this.#queue.length > 0)) {
+      return Promise.resolve(OVERLOADED)
+    }
+    this.#queuedBytes = bytes
+    return new Promise((settle) => {
+      this.#queue.push({ item, settle })
+      this.#schedule()
+    })
+  }
+
+  /** Refuses what comes from now on; resolves when everything taken before has been answered. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    if (!this.#committing && this.#queue.length === 0) return
+    await new Promise<void>((resolve) => {
+      this.#idle = resolve
+    })
+  }
+
+  /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes into the same commit. */
+  #schedule(): void {
+    if (this.#committing || this.#scheduled) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#commitNext()
+    })
+  }
+
+  #commitNext(): void {
+    const batch = this.#takeBatch()
+    if (batch.length === 0) {
+      this.#idle?.()
+      return
+    }
+    this.#committing = true
+    const items = batch.map((waiting) => waiting.item)
+    this.#options.journal.append(items).then(
+      (outcomes) => {
+        this.#afterCommit(null)
+        for (const [index, waiting] of batch.entries()) waiting.settle(resultOf(outcomes[index]))
+        this.#options.onCommitted()
+      },
+      (failure: unknown) => {
+        this.#afterCommit(failure)
+        for (const waiting of batch) waiting.settle(UNKNOWN)
+      },
+    )
+  }
+
+  /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
+  #afterCommit(failure: unknown): void {
+    this.#committing = false
+    this.#options.onOutcome(failure)
+    this.#commitNext()
+  }
+
+  #takeBatch(): Waiting[] {
+    const { batchMaxEvents, batchMaxBytes } = this.#options.limits
+    let count = 0
+    let bytes = 0
+    for (const { item } of this.#queue) {
+      if (count >= batchMaxEvents || (count > 0 && bytes + item.payload.byteLength > batchMaxBytes)) break
+      count += 1
+      bytes += item.payload.byteLength
+    }
+    this.#queuedBytes -= bytes
+    return this.#queue.splice(0, count)
+  }
+}
+
+function resultOf(outcome: AppendOutcome | undefined): SubmitResult {
+  return outcome === undefined || outcome.outcome === 'failed' ? FAILED_ALONE : outcome
+}

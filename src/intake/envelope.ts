@@ -1,0 +1,72 @@
+// The only validator: what a body must be to be stored. Only what decides identity is checked; every other field is kept
+// as it is, whatever its type, because a lead is never refused for a cosmetic reason.
+
+import { isUtf8 } from 'node:buffer'
+import type { FieldProblem, Problem } from '../model/errors.ts'
+
+export const MAX_REF_UNITS = 512
+
+export interface Envelope {
+  readonly sourceRef: string | null
+  readonly channelRef: string | null
+}
+
+export type EnvelopeResult = { readonly envelope: Envelope } | { readonly problem: Problem }
+
+export function readEnvelope(payload: Buffer): EnvelopeResult {
+  if (payload.byteLength === 0) return invalidJson('The body is empty. Send one JSON object.')
+  if (!isUtf8(payload)) return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
+  let body: unknown
+  try {
+    // A leading BOM is accepted and kept; only this look at the text skips it.
+    const text = payload.toString('utf8')
+    body = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
+  } catch (error) {
+    return invalidJson(`The body is not valid JSON${position(error)}. Correct it and send it again.`)
+  }
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return invalidJson('The body is JSON, but not an object. Send one JSON object.')
+  }
+  return readRefs(body as Record<string, unknown>)
+}
+
+function readRefs(body: Record<string, unknown>): EnvelopeResult {
+  const fields: FieldProblem[] = []
+  const envelope = {
+    sourceRef: readRef(body, 'source_ref', fields),
+    channelRef: readRef(body, 'channel_ref', fields),
+  }
+  return fields.length === 0 ? { envelope } : { problem: { code: 'invalid_payload', fields } }
+}
+
+/** null, "" and white space alone count as absent: otherwise all forms with an empty field would be one message. */
+function readRef(body: Record<string, unknown>, name: string, fields: FieldProblem[]): string | null {
+  const value = Object.hasOwn(body, name) ? body[name] : null
+  if (value === null) return null
+  const complain = (code: string, message: string): null => {
+    fields.push({ path: `/${name}`, code, message })
+    return null
+  }
+  if (typeof value !== 'string') return complain('not_a_string', `${name} must be a string. Send it in quotes.`)
+  if (value.trim() === '') return null
+  if (value.length > MAX_REF_UNITS) {
+    return complain(
+      'too_long',
+      `${name} must have at most ${MAX_REF_UNITS} UTF-16 units. Shorten it, or send a hash of it.`,
+    )
+  }
+  if (value.includes('\0')) return complain('invalid_character', `${name} must not contain U+0000. Remove it.`)
+  if (!value.isWellFormed())
+    return complain('invalid_character', `${name} must not contain a lone surrogate. Remove it.`)
+  return value
+}
+
+function invalidJson(message: string): EnvelopeResult {
+  return { problem: { code: 'invalid_json', message } }
+}
+
+/** Where the parser stumbled. Its own sentence quotes the body, which may hold anything, so only the number is used. */
+function position(error: unknown): string {
+  const match = /at position (\d+)/.exec(error instanceof Error ? error.message : '')
+  return match ? ` (look near character ${Number(match[1]) + 1})` : ''
+}

@@ -1,0 +1,22 @@
+// The Idempotency-Key header: the dedupe key of a message without source_ref. Quoted (the IETF draft) or bare (what most
+// clients send), 1 to 255 printable ASCII characters.
+
+export const MAX_IDEMPOTENCY_KEY = 255
+
+export type IdempotencyKey = { readonly key: string | null } | { readonly unusable: string }
+
+export function readIdempotencyKey(values: readonly string[]): IdempotencyKey {
+  const [value = '', ...more] = values
+  if (more.length > 0) return { unusable: 'Send the Idempotency-Key header once.' }
+  const bare = value.trim()
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(bare)
+  const key = quoted ? quoted[1]!.replace(/\\(["\\])/g, '$1') : bare
+  if (key.trim() === '') return { key: null }
+  if (key.length > MAX_IDEMPOTENCY_KEY) {
+    return { unusable: `The Idempotency-Key header must have at most ${MAX_IDEMPOTENCY_KEY} characters. Shorten it.` }
+  }
+  if (!/^[\x20-\x7e]+$/.test(key)) {
+    return { unusable: 'The Idempotency-Key header must be printable ASCII. Encode it, or send a hash of it.' }
+  }
+  return { key }
+}

@@ -1,0 +1,54 @@
+// Whether the store takes writes. A failed commit turns readiness off; nobody is sent here then, so a small write on a
+// timer finds out when the store is back and turns it on again.
+
+import type { Problem } from '../model/errors.ts'
+import { errorText, type Logger } from '../runtime/log.ts'
+import { Repeating, type Service } from '../runtime/service.ts'
+
+const PROBE_EVERY_MS = 1000
+
+export interface StoreHealthOptions {
+  readonly probe: () => Promise<void>
+  readonly logger: Logger
+}
+
+export class StoreHealth implements Service {
+  readonly #options: StoreHealthOptions
+  readonly #prober: Repeating
+  #failing = false
+
+  constructor(options: StoreHealthOptions) {
+    this.#options = options
+    this.#prober = new Repeating(PROBE_EVERY_MS, () => this.#probe())
+  }
+
+  start(): void {
+    this.#prober.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#prober.stop()
+  }
+
+  /** Null while the store takes writes. */
+  get problem(): Problem | null {
+    return this.#failing ? { code: 'storage_unavailable', message: 'The store takes no writes at the moment.' } : null
+  }
+
+  /** What became of a commit: null, or its failure. */
+  note(failure: unknown): void {
+    const failing = failure !== null
+    if (failing === this.#failing) return
+    this.#failing = failing
+    if (failing) this.#options.logger.error({ error: errorText(failure) }, 'the store takes no writes; answering 503')
+    else this.#options.logger.info('the store takes writes again')
+  }
+
+  async #probe(): Promise<void> {
+    if (!this.#failing) return
+    await this.#options.probe().then(
+      () => this.note(null),
+      (failure: unknown) => this.note(failure),
+    )
+  }
+}

@@ -1,0 +1,152 @@
+// The catalogue: every failure a caller can meet is a row here. docs/errors.md and api/openapi.yaml are tested
+// against it. Codes never change; sentences may. http/problem.ts alone turns a kind into a status.
+
+/** What sort of trouble it is; each kind has one HTTP status. */
+export type ErrorKind =
+  | 'malformed'
+  | 'unauthenticated'
+  | 'forbidden'
+  | 'unknown'
+  | 'wrong_method'
+  | 'too_slow'
+  | 'too_large'
+  | 'wrong_media'
+  | 'wrong_expectation'
+  | 'unusable'
+  | 'headers_too_large'
+  | 'bug'
+  | 'unavailable'
+
+interface ErrorRow {
+  readonly kind: ErrorKind
+  /** True: the same request may succeed later. False: it never will. */
+  readonly retryable: boolean
+  /** Says what to do next. */
+  readonly message: string
+}
+
+export const ERRORS = {
+  invalid_request: {
+    kind: 'malformed',
+    retryable: false,
+    message: 'The request itself is malformed. Correct it and send it again.',
+  },
+  invalid_json: {
+    kind: 'malformed',
+    retryable: false,
+    message: 'The body must be one JSON object in valid UTF-8. Correct the body and send it again.',
+  },
+  missing_token: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'Send the header "Authorization: Bearer <API token>".',
+  },
+  invalid_token: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This token is not known here. Check that it was copied whole, or ask the operator for a new one.',
+  },
+  token_disabled: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This token has been disabled. Ask the operator for a new one.',
+  },
+  token_expired: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This token has expired. Ask the operator for a new one.',
+  },
+  forbidden_scope: {
+    kind: 'forbidden',
+    retryable: false,
+    message: 'The scope of this token does not allow this call. Use a token made for it.',
+  },
+  not_found: {
+    kind: 'unknown',
+    retryable: false,
+    message: 'There is nothing at this address. Check the path and the id.',
+  },
+  method_not_allowed: {
+    kind: 'wrong_method',
+    retryable: false,
+    message: 'This address does not take that method. The Allow header lists those it takes.',
+  },
+  request_timeout: {
+    kind: 'too_slow',
+    retryable: true,
+    message: 'The request took too long to arrive and was not stored. Send it again.',
+  },
+  payload_too_large: {
+    kind: 'too_large',
+    retryable: false,
+    message: 'The body is larger than this service takes. Send at most max_bytes bytes, counted after decompression.',
+  },
+  unsupported_media_type: {
+    kind: 'wrong_media',
+    retryable: false,
+    message: 'Send the body as JSON in UTF-8, with the header "Content-Type: application/json".',
+  },
+  unsupported_encoding: {
+    kind: 'wrong_media',
+    retryable: false,
+    message: 'Send the body uncompressed, or with the header "Content-Encoding: gzip".',
+  },
+  expectation_failed: {
+    kind: 'wrong_expectation',
+    retryable: false,
+    message: 'The only expectation this service meets is "Expect: 100-continue". Leave the header out.',
+  },
+  invalid_payload: {
+    kind: 'unusable',
+    retryable: false,
+    message: 'The body is a JSON object, but a field that decides its identity cannot be used. See fields.',
+  },
+  headers_too_large: {
+    kind: 'headers_too_large',
+    retryable: false,
+    message: 'The request line and headers are larger than this service takes. Send fewer or shorter ones.',
+  },
+  internal_error: {
+    kind: 'bug',
+    retryable: true,
+    message:
+      'Something went wrong on our side. Send it again with the same source_ref; report the request_id if it stays.',
+  },
+  overloaded: {
+    kind: 'unavailable',
+    retryable: true,
+    message: 'Too much is waiting to be stored. This message was not stored: send it again after Retry-After seconds.',
+  },
+  shutting_down: {
+    kind: 'unavailable',
+    retryable: true,
+    message: 'This server is stopping. This message was not stored: send it again after Retry-After seconds.',
+  },
+  storage_unavailable: {
+    kind: 'unavailable',
+    retryable: true,
+    message:
+      'The message may or may not have been stored. Send it again after Retry-After seconds with the same source_ref ' +
+      'or Idempotency-Key; without either a second copy is possible.',
+  },
+} as const satisfies Record<string, ErrorRow>
+
+export type ErrorCode = keyof typeof ERRORS
+
+/** One field that cannot be used. */
+export interface FieldProblem {
+  /** JSON Pointer. */
+  readonly path: string
+  readonly code: string
+  readonly message: string
+}
+
+/** A failure on its way to the caller. */
+export interface Problem {
+  readonly code: ErrorCode
+  /** Replaces the catalogue's sentence where more can be said. Never carries what the caller sent. */
+  readonly message?: string
+  readonly fields?: readonly FieldProblem[]
+  readonly maxBytes?: number
+  readonly allow?: string
+}

@@ -1,0 +1,63 @@
+// An event: one inbound message, kept as sent. A revision is a row of the same journal: a re-send under the same
+// source_ref whose bytes differ from the first.
+
+import type { Tenant } from './principal.ts'
+
+export type EventKind = 'event' | 'revision'
+export type EventOrigin = 'intake' | 'accepted_refusal' | 'test'
+
+/** What is known of an event beside its bytes. */
+export interface EventMeta extends Tenant {
+  readonly receivedAt: number
+  readonly keyId: string
+  readonly scope: string
+  /** The path it came in by. */
+  readonly route: string
+  readonly sourceRef: string | null
+  readonly channelRef: string | null
+  readonly idempotencyKey: string | null
+  readonly contentType: string
+  readonly origin: EventOrigin
+  readonly requestId: string
+  readonly traceparent: string | null
+  readonly userAgent: string | null
+  readonly remoteAddr: string | null
+}
+
+/** A row of the journal, without its bytes. */
+export interface StoredEvent extends EventMeta {
+  readonly id: number
+  readonly kind: EventKind
+  /** For a revision: the id of the event it revises. */
+  readonly revises: number | null
+  readonly size: number
+  readonly sha256: Uint8Array
+  readonly erasedAt: number | null
+}
+
+/** What the indexer found out about an event; null until it got there. */
+export interface EventIndexEntry {
+  readonly conversationId: number | null
+  readonly contactName: string | null
+  readonly contactEmail: string | null
+  readonly messageType: string | null
+  readonly snippet: string | null
+  readonly warnings: readonly Warning[]
+  /** Why the event could not be indexed, if it could not. */
+  readonly unindexed: string | null
+}
+
+/** A field that is kept and accepted although its type is not the documented one. */
+export interface Warning {
+  /** JSON Pointer. */
+  readonly path: string
+  readonly expected: string
+  readonly got: string
+}
+
+/** How often an event was sent again. */
+export interface Repeats {
+  readonly resends: number
+  readonly revisions: number
+  readonly lastSeenAt: number
+}

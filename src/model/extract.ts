@@ -1,0 +1,78 @@
+// What an event's payload says of itself, as far as the interface names its fields. Total: whatever intake accepted
+// comes out as something storable, and a field of an unexpected type becomes a warning, not an error.
+//
+// The indexed copies are for finding and showing. The payload's bytes stay the truth.
+
+import type { Warning } from './event.ts'
+
+export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
+
+export interface Extract {
+  readonly contactName: string | null
+  readonly contactEmail: string | null
+  readonly messageType: string | null
+  readonly snippet: string | null
+  readonly warnings: readonly Warning[]
+}
+
+type Json = Record<string, unknown>
+
+/** Throws only if the bytes are not a JSON object, which intake does not accept. */
+export function extract(payload: Uint8Array): Extract {
+  const body = parseObject(payload)
+  const warnings: Warning[] = []
+  const contact = objectAt(body, 'contact', '', warnings)
+  const message = objectAt(body, 'message', '', warnings)
+  const meta = objectAt(body, 'meta', '', warnings)
+  const text = textAt(message, 'text', '/message', EXTRACT_LIMITS.text, warnings)
+  if (meta) {
+    const formId = own(meta, 'form_id')
+    if (formId !== null && !Number.isInteger(formId)) warnings.push(unexpected('/meta/form_id', 'integer', formId))
+    textAt(meta, 'page_url', '/meta', 0, warnings)
+  }
+  return {
+    contactName: textAt(contact, 'name', '/contact', EXTRACT_LIMITS.name, warnings),
+    contactEmail: textAt(contact, 'email', '/contact', EXTRACT_LIMITS.email, warnings),
+    messageType: textAt(message, 'type', '/message', EXTRACT_LIMITS.type, warnings),
+    snippet: text === null ? null : storable(text.replace(/\s+/g, ' ').trim(), EXTRACT_LIMITS.snippet),
+    warnings,
+  }
+}
+
+/** Text every database can hold: no U+0000, no lone surrogate, cut without splitting a pair. */
+export function storable(text: string, maxUnits: number): string {
+  let cut = text.length > maxUnits ? text.slice(0, maxUnits) : text
+  if (cut.length < text.length && /[\uD800-\uDBFF]$/.test(cut)) cut = cut.slice(0, -1)
+  return cut.replaceAll('\0', '\uFFFD').toWellFormed()
+}
+
+function parseObject(payload: Uint8Array): Json {
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  const text = bytes.toString('utf8')
+  return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text) as Json
+}
+
+/** The field if it is the object's own and not null: a sender's `null` means "nothing here". */
+function own(object: Json, key: string): unknown {
+  return Object.hasOwn(object, key) ? (object[key] ?? null) : null
+}
+
+function objectAt(parent: Json, key: string, at: string, warnings: Warning[]): Json | null {
+  const value = own(parent, key)
+  if (value === null) return null
+  if (typeof value === 'object' && !Array.isArray(value)) return value as Json
+  warnings.push(unexpected(`${at}/${key}`, 'object', value))
+  return null
+}
+
+function textAt(parent: Json | null, key: string, at: string, maxUnits: number, warnings: Warning[]): string | null {
+  const value = parent ? own(parent, key) : null
+  if (value === null) return null
+  if (typeof value === 'string') return storable(value, maxUnits)
+  warnings.push(unexpected(`${at}/${key}`, 'string', value))
+  return null
+}
+
+function unexpected(path: string, expected: string, value: unknown): Warning {
+  return { path, expected, got: Array.isArray(value) ? 'array' : typeof value }
+}

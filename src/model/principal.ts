@@ -1,0 +1,21 @@
+// Who is asking: the tenant a token belongs to and what the token allows.
+
+export interface Tenant {
+  readonly accountId: number
+  readonly companyId: number
+}
+
+export interface Principal extends Tenant {
+  readonly keyId: string
+  /** '' for a token without scope. */
+  readonly scope: string
+}
+
+/** The one scope with a meaning of its own: it reads and processes, and may not send. */
+export const PROCESSOR_SCOPE = 'processor'
+
+const SCOPE = /^[a-z0-9][a-z0-9_.:-]{0,63}$/
+
+export function isScope(text: string): boolean {
+  return SCOPE.test(text)
+}

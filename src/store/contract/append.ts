@@ -1,0 +1,34 @@
+// Append: a message becomes durable.
+//
+// Promises
+// - When `append` resolves, every item that was not `failed` is on disk. When it rejects with `unavailable` or `fatal`,
+//   nobody knows: some items may have been stored.
+// - One commit a call. Items are taken in order; two equal items in one call are one event and one duplicate.
+// - Inside a tenant, a source_ref (or, without one, an Idempotency-Key) is one event for ever.
+// - The same mintedKey again is the same append again: it answers `stored` with the first id and adds nothing.
+// - An item that cannot be stored fails alone.
+// - Nothing is updated that unrelated messages share: no counter, no conversation.
+// - Ids are never reused. On a store with one writer they are the order of commits.
+
+import type { EventMeta } from '../../model/event.ts'
+
+export interface AppendItem extends EventMeta {
+  /** A UUID minted by the node before its first try. */
+  readonly mintedKey: string
+  /** The body's bytes, as sent. */
+  readonly payload: Uint8Array
+}
+
+export type AppendOutcome =
+  /** First arrival. */
+  | { readonly outcome: 'stored'; readonly id: number }
+  /** A re-send with the bytes of the first; `id` is the first's. */
+  | { readonly outcome: 'duplicate'; readonly id: number }
+  /** A re-send with other bytes, which are kept as a revision; `id` is the first's. */
+  | { readonly outcome: 'conflict'; readonly id: number }
+  /** This item alone could not be stored. */
+  | { readonly outcome: 'failed'; readonly reason: string }
+
+export interface Appender {
+  append(items: readonly AppendItem[]): Promise<AppendOutcome[]>
+}

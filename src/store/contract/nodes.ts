@@ -1,0 +1,14 @@
+// The running servers on this database, and how far each has followed the changes of tokens.
+
+export interface NodeState {
+  readonly nodeId: string
+  readonly tokenGeneration: number
+}
+
+export interface NodeStore {
+  /** Says that this node is alive and has put this generation of tokens into force. */
+  report(state: NodeState): Promise<void>
+  remove(nodeId: string): Promise<void>
+  /** Those that are alive. A server that was killed is not among them. */
+  live(): Promise<NodeState[]>
+}

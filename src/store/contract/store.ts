@@ -1,0 +1,36 @@
+// A store: one database behind one set of promises. Drivers differ in traits, never in behaviour.
+
+import type { Appender } from './append.ts'
+import type { EventReader } from './events.ts'
+import type { IndexStore } from './indexing.ts'
+import type { NodeStore } from './nodes.ts'
+import type { RefusalStore } from './refusals.ts'
+import type { TokenStore } from './tokens.ts'
+
+export interface StoreTraits {
+  /** Several servers may use the database at once. */
+  readonly concurrentWriters: boolean
+}
+
+export interface Store {
+  readonly traits: StoreTraits
+  /** Facts for the operator: driver, place, versions, durability as read back. Holds no secret. */
+  readonly facts: Readonly<Record<string, string | number>>
+  readonly journal: Appender
+  readonly events: EventReader
+  readonly index: IndexStore
+  readonly tokens: TokenStore
+  readonly refusals: RefusalStore
+  readonly nodes: NodeStore
+  /** Does a small durable write: resolves if the store takes writes now. */
+  probe(): Promise<void>
+  /** Called once if the storage can no longer be trusted. The process has to end. */
+  onFatal(listener: (failure: Error) => void): void
+  /** Finishes what was begun and closes. */
+  close(): Promise<void>
+}
+
+export interface StoreOptions {
+  /** `server`: the one that serves. `tool`: a command beside it, or without it. */
+  readonly role: 'server' | 'tool'
+}

@@ -1,0 +1,33 @@
+// Tokens at rest, and how a change of one reaches every running node.
+//
+// Every change draws the next *generation*. A node follows by asking what changed since the generation it knows, and
+// reports the one it has put into force; whoever made the change can wait for that report.
+
+import type { TokenRecord } from '../../model/token.ts'
+
+export type NewToken = Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive'>
+
+export interface TokenUse {
+  readonly keyId: string
+  readonly usedAt: number
+}
+
+export interface TokenStore {
+  /** Fails with `rejected` if the key id exists. */
+  create(token: NewToken): Promise<void>
+  find(keyId: string): Promise<TokenRecord | null>
+  /** In the order of creation. */
+  list(): Promise<TokenRecord[]>
+  /** Null when there is no such token. */
+  setActive(keyId: string, isActive: boolean, now: number): Promise<TokenRecord | null>
+  /**
+   * Stores the successor and retires its predecessor (`successor.rotatedFrom`) in one transaction: disabled now, or
+   * expiring at the given time if it would not expire before. Null when there is no such predecessor.
+   */
+  rotate(successor: NewToken, oldExpiresAt: number | null, now: number): Promise<TokenRecord | null>
+  /** Moves last_used_at forward, never back. */
+  touch(uses: readonly TokenUse[]): Promise<void>
+
+  generation(): Promise<number>
+  changedSince(generation: number): Promise<TokenRecord[]>
+}

@@ -1,0 +1,53 @@
+// Migrations: numbered .sql files, applied once, in order, each in a transaction of its own, under the driver's lock.
+// A file that was applied may never change (its checksum is recorded), and a database that is ahead of the code is
+// refused: an older version writing into a newer schema is how data is lost.
+
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { StoreRefused } from './contract/failure.ts'
+
+export interface Migration {
+  readonly version: number
+  readonly name: string
+  readonly checksum: string
+  readonly sql: string
+}
+
+export interface AppliedMigration {
+  readonly version: number
+  readonly name: string
+  readonly checksum: string
+}
+
+/** Reads `0001_name.sql`, `0002_name.sql`, … and insists that no number is missing. */
+export function readMigrations(folder: URL): Migration[] {
+  const files = readdirSync(folder)
+    .filter((file) => file.endsWith('.sql'))
+    .sort()
+  return files.map((file, index) => {
+    const version = Number(file.slice(0, 4))
+    if (version !== index + 1) throw new Error(`migration ${file}: expected number ${index + 1}`)
+    const sql = readFileSync(new URL(file, folder), 'utf8')
+    return { version, name: file.slice(5, -4), checksum: createHash('sha256').update(sql).digest('hex'), sql }
+  })
+}
+
+/** Those still to be applied; refuses a database these migrations did not make. */
+export function pendingMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
+  for (const row of applied) {
+    const migration = known[row.version - 1]
+    if (!migration) {
+      throw new StoreRefused(
+        `The database has schema version ${applied.length}, newer than the ${known.length} this version of Intray knows. ` +
+          'Start the version that made it, or a newer one.',
+      )
+    }
+    if (migration.checksum !== row.checksum) {
+      throw new StoreRefused(
+        `Migration ${row.version} (${row.name}) differs from the one this database was made with. ` +
+          'Restore the original file: an applied migration is never edited.',
+      )
+    }
+  }
+  return known.slice(applied.length)
+}

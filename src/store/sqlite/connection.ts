@@ -1,0 +1,146 @@
+// A connection to the SQLite file, with the settings that durability rests on set on every open and read back.
+//
+// synchronous=FULL is not remembered by the file, and a build may default to NORMAL, which loses acknowledged commits in
+// a power cut. So it is set each time, read back, and anything but FULL refuses to start.
+
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { StoreFailure, StoreRefused } from '../contract/failure.ts'
+
+/** Waited for when another process (a command beside the server) is writing. */
+const BUSY_TIMEOUT_MS = 5000
+
+/** Versions before this one can corrupt a WAL database when two connections write and checkpoint at once. */
+const OLDEST_SAFE_SQLITE = '3.51.3'
+
+/** 64 MB. 512 MB measured slower: the cost is dirty pages per commit, not reads. */
+const CACHE_KIB = 64 * 1024
+
+/** 32 MB of WAL before a checkpoint: pages that many commits touch are written back once. */
+const CHECKPOINT_PAGES = 8000
+
+export type ConnectionRole = 'writer' | 'reader' | 'tool'
+
+export function openConnection(path: string, role: ConnectionRole): DatabaseSync {
+  try {
+    if (role !== 'reader') mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const db = new DatabaseSync(path, { readOnly: role === 'reader', timeout: BUSY_TIMEOUT_MS })
+    requireSafeVersion(db)
+    if (role !== 'reader') makeDurable(db)
+    db.exec(`PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
+      PRAGMA cache_size = ${role === 'writer' ? -CACHE_KIB : -8192};
+      PRAGMA wal_autocheckpoint = ${role === 'writer' ? CHECKPOINT_PAGES : 0};
+      PRAGMA journal_size_limit = 67108864`)
+    return db
+  } catch (error) {
+    throw refusal(path, error)
+  }
+}
+
+/** What PRAGMA synchronous says: 2 is FULL. */
+export function readSynchronous(db: DatabaseSync): number {
+  return Number(Object.values(db.prepare('PRAGMA synchronous').get() ?? {})[0])
+}
+
+export function sqliteVersion(db: DatabaseSync): string {
+  return String(db.prepare('SELECT sqlite_version() AS version').get()?.version)
+}
+
+/** Runs `work` in one transaction. BEGIN IMMEDIATE: a deferred one that turns to writing fails at once when busy. */
+export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
+  db.exec('BEGIN IMMEDIATE')
+  try {
+    const result = work()
+    db.exec('COMMIT')
+    return result
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function makeDurable(db: DatabaseSync): void {
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.journal_mode
+  if (mode !== 'wal') throw new StoreRefused(`The file system does not support SQLite's WAL mode (got ${mode}).`)
+  db.exec('PRAGMA synchronous = FULL')
+  const synchronous = readSynchronous(db)
+  if (synchronous !== 2) throw new StoreRefused(`SQLite answers synchronous=${synchronous} instead of 2 (FULL).`)
+}
+
+function requireSafeVersion(db: DatabaseSync): void {
+  const version = sqliteVersion(db)
+  if (version.localeCompare(OLDEST_SAFE_SQLITE, 'en', { numeric: true }) < 0) {
+    throw new StoreRefused(`SQLite ${version} can corrupt a WAL database; ${OLDEST_SAFE_SQLITE} or newer is needed.`)
+  }
+}
+
+/** The primary result code of a SQLite error, or null for any other error. */
+export function sqliteCode(error: unknown): number | null {
+  const errcode = (error as { errcode?: unknown } | null)?.errcode
+  return typeof errcode === 'number' ? errcode & 0xff : null
+}
+
+const SQLITE = { PERM: 3, BUSY: 5, LOCKED: 6, READONLY: 8, IOERR: 10, CORRUPT: 11, FULL: 13, CANTOPEN: 14, NOTADB: 26 }
+
+/**
+ * What a failed operation means. After an I/O error nobody knows what is on disk, and a later sync may falsely
+ * succeed: that is fatal. A full disk is not: SQLite rolled back, and the next try may find room.
+ */
+export function storeFailure(error: unknown): StoreFailure {
+  if (error instanceof StoreFailure) return error
+  const message = error instanceof Error ? error.message : String(error)
+  switch (sqliteCode(error)) {
+    case SQLITE.FULL:
+      return new StoreFailure('unavailable', 'the disk is full', { cause: error })
+    case SQLITE.BUSY:
+    case SQLITE.LOCKED:
+      return new StoreFailure('unavailable', 'the database is locked by another process', { cause: error })
+    case SQLITE.IOERR:
+    case SQLITE.CORRUPT:
+    case SQLITE.NOTADB:
+    case SQLITE.READONLY:
+    case SQLITE.CANTOPEN:
+      return new StoreFailure('fatal', message, { cause: error })
+    default:
+      return new StoreFailure('rejected', message, { cause: error })
+  }
+}
+
+function refusal(path: string, error: unknown): Error {
+  if (error instanceof StoreRefused) return error
+  const code = (error as { code?: string }).code
+  const sqlite = sqliteCode(error)
+  if (code === 'EROFS' || code === 'EACCES' || sqlite === SQLITE.READONLY || sqlite === SQLITE.PERM) {
+    return new StoreRefused(
+      `The database ${path} cannot be written: its folder is read-only or not ours. ` +
+        'Make the folder writable for this user, or set INTRAY_DATABASE_URL to another place.',
+      { cause: error },
+    )
+  }
+  if (code === 'ENOSPC' || sqlite === SQLITE.FULL) {
+    return new StoreRefused(
+      `The database ${path} cannot be opened: the disk is full. Free some space and start again.`,
+      { cause: error },
+    )
+  }
+  if (sqlite === SQLITE.CANTOPEN) {
+    return new StoreRefused(
+      `The database ${path} cannot be opened. Check that the folder exists and that this user may write there.`,
+      { cause: error },
+    )
+  }
+  if (sqlite === SQLITE.BUSY) {
+    return new StoreRefused(`The database ${path} is locked by another program. Stop that program and start again.`, {
+      cause: error,
+    })
+  }
+  if (sqlite === SQLITE.NOTADB || sqlite === SQLITE.CORRUPT) {
+    return new StoreRefused(`${path} is not a SQLite database, or is damaged. Restore it from a backup.`, {
+      cause: error,
+    })
+  }
+  return new StoreRefused(`The database ${path} cannot be opened: ${error instanceof Error ? error.message : error}`, {
+    cause: error,
+  })
+}

@@ -1,0 +1,125 @@
+// Reading the journal and what was derived from it, by id, on a connection that sees committed rows only.
+
+import { hash } from 'node:crypto'
+import type { DatabaseSync } from 'node:sqlite'
+import type { Conversation } from '../../model/conversation.ts'
+import type { EventIndexEntry, Repeats, StoredEvent, Warning } from '../../model/event.ts'
+import type { Tenant } from '../../model/principal.ts'
+import { StoreFailure } from '../contract/failure.ts'
+
+const COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
+  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
+const SELECT = `SELECT ${COLUMNS} FROM events WHERE id = ?`
+const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
+const SELECT_REVISIONS = `SELECT ${COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
+  ORDER BY id LIMIT ?`
+const SELECT_WATERMARK = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) AS watermark"
+const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
+  FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`
+const SELECT_REPEATS = 'SELECT resends, revisions, last_seen_at FROM repeats WHERE company_id = ? AND event_id = ?'
+const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_event_id, last_received_at,
+    first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet
+  FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
+
+type Row = Record<string, unknown>
+
+export type EventReads = ReturnType<typeof prepareEventReads>
+
+export function prepareEventReads(db: DatabaseSync) {
+  return {
+    watermark: (): number => Number(db.prepare(SELECT_WATERMARK).get()?.watermark),
+    find(id: number, tenant?: Tenant): StoredEvent | null {
+      const row = db.prepare(SELECT).get(id)
+      return row && belongsTo(row, tenant) ? storedEvent(row) : null
+    },
+    payload(id: number, tenant?: Tenant): Uint8Array | null {
+      const row = db.prepare(SELECT_PAYLOAD).get(id)
+      if (!row || !belongsTo(row, tenant) || row.payload === null) return null
+      const payload = row.payload as Uint8Array
+      if (!hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array)) {
+        throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
+      }
+      return payload
+    },
+    revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
+      db.prepare(SELECT_REVISIONS).all(eventId, afterId, limit).map(storedEvent),
+    indexEntry(event: StoredEvent): EventIndexEntry | null {
+      const row = db.prepare(SELECT_ENTRY).get(event.companyId, event.accountId, event.id)
+      return row ? indexEntry(row) : null
+    },
+    repeats(event: StoredEvent): Repeats | null {
+      const row = db.prepare(SELECT_REPEATS).get(event.companyId, event.id)
+      if (!row) return null
+      return {
+        resends: row.resends as number,
+        revisions: row.revisions as number,
+        lastSeenAt: row.last_seen_at as number,
+      }
+    },
+    conversation(tenant: Tenant, channelRef: string): Conversation | null {
+      const row = db.prepare(SELECT_CONVERSATION).get(tenant.companyId, tenant.accountId, channelRef)
+      return row ? conversation(row, tenant, channelRef) : null
+    },
+  }
+}
+
+function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
+  return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
+}
+
+function storedEvent(row: Row): StoredEvent {
+  return {
+    id: row.id as number,
+    kind: row.kind as StoredEvent['kind'],
+    revises: row.revises as number | null,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    receivedAt: row.received_at as number,
+    keyId: row.key_id as string,
+    scope: row.scope as string,
+    route: row.route as string,
+    sourceRef: row.source_ref as string | null,
+    channelRef: row.channel_ref as string | null,
+    idempotencyKey: row.idempotency_key as string | null,
+    contentType: row.content_type as string,
+    size: row.size as number,
+    sha256: row.sha256 as Uint8Array,
+    erasedAt: row.erased_at as number | null,
+    origin: row.origin as StoredEvent['origin'],
+    requestId: row.request_id as string,
+    traceparent: row.traceparent as string | null,
+    userAgent: row.user_agent as string | null,
+    remoteAddr: row.remote_addr as string | null,
+  }
+}
+
+function indexEntry(row: Row): EventIndexEntry {
+  return {
+    conversationId: row.conversation_id as number | null,
+    contactName: row.contact_name as string | null,
+    contactEmail: row.contact_email as string | null,
+    messageType: row.message_type as string | null,
+    snippet: row.snippet as string | null,
+    warnings: row.warnings === null ? [] : (JSON.parse(row.warnings as string) as Warning[]),
+    unindexed: row.unindexed as string | null,
+  }
+}
+
+function conversation(row: Row, { accountId, companyId }: Tenant, channelRef: string): Conversation {
+  return {
+    id: row.id as number,
+    accountId,
+    companyId,
+    channelRef,
+    eventCount: row.event_count as number,
+    firstReceivedAt: row.first_received_at as number,
+    lastEventId: row.last_event_id as number,
+    lastReceivedAt: row.last_received_at as number,
+    firstContact: {
+      name: row.first_contact_name as string | null,
+      email: row.first_contact_email as string | null,
+    },
+    lastContact: { name: row.last_contact_name as string | null, email: row.last_contact_email as string | null },
+    lastSnippet: row.last_snippet as string | null,
+  }
+}

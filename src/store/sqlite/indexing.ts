@@ -1,0 +1,276 @@
+// The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { type Extract, extract } from '../../model/extract.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import { inTransaction, storeFailure } from './connection.ts'
+
+const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
+const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
+const SELECT_NEWEST = 'SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0) AS newest'
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
+  FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
+const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, conversation_id, contact_name,
+    contact_email, message_type, snippet, warnings, unindexed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const UPSERT_CONVERSATION = `INSERT INTO conversations (company_id, account_id, channel_ref, id, event_count,
+    first_received_at, last_event_id, last_received_at, first_contact_name, first_contact_email, last_contact_name,
+    last_contact_email, last_snippet)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
+    event_count = event_count + excluded.event_count,
+    last_event_id = excluded.last_event_id,
+    last_received_at = excluded.last_received_at,
+    last_contact_name = excluded.last_contact_name,
+    last_contact_email = excluded.last_contact_email,
+    last_snippet = excluded.last_snippet
+  RETURNING id`
+const UPSERT_REPEATS = `INSERT INTO repeats (company_id, event_id, resends, revisions, last_seen_at)
+  VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (company_id, event_id) DO UPDATE SET
+    resends = resends + excluded.resends,
+    revisions = revisions + excluded.revisions,
+    last_seen_at = max(last_seen_at, excluded.last_seen_at)`
+const DERIVED_TABLES = {
+  event_index: 'company_id, account_id, event_id',
+  conversations: 'company_id, account_id, channel_ref',
+  repeats: 'company_id, event_id',
+} as const
+
+interface JournalRow {
+  readonly id: number
+  readonly kind: 'event' | 'revision'
+  readonly revises: number | null
+  readonly account_id: number
+  readonly company_id: number
+  readonly received_at: number
+  readonly channel_ref: string | null
+  readonly size: number
+  readonly payload: Uint8Array | null
+}
+
+interface ResendRow {
+  readonly id: number
+  readonly company_id: number
+  readonly event_id: number
+  readonly received_at: number
+}
+
+interface Derived {
+  readonly row: JournalRow
+  readonly fields: Extract | null
+  readonly unindexed: string | null
+}
+
+interface Cursors {
+  readonly events: number
+  readonly resends: number
+  readonly clearing: boolean
+}
+
+export function prepareIndexing(db: DatabaseSync) {
+  const statements = prepareStatements(db)
+  return {
+    step: (limits: IndexLimits): IndexStepResult => inTransaction(db, () => step(db, statements, limits)),
+    requestRebuild: (): void => {
+      db.exec('UPDATE index_cursors SET position = 0, clearing = 1')
+    },
+  }
+}
+
+export function readProgress(db: DatabaseSync): IndexProgress {
+  return progressAt(db, readCursors(db))
+}
+
+function step(db: DatabaseSync, statements: Statements, limits: IndexLimits): IndexStepResult {
+  const before = readCursors(db)
+  if (before.clearing) {
+    clearSome(db, limits.maxRows)
+    return { ...readProgress(db), indexed: 0, unindexed: 0 }
+  }
+  const derived = readDerived(statements, before.events, limits)
+  writeDerived(db, statements, derived)
+  const resends = foldResends(statements, before.resends, limits.maxRows)
+  const after = { events: derived.at(-1)?.row.id ?? before.events, resends, clearing: false }
+  if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
+  if (after.resends !== before.resends) statements.moveCursor.run(after.resends, 'resends')
+  const unindexed = derived.filter((one) => one.unindexed !== null).length
+  return { ...progressAt(db, after), indexed: derived.length, unindexed }
+}
+
+function readCursors(db: DatabaseSync): Cursors {
+  const rows = db.prepare(SELECT_CURSORS).all() as unknown as { lane: string; position: number; clearing: number }[]
+  const at = (lane: string) => rows.find((row) => row.lane === lane)?.position ?? 0
+  return { events: at('events'), resends: at('resends'), clearing: rows.some((row) => row.clearing === 1) }
+}
+
+function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
+  const newest = db.prepare(SELECT_NEWEST)
+  const lagOf = (table: 'events' | 'resends') => Number(newest.get(table)?.newest) - at[table]
+  return { cursor: at.events, lag: lagOf('events') + lagOf('resends'), clearing: at.clearing }
+}
+
+type Statements = ReturnType<typeof prepareStatements>
+
+function prepareStatements(db: DatabaseSync) {
+  return {
+    selectEvents: db.prepare(SELECT_EVENTS),
+    selectResends: db.prepare(SELECT_RESENDS),
+    insertEntry: db.prepare(INSERT_ENTRY),
+    upsertConversation: db.prepare(UPSERT_CONVERSATION),
+    upsertRepeats: db.prepare(UPSERT_REPEATS),
+    moveCursor: db.prepare(MOVE_CURSOR),
+  } satisfies Record<string, StatementSync>
+}
+
+/** The next rows, bounded by count and by bytes; always at least one if there is one. */
+function readDerived(statements: Statements, after: number, limits: IndexLimits): Derived[] {
+  const derived: Derived[] = []
+  let bytes = 0
+  for (const found of statements.selectEvents.iterate(after, limits.maxRows)) {
+    const row = found as unknown as JournalRow
+    derived.push(derive(row))
+    bytes += row.size
+    if (bytes >= limits.maxBytes) break
+  }
+  return derived
+}
+
+function derive(row: JournalRow): Derived {
+  // Erased content leaves its place in the conversation, and nothing else.
+  if (row.payload === null) return { row, fields: null, unindexed: null }
+  try {
+    return { row: { ...row, payload: null }, fields: extract(row.payload), unindexed: null }
+  } catch (error) {
+    return { row: { ...row, payload: null }, fields: null, unindexed: reason(error) }
+  }
+}
+
+/** Writes a batch; if a row in it cannot be written, goes through it again row by row and marks the bad one. */
+function writeDerived(db: DatabaseSync, statements: Statements, derived: Derived[]): void {
+  db.exec('SAVEPOINT whole')
+  try {
+    fold(statements, derived)
+  } catch (error) {
+    if (storeFailure(error).kind !== 'rejected') throw error
+    db.exec('ROLLBACK TO whole')
+    for (const [index, one] of derived.entries()) derived[index] = foldAlone(db, statements, one)
+  }
+  db.exec('RELEASE whole')
+}
+
+/** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
+function foldAlone(db: DatabaseSync, statements: Statements, one: Derived): Derived {
+  const attempt = (write: () => void): string | null => {
+    db.exec('SAVEPOINT one_row')
+    try {
+      write()
+      db.exec('RELEASE one_row')
+      return null
+    } catch (error) {
+      if (storeFailure(error).kind !== 'rejected') throw error
+      db.exec('ROLLBACK TO one_row; RELEASE one_row')
+      return reason(error)
+    }
+  }
+  const failed = attempt(() => fold(statements, [one]))
+  if (failed === null) return one
+  const marked = { row: one.row, fields: null, unindexed: failed }
+  if (attempt(() => fold(statements, [marked])) !== null) insertEntry(statements, marked, null)
+  return marked
+}
+
+/** One upsert for each conversation of the batch, then one entry for each row. */
+function fold(statements: Statements, derived: readonly Derived[]): void {
+  const conversations = new Map<string, Derived[]>()
+  for (const one of derived) {
+    if (one.row.kind === 'revision') {
+      statements.upsertRepeats.run(one.row.company_id, one.row.revises, 0, 1, one.row.received_at)
+      insertEntry(statements, one, null)
+    } else if (one.row.channel_ref === null) {
+      insertEntry(statements, one, null)
+    } else {
+      const key = `${one.row.company_id}:${one.row.account_id}:${one.row.channel_ref}`
+      const group = conversations.get(key)
+      if (group) group.push(one)
+      else conversations.set(key, [one])
+    }
+  }
+  for (const group of conversations.values()) {
+    const id = upsertConversation(statements, group)
+    for (const one of group) insertEntry(statements, one, id)
+  }
+}
+
+function upsertConversation(statements: Statements, group: readonly Derived[]): number {
+  const first = group[0]!
+  const last = group.at(-1)!
+  const found = statements.upsertConversation.get(
+    first.row.company_id,
+    first.row.account_id,
+    first.row.channel_ref,
+    first.row.id,
+    group.length,
+    first.row.received_at,
+    last.row.id,
+    last.row.received_at,
+    first.fields?.contactName ?? null,
+    first.fields?.contactEmail ?? null,
+    last.fields?.contactName ?? null,
+    last.fields?.contactEmail ?? null,
+    last.fields?.snippet ?? null,
+  )
+  return Number(found?.id)
+}
+
+function insertEntry(statements: Statements, { row, fields, unindexed }: Derived, conversationId: number | null): void {
+  statements.insertEntry.run(
+    row.company_id,
+    row.account_id,
+    row.id,
+    row.kind,
+    conversationId,
+    fields?.contactName ?? null,
+    fields?.contactEmail ?? null,
+    fields?.messageType ?? null,
+    fields?.snippet ?? null,
+    fields && fields.warnings.length > 0 ? JSON.stringify(fields.warnings) : null,
+    unindexed,
+  )
+}
+
+/** Counts the next resends into `repeats`; returns the new position. */
+function foldResends(statements: Statements, after: number, maxRows: number): number {
+  const counts = new Map<number, { companyId: number; resends: number; lastSeenAt: number }>()
+  let position = after
+  for (const found of statements.selectResends.iterate(after, maxRows)) {
+    const row = found as unknown as ResendRow
+    const count = counts.get(row.event_id) ?? { companyId: row.company_id, resends: 0, lastSeenAt: 0 }
+    count.resends += 1
+    count.lastSeenAt = Math.max(count.lastSeenAt, row.received_at)
+    counts.set(row.event_id, count)
+    position = row.id
+  }
+  for (const [eventId, count] of counts) {
+    statements.upsertRepeats.run(count.companyId, eventId, count.resends, 0, count.lastSeenAt)
+  }
+  return position
+}
+
+/** One bounded step of a rebuild's first half. When nothing is left, the cursors are free to run again. */
+function clearSome(db: DatabaseSync, maxRows: number): void {
+  let cleared = 0
+  for (const [table, key] of Object.entries(DERIVED_TABLES)) {
+    const remaining = maxRows - cleared
+    if (remaining === 0) return
+    const { changes } = db
+      .prepare(`DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} LIMIT ?)`)
+      .run(remaining)
+    cleared += Number(changes)
+  }
+  if (cleared < maxRows) db.exec('UPDATE index_cursors SET clearing = 0')
+}
+
+function reason(error: unknown): string {
+  return (error instanceof Error ? error.message : String(error)).slice(0, 200)
+}

@@ -1,0 +1,50 @@
+// One server for one SQLite database. The server holds an exclusive transaction on a small database of its own for as
+// long as it lives; the system frees it when the process dies, however it dies. Commands need no lock.
+//
+// Neither this file nor the database may be opened through `fs` in the same process: closing such a handle would drop
+// SQLite's POSIX locks without a word.
+
+import { DatabaseSync } from 'node:sqlite'
+import { StoreRefused } from '../contract/failure.ts'
+import { sqliteCode } from './connection.ts'
+
+const SQLITE_BUSY = 5
+
+/** Long enough to outlast a command that looks whether a server is there. */
+const ACQUIRE_TIMEOUT_MS = 1000
+
+export interface ServerLock {
+  release(): void
+}
+
+export function lockPath(databasePath: string): string {
+  return `${databasePath.replace(/\.db$/, '')}.lock.db`
+}
+
+export function acquireServerLock(databasePath: string): ServerLock {
+  const db = new DatabaseSync(lockPath(databasePath), { timeout: ACQUIRE_TIMEOUT_MS })
+  try {
+    db.exec('BEGIN EXCLUSIVE')
+  } catch (error) {
+    db.close()
+    if (sqliteCode(error) !== SQLITE_BUSY) throw error
+    throw new StoreRefused(
+      `Another Intray server is running on ${databasePath}. Stop it first, or set INTRAY_DATABASE_URL to another database.`,
+    )
+  }
+  return { release: () => db.isOpen && db.close() }
+}
+
+/** True while a server holds the database. */
+export function isServerRunning(databasePath: string): boolean {
+  const db = new DatabaseSync(lockPath(databasePath), { timeout: 0 })
+  try {
+    db.exec('SELECT count(*) FROM sqlite_master')
+    return false
+  } catch (error) {
+    if (sqliteCode(error) === SQLITE_BUSY) return true
+    throw error
+  } finally {
+    db.close()
+  }
+}

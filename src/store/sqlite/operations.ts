@@ -1,0 +1,47 @@
+// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connection, be it the
+// writer thread of the server or a command's own process.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { prepareAppend } from './append.ts'
+import { inTransaction } from './connection.ts'
+import { prepareIndexing } from './indexing.ts'
+import { prepareNodeWrites } from './nodes.ts'
+import { prepareRefusalWrites } from './refusals.ts'
+import { prepareTokenWrites } from './tokens.ts'
+
+export function prepareOperations(db: DatabaseSync) {
+  const indexing = prepareIndexing(db)
+  const tokens = prepareTokenWrites(db)
+  const nodes = prepareNodeWrites(db)
+  const refusals = prepareRefusalWrites(db)
+  return {
+    append: prepareAppend(db),
+    indexStep: indexing.step,
+    indexRebuild: indexing.requestRebuild,
+    createToken: tokens.create,
+    setTokenActive: tokens.setActive,
+    rotateToken: tokens.rotate,
+    touchTokens: tokens.touch,
+    reportNode: nodes.report,
+    removeNode: nodes.remove,
+    forgetNodes: nodes.forgetAll,
+    addRefusals: refusals.add,
+    probe: (): void =>
+      inTransaction(db, () => {
+        db.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', x'01')")
+      }),
+  }
+}
+
+export type Operations = ReturnType<typeof prepareOperations>
+export type OperationName = keyof Operations
+
+export interface Executor {
+  run<N extends OperationName>(
+    name: N,
+    args: Parameters<Operations[N]>,
+    transfer?: readonly ArrayBuffer[],
+  ): Promise<ReturnType<Operations[N]>>
+  onFatal(listener: (failure: Error) => void): void
+  close(): Promise<void>
+}

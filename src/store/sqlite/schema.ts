@@ -1,0 +1,51 @@
+// Brings the file to the schema of this code, and gives a new database its identity.
+
+import { randomBytes } from 'node:crypto'
+import type { DatabaseSync } from 'node:sqlite'
+import { newUuid } from '../../runtime/id.ts'
+import { type AppliedMigration, pendingMigrations, readMigrations } from '../migrations.ts'
+import { inTransaction } from './connection.ts'
+
+const MIGRATIONS = new URL('./migrations/', import.meta.url)
+
+const CREATE_LEDGER = `CREATE TABLE IF NOT EXISTS schema_migrations (
+  version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
+const SELECT_APPLIED = 'SELECT version, name, checksum FROM schema_migrations ORDER BY version'
+const INSERT_APPLIED = 'INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)'
+const INSERT_META = 'INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)'
+
+/** Refuses a database that is ahead of this code. */
+export function needsMigration(db: DatabaseSync): boolean {
+  return !hasLedger(db) || pendingMigrations(readMigrations(MIGRATIONS), appliedMigrations(db)).length > 0
+}
+
+/** Returns the schema version. The write lock is held throughout: two starters cannot both migrate. */
+export function migrate(db: DatabaseSync): number {
+  const known = readMigrations(MIGRATIONS)
+  if (!needsMigration(db)) return known.length
+  return inTransaction(db, () => {
+    db.exec(CREATE_LEDGER)
+    for (const migration of pendingMigrations(known, appliedMigrations(db))) {
+      db.exec(migration.sql)
+      db.prepare(INSERT_APPLIED).run(migration.version, migration.name, migration.checksum, Date.now())
+    }
+    const meta = db.prepare(INSERT_META)
+    meta.run('database_uuid', Buffer.from(newUuid()))
+    meta.run('dedupe_key', randomBytes(32))
+    return known.length
+  })
+}
+
+export function readMeta(db: DatabaseSync, key: 'database_uuid' | 'dedupe_key'): Uint8Array {
+  const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(key)
+  if (!row) throw new Error(`meta ${key} is missing`)
+  return row.value as Uint8Array
+}
+
+function hasLedger(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").get() !== undefined
+}
+
+function appliedMigrations(db: DatabaseSync): AppliedMigration[] {
+  return db.prepare(SELECT_APPLIED).all() as unknown as AppliedMigration[]
+}

@@ -1,0 +1,140 @@
+// The SQLite store: puts the capabilities together. A server writes through its writer thread and reads on a read-only
+// connection of its own; a command does both in its own process, beside the server or without it.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { StoreRefused } from '../contract/failure.ts'
+import type { Store, StoreOptions } from '../contract/store.ts'
+import { packBatch } from './append-batch.ts'
+import { openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
+import { prepareEventReads } from './events.ts'
+import { readProgress } from './indexing.ts'
+import { acquireServerLock, isServerRunning } from './lock.ts'
+import { readNodes } from './nodes.ts'
+import { type Executor, prepareOperations } from './operations.ts'
+import { listRefusals } from './refusals.ts'
+import { migrate, needsMigration, readMeta } from './schema.ts'
+import { prepareTokenReads } from './tokens.ts'
+import { WriterThread } from './writer.ts'
+
+export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+  const db = openConnection(path, 'tool')
+  try {
+    if (options.role === 'tool') {
+      if (needsMigration(db) && isServerRunning(path)) throw migrationUnderServer()
+      return composeStore(path, prepareFile(db, path), db, inline(db), () => {})
+    }
+    const lock = acquireServerLock(path)
+    try {
+      const facts = prepareFile(db, path)
+      db.close()
+      const writer = await WriterThread.start(path)
+      await writer.run('forgetNodes', [])
+      return composeStore(path, facts, openConnection(path, 'reader'), writer, lock.release)
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  } catch (error) {
+    if (db.isOpen) db.close()
+    throw error
+  }
+}
+
+function migrationUnderServer(): StoreRefused {
+  return new StoreRefused(
+    'This version of Intray needs to change the schema, but a server is running on the database. Stop the server first.',
+  )
+}
+
+function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
+  return {
+    driver: 'sqlite',
+    path,
+    sqlite_version: sqliteVersion(db),
+    synchronous: readSynchronous(db) === 2 ? 'full' : 'unsafe',
+    schema_version: migrate(db),
+    database_uuid: Buffer.from(readMeta(db, 'database_uuid')).toString(),
+  }
+}
+
+function composeStore(
+  path: string,
+  facts: Store['facts'],
+  reader: DatabaseSync,
+  writer: Executor,
+  release: () => void,
+): Store {
+  const events = prepareEventReads(reader)
+  const tokens = prepareTokenReads(reader)
+  return {
+    traits: { concurrentWriters: false },
+    facts,
+    journal: {
+      append: (items) => {
+        const batch = packBatch(items)
+        return writer.run('append', [batch], [batch.payloads.buffer])
+      },
+    },
+    events: {
+      watermark: () => attempt(() => events.watermark()),
+      find: (id, tenant) => attempt(() => events.find(id, tenant)),
+      payload: (id, tenant) => attempt(() => events.payload(id, tenant)),
+      revisions: (eventId, afterId, limit) => attempt(() => events.revisions(eventId, afterId, limit)),
+      indexEntry: (event) => attempt(() => events.indexEntry(event)),
+      repeats: (event) => attempt(() => events.repeats(event)),
+      conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
+    },
+    index: {
+      step: (limits) => writer.run('indexStep', [limits]),
+      progress: () => attempt(() => readProgress(reader)),
+      requestRebuild: () => writer.run('indexRebuild', []),
+    },
+    tokens: {
+      create: (token) => writer.run('createToken', [token]),
+      find: (keyId) => attempt(() => tokens.find(keyId)),
+      list: () => attempt(() => tokens.list()),
+      setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
+      rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
+      touch: (uses) => writer.run('touchTokens', [uses]),
+      generation: () => attempt(() => tokens.generation()),
+      changedSince: (generation) => attempt(() => tokens.changedSince(generation)),
+    },
+    refusals: {
+      add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
+      list: (tenant, beforeId, limit) => attempt(() => listRefusals(reader, tenant, beforeId, limit)),
+    },
+    nodes: {
+      report: (state) => writer.run('reportNode', [state]),
+      remove: (nodeId) => writer.run('removeNode', [nodeId]),
+      live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
+    },
+    probe: () => writer.run('probe', []),
+    onFatal: (listener) => writer.onFatal(listener),
+    close: async () => {
+      if (reader.isOpen) reader.close()
+      await writer.close()
+      release()
+    },
+  }
+}
+
+/** Reads are short and synchronous; callers see one asynchronous contract and one kind of failure. */
+async function attempt<T>(read: () => T): Promise<T> {
+  try {
+    return read()
+  } catch (error) {
+    throw storeFailure(error)
+  }
+}
+
+/** Writes in this process, on the same connection as the reads. */
+function inline(db: DatabaseSync): Executor {
+  const operations = prepareOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+  return {
+    run: (name, args) => attempt(() => operations[name]!(...args)) as never,
+    onFatal: () => {},
+    close: async () => {
+      if (db.isOpen) db.close()
+    },
+  }
+}

@@ -1,0 +1,99 @@
+// Tokens on SQLite. A generation is one more than the highest yet; tokens are never deleted, so it only grows.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { TokenRecord } from '../../model/token.ts'
+import { StoreFailure } from '../contract/failure.ts'
+import type { NewToken, TokenUse } from '../contract/tokens.ts'
+import { inTransaction } from './connection.ts'
+
+const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
+  last_used_at, rotated_from`
+const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
+const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
+    rotated_from, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ${NEXT_GENERATION})`
+const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
+const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
+const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
+const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
+const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
+const SET_EXPIRY = `UPDATE tokens SET expires_at = min(coalesce(expires_at, ?1), ?1), generation = ${NEXT_GENERATION}
+  WHERE key_id = ?2`
+const TOUCH = 'UPDATE tokens SET last_used_at = ?1 WHERE key_id = ?2 AND (last_used_at IS NULL OR last_used_at < ?1)'
+
+export type TokenWrites = ReturnType<typeof prepareTokenWrites>
+export type TokenReads = ReturnType<typeof prepareTokenReads>
+
+export function prepareTokenReads(db: DatabaseSync) {
+  const select = db.prepare(SELECT)
+  const selectGeneration = db.prepare(SELECT_GENERATION)
+  return {
+    find(keyId: string): TokenRecord | null {
+      const row = select.get(keyId)
+      return row ? tokenRecord(row) : null
+    },
+    list: (): TokenRecord[] => db.prepare(SELECT_ALL).all().map(tokenRecord),
+    generation: (): number => Number(selectGeneration.get()?.generation),
+    changedSince: (generation: number): TokenRecord[] => db.prepare(SELECT_CHANGED).all(generation).map(tokenRecord),
+  }
+}
+
+export function prepareTokenWrites(db: DatabaseSync) {
+  const { find } = prepareTokenReads(db)
+
+  function insert(token: NewToken): void {
+    if (find(token.keyId)) throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
+    db.prepare(INSERT).run(
+      token.keyId,
+      token.hash,
+      token.accountId,
+      token.companyId,
+      token.scope,
+      token.label,
+      token.expiresAt,
+      token.createdAt,
+      token.rotatedFrom,
+    )
+  }
+
+  function setActive(keyId: string, isActive: boolean, now: number): TokenRecord | null {
+    db.prepare(SET_ACTIVE).run(isActive ? 1 : 0, isActive ? null : now, keyId)
+    return find(keyId)
+  }
+
+  return {
+    create: (token: NewToken): void => inTransaction(db, () => insert(token)),
+    setActive: (keyId: string, isActive: boolean, now: number): TokenRecord | null =>
+      inTransaction(db, () => setActive(keyId, isActive, now)),
+    rotate: (successor: NewToken, oldExpiresAt: number | null, now: number): TokenRecord | null =>
+      inTransaction(db, () => {
+        const keyId = successor.rotatedFrom ?? ''
+        if (!find(keyId)) return null
+        insert(successor)
+        if (oldExpiresAt === null) return setActive(keyId, false, now)
+        db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)
+        return find(keyId)
+      }),
+    touch: (uses: readonly TokenUse[]): void =>
+      inTransaction(db, () => {
+        const touch = db.prepare(TOUCH)
+        for (const use of uses) touch.run(use.usedAt, use.keyId)
+      }),
+  }
+}
+
+function tokenRecord(row: Record<string, unknown>): TokenRecord {
+  return {
+    keyId: row.key_id as string,
+    hash: row.hash as Uint8Array,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    scope: row.scope as string,
+    label: row.label as string,
+    isActive: row.is_active === 1,
+    expiresAt: row.expires_at as number | null,
+    createdAt: row.created_at as number,
+    disabledAt: row.disabled_at as number | null,
+    lastUsedAt: row.last_used_at as number | null,
+    rotatedFrom: row.rotated_from as string | null,
+  }
+}
