@@ -1,0 +1,212 @@
+// The OpenAPI document as far as the page shows it, and the questions the page asks of it: which operations, which
+// fields, which error codes. A reference that leads nowhere, or in circles, throws: it is a mistake in the document.
+
+export interface Reference {
+  readonly $ref?: string
+}
+
+export interface Schema extends Reference {
+  readonly type?: string | readonly string[]
+  readonly const?: unknown
+  readonly enum?: readonly unknown[]
+  readonly description?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly required?: readonly string[]
+  readonly items?: Schema
+  readonly oneOf?: readonly Schema[]
+}
+
+export interface Example extends Reference {
+  readonly summary?: string
+  readonly description?: string
+  readonly value?: unknown
+}
+
+export interface Media {
+  readonly schema?: Schema
+  readonly example?: unknown
+  readonly examples?: Readonly<Record<string, Example>>
+}
+
+/** A parameter or a header: a value with a name. */
+export interface Parameter extends Reference {
+  readonly name?: string
+  readonly in?: string
+  readonly required?: boolean
+  readonly description?: string
+  readonly schema?: Schema
+}
+
+/** A request body or an answer. */
+export interface Body extends Reference {
+  readonly description?: string
+  readonly headers?: Readonly<Record<string, Parameter>>
+  readonly content?: Readonly<Record<string, Media>>
+}
+
+export type Security = readonly Readonly<Record<string, readonly string[]>>[]
+
+export interface Operation {
+  readonly tags?: readonly string[]
+  readonly summary?: string
+  readonly description?: string
+  readonly deprecated?: boolean
+  readonly security?: Security
+  readonly parameters?: readonly Parameter[]
+  readonly requestBody?: Body
+  readonly responses?: Readonly<Record<string, Body>>
+}
+
+export interface ApiDocument {
+  readonly info: {
+    readonly title: string
+    readonly version: string
+    readonly summary?: string
+    readonly description?: string
+  }
+  readonly servers?: readonly { readonly url: string; readonly description?: string }[]
+  readonly tags?: readonly { readonly name: string; readonly description?: string }[]
+  readonly security?: Security
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>
+  readonly components?: unknown
+}
+
+/** The node itself, or what its `$ref` points to. */
+export function resolve<T extends Reference>(document: ApiDocument, node: T): T {
+  let found: T = node
+  for (let hops = 0; found.$ref !== undefined; hops++) {
+    if (hops === 8) throw new Error(`api document: ${node.$ref} leads in circles`)
+    found = lookUp(document, found.$ref) as T
+  }
+  return found
+}
+
+function lookUp(document: ApiDocument, ref: string): unknown {
+  let node: unknown = document
+  for (const step of ref.replace(/^#\//, '').split('/')) {
+    const key = step.replaceAll('~1', '/').replaceAll('~0', '~')
+    node = typeof node === 'object' && node !== null ? (node as Record<string, unknown>)[key] : undefined
+  }
+  if (typeof node !== 'object' || node === null) throw new Error(`api document: ${ref} leads nowhere`)
+  return node
+}
+
+export interface NamedOperation {
+  readonly method: string
+  readonly path: string
+  readonly operation: Operation
+  /** The name of its anchor on the page. */
+  readonly anchor: string
+}
+
+export interface OperationGroup {
+  readonly name: string
+  readonly description: string
+  readonly operations: readonly NamedOperation[]
+}
+
+/** All operations under their first tag, in the order of the tags; those without a known one come last. */
+export function operationGroups(document: ApiDocument): readonly OperationGroup[] {
+  const byTag = Map.groupBy(operationsOf(document), ({ operation }) => operation.tags?.[0] ?? 'Other')
+  const tags = document.tags ?? []
+  const others = [...byTag.keys()].filter((name) => !tags.some((tag) => tag.name === name)).map((name) => ({ name }))
+  return [...tags, ...others].map((tag: { name: string; description?: string }) => ({
+    name: tag.name,
+    description: tag.description ?? '',
+    operations: byTag.get(tag.name) ?? [],
+  }))
+}
+
+function operationsOf(document: ApiDocument): readonly NamedOperation[] {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      method: method.toUpperCase(),
+      path,
+      operation,
+      anchor: `${method}${path}`.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase(),
+    })),
+  )
+}
+
+export interface Field {
+  /** Dotted, with [] for the entries of an array. */
+  readonly path: string
+  readonly type: string
+  readonly required: boolean
+  readonly description: string
+}
+
+/** The fields of a schema, nested ones after their parent. Of alternatives each field comes once, with what it may be. */
+export function fieldsOf(document: ApiDocument, schema: Schema, prefix = ''): readonly Field[] {
+  const resolved = resolve(document, schema)
+  if (resolved.oneOf) return mergeFields(resolved.oneOf.map((one) => fieldsOf(document, one, prefix)))
+  if (resolved.items) return fieldsOf(document, resolved.items, `${prefix}[]`)
+  return Object.entries(resolved.properties ?? {}).flatMap(([name, property]) => {
+    const found = resolve(document, property)
+    const path = prefix === '' ? name : `${prefix}.${name}`
+    const required = resolved.required?.includes(name) ?? false
+    const field = { path, type: typeOf(document, found), required, description: found.description ?? '' }
+    return [field, ...fieldsOf(document, found, path)]
+  })
+}
+
+function mergeFields(alternatives: readonly (readonly Field[])[]): readonly Field[] {
+  const byPath = Map.groupBy(alternatives.flat(), (field) => field.path)
+  return [...byPath].map(([path, fields]) => ({
+    path,
+    type: unique(fields.map((field) => field.type)).join(' | '),
+    required: fields.length === alternatives.length && fields.every((field) => field.required),
+    description: unique(fields.map((field) => field.description)).join('\n\n'),
+  }))
+}
+
+/** What a value may be, in words: its type, or the values themselves where they are listed. */
+export function typeOf(document: ApiDocument, schema: Schema): string {
+  const found = resolve(document, schema)
+  if (found.const !== undefined) return JSON.stringify(found.const)
+  if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(' | ')
+  if (found.items) return `array of ${typeOf(document, found.items)}`
+  return typeof found.type === 'string' ? found.type : (found.type ?? ['any']).join(' | ')
+}
+
+/** The examples of a body, with the single one as a list of one. */
+export function examplesOf(document: ApiDocument, media: Media): readonly Example[] {
+  if (media.example !== undefined) return [{ value: media.example }]
+  return Object.values(media.examples ?? {}).map((example) => resolve(document, example))
+}
+
+export interface ErrorCodeRow {
+  readonly code: string
+  readonly status: string
+  readonly retryable: boolean
+  readonly when: string
+  readonly whatToDo: string
+}
+
+/** Every error code, found by its first example among the answers, in the order of the statuses. */
+export function errorCodes(document: ApiDocument): readonly ErrorCodeRow[] {
+  const rows = new Map<string, ErrorCodeRow>()
+  for (const { operation } of operationsOf(document)) {
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      for (const media of Object.values(resolve(document, response).content ?? {})) {
+        for (const example of examplesOf(document, media)) {
+          const row = errorRow(status, example)
+          if (row && !rows.has(row.code)) rows.set(row.code, row)
+        }
+      }
+    }
+  }
+  return [...rows.values()].sort((a, b) => Number(a.status) - Number(b.status))
+}
+
+function errorRow(status: string, example: Example): ErrorCodeRow | null {
+  const value = example.value
+  if (typeof value !== 'object' || value === null || !('error' in value) || typeof value.error !== 'string') return null
+  const message = 'message' in value && typeof value.message === 'string' ? value.message : (example.description ?? '')
+  const retryable = 'retryable' in value && value.retryable === true
+  return { code: value.error, status, retryable, when: example.summary ?? '', whatToDo: message }
+}
+
+function unique(texts: readonly string[]): readonly string[] {
+  return [...new Set(texts)].filter((text) => text !== '')
+}

@@ -1,0 +1,35 @@
+// HTML by template, where forgetting to escape is not possible: every value put into html`…` is escaped, unless it is
+// itself the result of html`…`. Promises well-formed text for elements and quoted attributes; not for scripts or styles.
+
+/** A piece of finished HTML. Only this file, and markup known at build time, makes one from plain text. */
+export class Html {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+export type HtmlValue = Html | string | number | readonly HtmlValue[]
+
+export function html(strings: TemplateStringsArray, ...values: readonly HtmlValue[]): Html {
+  let text = strings[0] ?? ''
+  for (const [index, value] of values.entries()) text += textOf(value) + (strings[index + 1] ?? '')
+  return new Html(text)
+}
+
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;')
+}
+
+function textOf(value: HtmlValue): string {
+  if (value instanceof Html) return value.text
+  if (typeof value === 'string') return escapeHtml(value)
+  if (typeof value === 'number') return String(value)
+  return value.map(textOf).join('')
+}

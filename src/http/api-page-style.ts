@@ -1,0 +1,75 @@
+// How the page at /docs looks: light and dark by the reader's setting, from 360 px up. Loads nothing: no font, no
+// image, no import. The text is hashed for the Content-Security-Policy, so it must reach the page unchanged.
+
+export const API_PAGE_STYLE = `
+:root {
+  color-scheme: light dark;
+  --ground: #fff; --raised: #f5f6f8; --line: #d9dde3; --text: #1b1f24; --soft: #545d69; --link: #0b57c2;
+  --good: #11683a; --bad: #9a4a00; --fault: #a8202b; --mark: #5b3fb5;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --ground: #14171b; --raised: #1d2126; --line: #363d46; --text: #e6e9ed; --soft: #a5aeb9; --link: #86b7ff;
+    --good: #6fd39b; --bad: #f0b26b; --fault: #ff9aa0; --mark: #bfa8ff;
+  }
+}
+* { box-sizing: border-box; }
+html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
+body { margin: 0; background: var(--ground); color: var(--text); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+a { color: var(--link); text-underline-offset: .15em; }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 3px; }
+.skip { position: absolute; left: -999rem; }
+.skip:focus { left: 1rem; top: 1rem; background: var(--ground); padding: .5rem 1rem; z-index: 1; }
+.layout { max-width: 76rem; margin: 0 auto; padding: 1.5rem 1rem 4rem; }
+h1 { margin: 0; font-size: 2rem; line-height: 1.2; }
+h2 { margin: 3rem 0 .25rem; font-size: 1.5rem; line-height: 1.25; }
+h3 { margin: 0; font-size: 1.125rem; line-height: 1.4; }
+h4 { margin: 1.75rem 0 .5rem; font-size: 1rem; }
+p, ul { margin: .75rem 0; }
+ul { padding-left: 1.25rem; }
+li + li { margin-top: .3rem; }
+.soft, figcaption, .type { color: var(--soft); }
+.facts { margin: .5rem 0 0; }
+code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: .875em; }
+:not(pre) > code { background: var(--raised); border-radius: 3px; padding: .1em .3em; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+pre code { font-size: inherit; }
+h3 code, th code, nav code { background: none; padding: 0; }
+pre { margin: .75rem 0; padding: .75rem .875rem; background: var(--raised); border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; line-height: 1.5; }
+nav { padding: .25rem 0 1rem; }
+nav h2 { margin: 1.25rem 0 .25rem; font-size: .875rem; color: var(--soft); }
+nav ul { list-style: none; margin: 0; padding: 0; }
+nav li + li { margin: 0; }
+nav a { display: block; padding: .3rem 0; text-decoration: none; line-height: 1.35; }
+nav a:hover { text-decoration: underline; }
+.method { font-weight: 700; color: var(--mark); }
+.operation { margin-top: 2rem; padding-top: 1.25rem; border-top: 1px solid var(--line); }
+.operation h3 a { color: inherit; text-decoration: none; }
+.operation h3 a:hover { text-decoration: underline; }
+.note { color: var(--bad); font-weight: 600; }
+table { width: 100%; margin: .75rem 0; border-collapse: collapse; font-size: .9375rem; }
+th, td { padding: .5rem .75rem .5rem 0; border-top: 1px solid var(--line); text-align: left; vertical-align: top; }
+thead th { border-top: 0; font-size: .875rem; color: var(--soft); }
+tbody th { font-weight: 600; }
+table.pairs { table-layout: fixed; }
+table.pairs th:first-child { width: 36%; }
+td > :first-child { margin-top: 0; }
+td > :last-child { margin-bottom: 0; }
+.type { display: block; font-size: .8125rem; font-weight: 400; }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; }
+summary { padding: .5rem .75rem; cursor: pointer; }
+details > div { padding: 0 .75rem .5rem; border-top: 1px solid var(--line); }
+.status { font-weight: 700; font-variant-numeric: tabular-nums; margin-right: .35rem; }
+.s2 { color: var(--good); }
+.s4 { color: var(--bad); }
+.s5 { color: var(--fault); }
+figure { margin: .75rem 0; }
+figure pre { margin: .25rem 0 0; }
+figcaption { font-size: .875rem; }
+@media (min-width: 60rem) {
+  .layout { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 3rem; padding-top: 2.5rem; }
+  .layout > header { grid-column: 1 / -1; }
+  nav { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto; }
+  main > section:first-child h2 { margin-top: 1.25rem; }
+}
+@media print { nav, .skip { display: none; } details { break-inside: avoid; } }
+`

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import test from 'node:test'
+import { parse } from 'yaml'
+import { API_PAGE_CSP, type ApiDocument, renderApiPage } from '../../../src/http/api-page.ts'
+import { renderMarkdown } from '../../../src/http/api-page-markdown.ts'
+import { ERRORS } from '../../../src/model/errors.ts'
+
+const document = parse(readFileSync(new URL('../../../api/openapi.yaml', import.meta.url), 'utf8')) as ApiDocument
+const page = renderApiPage(document)
+
+/** The page as a reader sees it: without tags, style and break points. */
+function visibleText(html: string): string {
+  return html.replace(/<style>.*?<\/style>/s, '').replace(/<[^>]*>/g, '')
+}
+
+function smallDocument(description: string): ApiDocument {
+  const field = { type: 'string', description }
+  const answer = {
+    description,
+    headers: { [description]: { description } },
+    content: {
+      [description]: {
+        schema: { type: 'object', properties: { [description]: field } },
+        examples: { one: { summary: description, value: { ok: false, error: description, message: description } } },
+      },
+    },
+  }
+  const operation = {
+    tags: [description],
+    summary: description,
+    description,
+    parameters: [{ name: description, in: 'query', description }],
+    requestBody: answer,
+    responses: { [description]: answer },
+  }
+  const info = { title: description, version: description, summary: description, description }
+  return { info, servers: [{ url: description, description }], paths: { [description]: { get: operation } } }
+}
+
+test('the page names every address and method of the document, and links to each', () => {
+  const text = visibleText(page)
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const method of Object.keys(item)) assert.ok(text.includes(`${method.toUpperCase()} ${path}`), path)
+  }
+  const ids = new Set(Array.from(page.matchAll(/ id="([^"]+)"/g), ([, id]) => id))
+  const targets = Array.from(page.matchAll(/href="#([^"]+)"/g), ([, target]) => target)
+  assert.ok(targets.length > Object.keys(document.paths).length)
+  for (const target of targets) assert.ok(ids.has(target), `#${target}`)
+})
+
+test('no anchor is given twice', () => {
+  const ids = Array.from(page.matchAll(/ id="([^"]+)"/g), ([, id]) => id)
+  assert.deepEqual(ids, [...new Set(ids)])
+})
+
+test('the table of error codes holds exactly the codes of the catalogue, each with its sentence', () => {
+  const listed = Array.from(page.matchAll(/<tr id="error-([a-z_]+)">/g), ([, code]) => code)
+  assert.deepEqual(listed.toSorted(), Object.keys(ERRORS).toSorted())
+  const table = page.slice(page.indexOf('<h2 id="error-codes">'))
+  for (const [code, { retryable, message }] of Object.entries(ERRORS)) {
+    const row = table.slice(table.indexOf(`<tr id="error-${code}">`)).split('</tr>')[0] ?? ''
+    assert.ok(visibleText(row).includes(`${retryable ? '' : 'not '}retryable`), code)
+    assert.ok(row.includes(message.replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')), code)
+  }
+})
+
+test('the page holds no script and loads nothing from anywhere', () => {
+  assert.doesNotMatch(page, /<script|http-equiv|<link|<base|<iframe|<img|<form|javascript:/i)
+  assert.doesNotMatch(page, /\s(src|srcset|style|on[a-z]+)=/i)
+  assert.doesNotMatch(page, /@import|url\(/i)
+  for (const [, href = ''] of page.matchAll(/href="([^"]*)"/g)) assert.match(href, /^(#|\/openapi\.(yaml|json)$)/)
+})
+
+test('the policy allows exactly the style that is in the page', () => {
+  const styles = Array.from(page.matchAll(/<style>(.*?)<\/style>/gs), ([, style = '']) => style)
+  assert.equal(styles.length, 1)
+  const hash = createHash('sha256')
+    .update(styles[0] ?? '')
+    .digest('base64')
+  assert.equal(
+    API_PAGE_CSP,
+    `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  )
+})
+
+test('hostile text is shown as text wherever the document may hold it', () => {
+  const hostile = `<img src=x onerror="alert('1')"></code></style><script>alert(1)</script>`
+  const shown = renderApiPage(smallDocument(hostile))
+  assert.doesNotMatch(shown, /<img|<script|onerror="/)
+  assert.equal(shown.split('</style>').length, 2)
+  assert.ok(shown.includes('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;'))
+})
+
+test('hostile text stays text inside every piece of Markdown', () => {
+  const hostile = '<img src=x onerror=alert(1)>'
+  const pieces = [`\`${hostile}\``, `**${hostile}**`, `- ${hostile}`, `| ${hostile} |\n|---|\n| ${hostile} |`]
+  for (const piece of [...pieces, `\`\`\`\n${hostile}\n\`\`\``]) {
+    const { text } = renderMarkdown(piece)
+    assert.doesNotMatch(text, /<img/)
+    assert.match(text, /&lt;img src=x onerror=alert\(1\)&gt;/)
+  }
+})
+
+test('Markdown knows paragraphs, code, bold, lists, fenced code and tables', () => {
+  assert.equal(
+    renderMarkdown('One\nline.\n\n**Two** `x*y`.').text,
+    '<p>One\nline.</p><p><strong>Two</strong> <code>x*y</code>.</p>',
+  )
+  assert.equal(renderMarkdown('Text:\n- a\n  b\n- c').text, '<p>Text:</p><ul><li>a\nb</li><li>c</li></ul>')
+  assert.equal(renderMarkdown('```sh\n- a\n\n  b\n```\nend').text, '<pre><code>- a\n\n  b</code></pre><p>end</p>')
+  assert.match(
+    renderMarkdown('| a | b |\n|---|---|\n| 1 | `2` |').text,
+    /<th scope="col">b<\/th>.*<td><code>2<\/code><\/td>/s,
+  )
+})
+
+test('a fence that is never closed ends with the text', () => {
+  assert.equal(renderMarkdown('```\na').text, '<pre><code>a</code></pre>')
+})
+
+test('the descriptions in the document use no Markdown that the page cannot show', () => {
+  const text = visibleText(page.replace(/<pre>.*?<\/pre>/gs, ''))
+  assert.doesNotMatch(text, /\*\*|`|^\s*#+ |^\s*\d+\. |\]\(/m)
+})
+
+test('a reference that leads nowhere or in circles is reported, not shown as a gap', () => {
+  const info = { title: 't', version: '1' }
+  const at = (ref: string): ApiDocument => ({
+    info,
+    paths: { '/x': { get: { responses: { '200': { $ref: ref } } } } },
+    components: { responses: { Round: { $ref: '#/components/responses/Round' } } },
+  })
+  assert.throws(() => renderApiPage(at('#/components/responses/Missing')), /leads nowhere/)
+  assert.throws(() => renderApiPage(at('#/components/responses/Round')), /leads in circles/)
+})
