@@ -24,6 +24,7 @@ const MAX_CACHED = 100_000
 const INVALID: Authentication = { problem: { code: 'invalid_token' } }
 const DISABLED: Authentication = { problem: { code: 'token_disabled' } }
 const EXPIRED: Authentication = { problem: { code: 'token_expired' } }
+const UNREACHABLE: Authentication = { problem: { code: 'storage_unavailable' } }
 const NO_DIGEST = new Uint8Array(32)
 
 interface Entry {
@@ -75,7 +76,13 @@ export class Principals implements Service {
     const keyId = tokenKeyId(token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(token, entry)
-    return this.#lookUp(keyId).then((found) => this.#check(token, found))
+    return this.#lookUp(keyId).then(
+      (found) => this.#check(token, found),
+      (error: unknown) => {
+        this.#options.onTrouble('look up a token', error)
+        return UNREACHABLE
+      },
+    )
   }
 
   #check(token: string, entry: Entry | undefined): Authentication {

@@ -62,7 +62,12 @@ function storedOf({ code }: Problem): string | undefined {
 
 function headersOf(problem: Problem): Record<string, string> {
   const { kind, message } = ERRORS[problem.code]
-  const headers: Record<string, string> = { 'Content-Type': 'application/json; charset=utf-8' }
+  const headers: Record<string, string> = {
+    'Content-Type': 'application/json; charset=utf-8',
+    // A refused address may hold a token by mistake: nobody is to keep it or pass it on.
+    'Cache-Control': 'no-store',
+    'Referrer-Policy': 'no-referrer',
+  }
   if (kind === 'unauthenticated') {
     // RFC 6750: a request without credentials gets a challenge without an error.
     headers['WWW-Authenticate'] =
