@@ -79,7 +79,11 @@ export const SETTINGS = {
   maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),
   intakeScopes: scopes('Scopes that may send, separated by commas. Not set: every scope but processor.'),
   legacyTester: choice(['on', 'off'], 'on', 'GET /api/inbox-test, which takes a token in the query; off: 404'),
-  remoteAddr: choice(['full', 'truncated', 'off'], 'full', "How much of the sender's address is kept with an event"),
+  remoteAddr: choice(
+    ['full', 'truncated', 'off'],
+    'full',
+    "How much of the sender's address is kept with an event and in the log",
+  ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
   headersTimeout: duration('10s', 'A request whose headers take longer is answered 408.'),

@@ -1,5 +1,5 @@
 // argv in, exit code out.
 
-import { runCommand } from './cli/command.ts'
+import { runCommand } from './cli/run.ts'
 
 process.exitCode = await runCommand(process.argv.slice(2))

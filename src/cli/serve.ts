@@ -13,7 +13,8 @@ import {
   type SettingName,
 } from '../config.ts'
 import { systemClock } from '../runtime/clock.ts'
-import { createLog, type Log } from '../runtime/log.ts'
+import { createLog, errorText, type Log } from '../runtime/log.ts'
+import { redactText } from '../runtime/redact.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { type Command, CommandError } from './command.ts'
@@ -84,7 +85,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
           resolve(0)
         },
         (error: unknown) => {
-          log.logger.fatal({ error: String(error) }, 'could not stop in order')
+          log.logger.fatal({ error: errorText(error) }, 'could not stop in order')
           log.flush()
           process.exit(1)
         },
@@ -96,6 +97,14 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
       log.logger.fatal({ error: failure.message }, 'the storage can no longer be trusted; stopping')
       log.flush()
       setTimeout(() => process.exit(1), FAIL_STOP_GRACE_MS)
+    })
+    process.on('uncaughtException', (error) => {
+      log.logger.fatal(
+        { error: errorText(error), stack: redactText(error.stack ?? '') },
+        'unexpected failure; stopping',
+      )
+      log.flush()
+      process.exit(1)
     })
   })
 }

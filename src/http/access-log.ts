@@ -5,12 +5,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../runtime/log.ts'
 import { redactText } from '../runtime/redact.ts'
 import { type Exchange, pathOf } from './exchange.ts'
+import { remoteAddress } from './remote-address.ts'
 
 const MAX_PATH = 200
 
 export type LogExchange = (exchange: Exchange, req: IncomingMessage, res: ServerResponse) => void
 
-export function createAccessLog(logger: Logger): LogExchange {
+export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated' | 'off'): LogExchange {
   return (exchange, req, res) => {
     const status = res.headersSent ? res.statusCode : null
     const level = status !== null && status >= 500 ? 'warn' : 'info'
@@ -30,7 +31,7 @@ export function createAccessLog(logger: Logger): LogExchange {
         scope: exchange.principal?.scope,
         bytes_in: exchange.bytesIn,
         ms: Math.round((performance.now() - exchange.startedAt) * 100) / 100,
-        remote_addr: req.socket.remoteAddress,
+        remote_addr: remoteAddress(req.socket.remoteAddress, remoteAddr) ?? undefined,
         user_agent: shortAgent(req.headers['user-agent']),
         client_gone: res.writableFinished ? undefined : true,
       },

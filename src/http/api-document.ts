@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { API_PAGE_CSP, type ApiDocument, renderApiPage } from './api-page.ts'
+import { API_PAGE_CSP, type ApiDocument, renderApiPage } from './api-page/page.ts'
 import type { Answer } from './problem.ts'
 
 const FILE = new URL('../../api/openapi.yaml', import.meta.url)

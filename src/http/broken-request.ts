@@ -36,10 +36,7 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
     const requestId = exchange?.requestId ?? newUuid()
     const problem = problemOf(code)
     if (exchange) exchange.error = problem.code
-    logger.info(
-      { request_id: requestId, error: problem.code, reason: code, remote_addr: socket.remoteAddress },
-      'broken request',
-    )
+    logger.info({ request_id: requestId, error: problem.code, reason: code }, 'broken request')
     socket.end(rawAnswer(problem, requestId), () => socket.destroy())
   }
 }

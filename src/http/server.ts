@@ -26,6 +26,7 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes: number
   readonly maxConnections: number
   readonly stopTimeout: number
+  readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
@@ -48,7 +49,7 @@ export class HttpServer implements Service {
 
   constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#logExchange = createAccessLog(options.logger)
+    this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
   }
 
   async start(): Promise<void> {

@@ -44,7 +44,7 @@ test('both start lines stand in the README as they are run', () => {
 })
 
 test('every command that the documents show exists', () => {
-  const commands = read('src/cli/command.ts')
+  const commands = read('src/cli/run.ts')
   for (const paper of papers) {
     for (const [, name = ''] of read(paper).matchAll(/\.\/intray ([a-z]+)/g)) {
       assert.match(commands, new RegExp(`\\b${name}: async`), `${paper} shows ./intray ${name}`)

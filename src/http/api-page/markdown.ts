@@ -1,7 +1,7 @@
 // The little Markdown that the descriptions in api/openapi.yaml use: paragraphs, `code`, **bold**, bullet lists, fenced
 // code and tables. Promises that any text comes out escaped: what is not one of these, HTML included, is shown as typed.
 
-import { type Html, html } from './api-page-html.ts'
+import { type Html, html } from './html.ts'
 
 /** A description of one or more blocks. */
 export function renderMarkdown(source: string): Html {

@@ -18,12 +18,12 @@ import {
   resolve,
   type Security,
   typeOf,
-} from './api-page-document.ts'
-import { Html, html } from './api-page-html.ts'
-import { renderInline, renderMarkdown } from './api-page-markdown.ts'
-import { API_PAGE_STYLE } from './api-page-style.ts'
+} from './document.ts'
+import { Html, html } from './html.ts'
+import { renderInline, renderMarkdown } from './markdown.ts'
+import { API_PAGE_STYLE } from './style.ts'
 
-export type { ApiDocument } from './api-page-document.ts'
+export type { ApiDocument } from './document.ts'
 
 const STYLE_HASH = createHash('sha256').update(API_PAGE_STYLE).digest('base64')
 
