@@ -80,7 +80,15 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
 
   const services = [health, indexer, batcher, refusals, principals, server]
-  for (const service of services) await service.start()
+  const stopServices = async () => {
+    for (const service of services.toReversed()) await service.stop()
+  }
+  try {
+    for (const service of services) await service.start()
+  } catch (error) {
+    await stopServices()
+    throw error
+  }
   logger.info({ address: server.address, ...store.facts }, 'listening')
 
   let stopped: Promise<void> | null = null
@@ -88,7 +96,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     stopping = true
     logger.info({ ready_delay_ms: config.readyDelay }, 'stopping')
     if (config.readyDelay > 0) await new Promise((resolve) => setTimeout(resolve, config.readyDelay))
-    for (const service of services.toReversed()) await service.stop()
+    await stopServices()
     await store.close()
     logger.info('stopped')
   }

@@ -202,5 +202,5 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
 }
 
 function redactUrl(url: string): string {
-  return url.replace(/(\/\/[^:@/]*):[^@]*@/, '$1:[redacted]@')
+  return url.replace(/\/\/([^:/?#]*):.*@/, '//$1:[redacted]@').replace(/\?.*$/, '?[redacted]')
 }

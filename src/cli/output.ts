@@ -1,9 +1,10 @@
 // What commands print: tables for people, one JSON object a line for scripts.
 
-/** Columns as wide as their widest cell; the last one is not padded. */
+/** Columns as wide as their widest cell; the last one is not padded. Cells are shown like the values of a record. */
 export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
-  const widths = header.map((title, column) => Math.max(title.length, ...rows.map((row) => (row[column] ?? '').length)))
-  return [header, ...rows]
+  const lines = [header, ...rows.map((row) => row.map(printable))]
+  const widths = header.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))
+  return lines
     .map((row) =>
       row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!))).join('  '),
     )

@@ -4,7 +4,7 @@
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
-import { StoreRefused } from '../store/contract/failure.ts'
+import { StoreFailure, StoreRefused } from '../store/contract/failure.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 
 const COMMANDS: Record<string, () => Promise<Command>> = {
@@ -18,7 +18,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   const [name, ...args] = argv
   try {
     if (name === undefined || name === '--help' || name === '-h' || name === 'help') return await overview()
-    const load = COMMANDS[name]
+    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
     if (!load)
       throw new UsageError(`There is no command "${name}". Did you mean "${nearest(name, Object.keys(COMMANDS))}"?`)
     const command = await load()
@@ -62,6 +62,10 @@ function report(error: unknown): number {
   }
   if (error instanceof CommandError || error instanceof StoreRefused) {
     process.stderr.write(`intray: ${error.message}\n`)
+    return 1
+  }
+  if (error instanceof StoreFailure) {
+    process.stderr.write(`intray: the database did not do it: ${error.message}.\n`)
     return 1
   }
   process.stderr.write(`intray: unexpected failure\n${error instanceof Error ? error.stack : error}\n`)

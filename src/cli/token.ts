@@ -239,8 +239,8 @@ function durationMs(values: Values, name: string): number {
 const ISO_TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
 
 function expiry(values: Values, now: number): number | null {
+  if (values.expires === undefined) return null
   const value = text(values, 'expires')
-  if (value === '') return null
   if (!ISO_TIME.test(value)) {
     if (parseDuration(value) === null) {
       throw new UsageError('--expires takes 2s to 365d, or an ISO time with its zone, such as 2027-01-31T00:00:00Z.')
@@ -248,6 +248,9 @@ function expiry(values: Values, now: number): number | null {
     return now + durationMs(values, 'expires')
   }
   const time = Date.parse(value)
-  if (Number.isNaN(time)) throw new UsageError(`--expires: there is no time ${value}.`)
+  // Date.parse takes 30 February for 2 March.
+  const day = value.slice(0, 10)
+  if (Number.isNaN(time) || new Date(`${day}T00:00:00Z`).toISOString().slice(0, 10) !== day)
+    throw new UsageError(`--expires: there is no time ${value}.`)
   return time
 }

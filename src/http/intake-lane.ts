@@ -92,7 +92,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
       route: route.path,
       requestId: exchange.requestId,
       payload,
-      contentType: req.headers['content-type'] ?? '',
+      contentType: redactText(req.headers['content-type'] ?? ''),
       idempotencyKeys: headerValues(req.rawHeaders, 'idempotency-key'),
       traceparent: traceparent(req),
       userAgent: userAgent(req),

@@ -1,7 +1,7 @@
 // Follows the journal: after each commit a hint wakes it, and it steps until nothing is left. It reads committed rows
 // only and keeps its place in the database, so it can be killed anywhere.
 //
-// Between two steps that did not fill their batch it rests for REST_MS: under load each step then takes many rows and
+// After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 
 import { Signal } from '../runtime/signal.ts'
@@ -51,8 +51,10 @@ export class Indexer implements Service {
       try {
         const result = await index.step(limits)
         onStep?.(result)
-        if (result.lag === 0 && !result.clearing) await this.#wake.wait(LOOK_EVERY_MS)
-        else if (result.lag < limits.maxRows && !result.clearing) await this.#rest(REST_MS)
+        if (result.clearing || result.lag >= limits.maxRows) continue
+        const restedUntil = performance.now() + REST_MS
+        if (result.lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
+        await this.#rest(restedUntil - performance.now())
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)
@@ -61,7 +63,7 @@ export class Indexer implements Service {
   }
 
   #rest(ms: number): Promise<void> {
-    if (this.#stopped) return Promise.resolve()
+    if (this.#stopped || ms <= 0) return Promise.resolve()
     return new Promise((resolve) => setTimeout(resolve, ms))
   }
 }

@@ -1,18 +1,26 @@
 // The last line of defence for secrets: whatever text came from outside passes through here before it is written
 // anywhere but the journal. Our own tokens are recognisable by shape, which is what makes this possible.
 
-/** A token, or anything that starts like one: the prefix, a separator and what follows. */
-const TOKEN_SHAPED = /itr_[0-9A-Za-z_]+/gi
+/**
+ * A token, anything that starts like one, and any long run of base62: a token that lost its first letters or has one of
+ * them encoded still has its secret in one piece. Hashes are masked along with it, which is a fair price.
+ */
+const TOKEN_SHAPED = /itr_[0-9A-Za-z_]+|[0-9A-Za-z]{30,}/gi
 
 export function redactText(text: string): string {
-  return text.replace(TOKEN_SHAPED, 'itr_[redacted]')
+  return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)
 }
 
 /** The same for bytes, keeping their length and position: each secret character becomes an x. */
 export function redactBytes(bytes: Uint8Array): Uint8Array {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
   return Buffer.from(
-    text.replace(TOKEN_SHAPED, (found) => `itr_${'x'.repeat(found.length - 4)}`),
+    text.replace(TOKEN_SHAPED, (found) => prefixOf(found).padEnd(found.length, 'x')),
     'latin1',
   )
+}
+
+/** That it was a token may be seen. */
+function prefixOf(found: string): string {
+  return /^itr_/i.test(found) ? found.slice(0, 4) : ''
 }

@@ -6,7 +6,7 @@ import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
-const LAUNCHER = fileURLToPath(new URL('../../intray', import.meta.url))
+export const LAUNCHER = fileURLToPath(new URL('../../intray', import.meta.url))
 
 export interface Finished {
   readonly code: number | null
@@ -64,7 +64,7 @@ export async function startServer(
 }
 
 /** Nothing of the tester's own settings reaches the service. */
-function cleanEnvironment(env: Record<string, string>): Record<string, string | undefined> {
+export function cleanEnvironment(env: Record<string, string>): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('INTRAY_') && name !== 'NODE_TEST_CONTEXT',
   )

@@ -69,7 +69,11 @@ function followLag(job: Job, result: unknown): void {
 }
 
 function close(): void {
-  if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  try {
+    if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // Nothing is lost: what is committed stays in the WAL, and the next start reads it there.
+  }
   db.close()
   send({ closed: true })
   port.close()

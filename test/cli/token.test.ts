@@ -1,0 +1,214 @@
+// `./intray token` without a server: what it makes, prints and refuses.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { tokenKeyId } from '../../src/auth/token.ts'
+import { intrayJson } from '../support/command.ts'
+import { withStore } from '../support/journal.ts'
+import { intray } from '../support/process.ts'
+import { tempFolder } from '../support/temp.ts'
+
+const newEnv = () => ({ INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-token'), 'intray.db')}` })
+
+const SHOWN = [
+  'key_id',
+  'account_id',
+  'company_id',
+  'scope',
+  'is_active',
+  'expires_at',
+  'label',
+  'created_at',
+  'disabled_at',
+  'last_used_at',
+  'rotated_from',
+]
+const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
+
+const ms = (value: unknown) => Date.parse(String(value))
+
+test('create, show, list, disable, enable and rotate print the same JSON object, and only create and rotate the token', async () => {
+  const env = newEnv()
+  const create = ['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--label', 'contact form']
+  const { token, ...made } = await intrayJson(create, env)
+  assert.deepEqual(Object.keys(made), SHOWN)
+  assert.match(String(made.created_at), ISO)
+  assert.deepEqual(made, {
+    key_id: tokenKeyId(String(token)),
+    account_id: 7,
+    company_id: 42,
+    scope: 'cf',
+    is_active: 1,
+    expires_at: null,
+    label: 'contact form',
+    created_at: made.created_at,
+    disabled_at: null,
+    last_used_at: null,
+    rotated_from: null,
+  })
+  const keyId = String(made.key_id)
+  assert.deepEqual(await intrayJson(['token', 'show', keyId], env), made)
+  assert.deepEqual(await intrayJson(['token', 'list'], env), made, 'one token is one line')
+
+  const disabled = await intrayJson(['token', 'disable', keyId], env)
+  assert.match(String(disabled.disabled_at), ISO)
+  assert.deepEqual(disabled, { ...made, is_active: 0, disabled_at: disabled.disabled_at })
+  assert.deepEqual(await intrayJson(['token', 'enable', keyId], env), made)
+
+  const { token: nextToken, ...next } = await intrayJson(['token', 'rotate', keyId], env)
+  assert.notEqual(nextToken, token)
+  assert.deepEqual(next, {
+    ...made,
+    key_id: tokenKeyId(String(nextToken)),
+    created_at: next.created_at,
+    rotated_from: keyId,
+  })
+  const retired = await intrayJson(['token', 'show', keyId], env)
+  assert.deepEqual([retired.is_active, retired.expires_at], [0, null], 'the old one stays on record, disabled')
+
+  const list = await intray(['token', 'list', '--json'], env)
+  const lines = list.stdout.toString().trimEnd().split('\n')
+  assert.deepEqual(
+    lines.map((line) => JSON.parse(line) as unknown),
+    [retired, next],
+    'one object a line, in the order of creation',
+  )
+})
+
+test('text output shows the token once, when it is made', async () => {
+  const env = newEnv()
+  const empty = await intray(['token', 'list'], env)
+  assert.equal(empty.code, 0)
+  assert.match(empty.stdout.toString(), /^No tokens yet\./)
+
+  const made = await intray(['token', 'create', '--account', '7', '--company', '42'], env)
+  assert.deepEqual([made.code, made.stderr], [0, ''])
+  const [token] = /itr_\w{47}/.exec(made.stdout.toString())!
+  const keyId = tokenKeyId(token)!
+  assert.match(made.stdout.toString(), /shown this once/)
+  for (const args of [['show', keyId], ['list'], ['disable', keyId]]) {
+    const { code, stdout } = await intray(['token', ...args], env)
+    assert.equal(code, 0)
+    assert.ok(stdout.includes(keyId))
+    assert.doesNotMatch(stdout.toString(), /itr_/)
+  }
+  const shown = (await intray(['token', 'show', keyId], env)).stdout.toString()
+  assert.match(shown, /^state +disabled$/m)
+  assert.match(shown, /^scope +$/m, 'a token without scope has an empty one')
+})
+
+test('what is stored of a token is its key id and the SHA-256 of the whole, never the secret', async () => {
+  const env = newEnv()
+  const { token, key_id: keyId } = await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
+  const stored = await withStore(env.INTRAY_DATABASE_URL, (store) => store.tokens.find(String(keyId)))
+  const digest = await crypto.subtle.digest('SHA-256', Buffer.from(String(token)))
+  assert.deepEqual(Buffer.from(stored!.hash), Buffer.from(digest))
+})
+
+test('--expires takes 2s to 365d from now, or an ISO time, a past one too', async () => {
+  const env = newEnv()
+  const create = (expires: string) =>
+    intrayJson(['token', 'create', '--account', '1', '--company', '1', '--expires', expires], env)
+  for (const [expires, after] of [
+    ['2s', 2000],
+    ['90m', 90 * 60_000],
+    ['365d', 365 * 86_400_000],
+  ] as const) {
+    const made = await create(expires)
+    assert.equal(ms(made.expires_at) - ms(made.created_at), after, expires)
+  }
+  for (const [expires, iso] of [
+    ['2099-01-31T00:00:00Z', '2099-01-31T00:00:00.000Z'],
+    ['2099-01-31T01:30:00.250+01:30', '2099-01-31T00:00:00.250Z'],
+    ['2001-01-31T00:00:00Z', '2001-01-31T00:00:00.000Z'],
+  ] as const) {
+    assert.equal((await create(expires)).expires_at, iso)
+  }
+  const list = await intray(['token', 'list'], env)
+  assert.match(list.stdout.toString(), / expired +.* 2001-01-31T00:00:00\.000Z/)
+})
+
+const CREATE = ['create', '--account', '1', '--company', '1']
+const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
+  'no action': [[], /token takes one of: create, list, show, disable, enable, rotate/],
+  'an unknown action': [['destroy', 'x'], /token takes one of/],
+  'an inherited name as action': [['constructor'], /token takes one of/],
+  'create without an account': [['create', '--company', '1'], /--account takes a whole number from 1/],
+  'create without a company': [['create', '--account', '1'], /--company takes a whole number from 1/],
+  'account 0': [['create', '--account', '0', '--company', '1'], /--account takes a whole number/],
+  'a broken account': [['create', '--account', '1.5', '--company', '1'], /--account takes a whole number/],
+  'an account too large to be exact': [
+    ['create', '--account', '9007199254740993', '--company', '1'],
+    /--account takes/,
+  ],
+  'a scope in capitals': [[...CREATE, '--scope', 'CF'], /--scope takes 1 to 64 of a-z/],
+  'a scope of 65 characters': [[...CREATE, '--scope', 'a'.repeat(65)], /--scope takes 1 to 64/],
+  'a label of 201 characters': [[...CREATE, '--label', 'x'.repeat(201)], /--label takes at most 200/],
+  'expiry after 1s': [[...CREATE, '--expires', '1s'], /--expires takes 2s to 365d/],
+  'expiry after 366d': [[...CREATE, '--expires', '366d'], /--expires takes 2s to 365d/],
+  'expiry after rubbish': [[...CREATE, '--expires', 'soon'], /--expires takes 2s to 365d, or an ISO time/],
+  'expiry without a unit': [[...CREATE, '--expires', '30'], /--expires takes/],
+  'expiry at a time without its zone': [[...CREATE, '--expires', '2099-01-31T00:00:00'], /--expires takes/],
+  'expiry in a 13th month': [[...CREATE, '--expires', '2099-13-01T00:00:00Z'], /--expires/],
+  'expiry on a day that month does not have': [[...CREATE, '--expires', '2099-02-30T00:00:00Z'], /--expires/],
+  'expiry of nothing, as from an unset variable': [[...CREATE, '--expires', ''], /--expires/],
+  'an option that does not exist': [[...CREATE, '--expiry', '2s'], /--expiry/],
+  'an option without its value': [['create', '--account'], /--account/],
+  'show without a key id': [['show'], /token show takes one KEY_ID/],
+  'disable with two key ids': [['disable', 'a', 'b'], /token disable takes one KEY_ID/],
+  'list with a key id': [['list', 'a'], /token list takes no KEY_ID/],
+  'an overlap of 1s': [['rotate', 'a', '--overlap', '1s'], /--overlap takes 2s to 365d/],
+}
+
+test('bad input is refused with a sentence and code 2, and makes nothing', async (t) => {
+  const env = newEnv()
+  const { key_id: keyId } = await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
+  for (const [name, [args, sentence]] of Object.entries(REFUSED)) {
+    await t.test(name, async () => {
+      const known = args[0] === 'rotate' ? args.map((arg) => (arg === 'a' ? String(keyId) : arg)) : args
+      const { code, stdout, stderr } = await intray(['token', ...known], env)
+      assert.equal(code, 2, stdout.toString() + stderr)
+      assert.match(stderr, sentence)
+      assert.match(stderr, /^intray: /)
+      assert.doesNotMatch(stderr, /^ {4}at /m)
+      assert.equal(stdout.toString(), '')
+    })
+  }
+  const tokens = await withStore(env.INTRAY_DATABASE_URL, (store) => store.tokens.list())
+  assert.equal(tokens.length, 1)
+})
+
+test('an unknown key id is told with code 1', async () => {
+  const env = newEnv()
+  for (const action of ['show', 'disable', 'enable', 'rotate']) {
+    const { code, stdout, stderr } = await intray(['token', action, 'nosuchkey1'], env)
+    assert.equal(code, 1)
+    assert.match(stderr, /^intray: There is no token with key id nosuchkey1\. .*token list/)
+    assert.equal(stdout.toString(), '')
+  }
+})
+
+test('control characters in a label do not reach the terminal', async () => {
+  const env = newEnv()
+  const label = 'red \u001b[31m, back \u202e, next\nline'
+  const made = await intrayJson([...'token create --account 1 --company 1 --label'.split(' '), label], env)
+  assert.equal(made.label, label, 'kept as given')
+  for (const args of [['show', String(made.key_id)], ['list']]) {
+    const { stdout } = await intray(['token', ...args], env)
+    assert.doesNotMatch(stdout.toString(), /[\u001b\u202e]|^line/m, `token ${args[0]}`)
+  }
+})
+
+test('rotating an expired token asks for a new expiry, and takes it', async () => {
+  const env = newEnv()
+  const made = await intrayJson(
+    ['token', 'create', '--account', '1', '--company', '1', '--expires', '2001-01-31T00:00:00Z'],
+    env,
+  )
+  const refused = await intray(['token', 'rotate', String(made.key_id)], env)
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /has expired.*--expires 30d/)
+  const next = await intrayJson(['token', 'rotate', String(made.key_id), '--expires', '30d'], env)
+  assert.equal(ms(next.expires_at) - ms(next.created_at), 30 * 86_400_000)
+})
