@@ -1,11 +1,11 @@
 // The composition root: config → store → services → http. Parts start in the order of the message's way and stop in the
 // opposite order, so that nothing is taken in that could no longer be kept.
 
-import type { Config } from './config.ts'
 import { Principals } from './auth/principals.ts'
-import { HttpServer } from './http/server.ts'
+import type { Config } from './config.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { ROUTES } from './http/routes.ts'
+import { HttpServer } from './http/server.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
 import { Batcher } from './intake/batcher.ts'
@@ -19,6 +19,9 @@ import type { Store } from './store/contract/store.ts'
 
 /** Bytes of journal that one step of the indexer reads at most. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
+
+/** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
+const EAGER_EVENTS = 8
 
 export interface AppOptions {
   readonly config: Config
@@ -51,6 +54,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const batcher = new Batcher({
     journal: store.journal,
     limits: config,
+    maxInFlight: store.traits.appendsInFlight,
+    eagerEvents: EAGER_EVENTS,
     onCommitted: () => indexer.wake(),
     onOutcome: (failure) => health.note(failure),
   })

@@ -36,12 +36,13 @@ const integer = (fallback: number, min: number, max: number, about: string): Set
   format: String,
 })
 
-const duration = (fallback: string, about: string): Setting<number> => ({
+const duration = (fallback: string, min: string, max: string, about: string): Setting<number> => ({
   fallback: parseDuration(fallback)!,
-  about,
+  about: `${about} (${min}–${max})`,
   parse: (value) => {
     const ms = parseDuration(value)
     if (ms === null) throw new Error('must be a duration such as 250ms, 2s, 5m, 24h or 30d')
+    if (ms < parseDuration(min)! || ms > parseDuration(max)!) throw new Error(`must be from ${min} to ${max}`)
     return ms
   },
   format: formatDuration,
@@ -86,24 +87,31 @@ export const SETTINGS = {
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
-  headersTimeout: duration('10s', 'A request whose headers take longer is answered 408.'),
+  headersTimeout: duration('10s', '50ms', '1h', 'A request whose headers take longer is answered 408'),
   requestTimeout: duration(
     '30s',
-    'A request that takes longer to arrive is answered 408. Not below the headers timeout.',
+    '50ms',
+    '1h',
+    'A request that takes longer to arrive is answered 408. Not below the headers timeout',
   ),
-  keepAliveTimeout: duration('65s', 'An idle connection is closed after this.'),
+  keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
   queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages waiting to be stored; above: 503 overloaded'),
   queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes waiting to be stored; above: 503 overloaded'),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages in one commit'),
   batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one commit (one larger message is taken alone)'),
-  indexBatchRows: integer(500, 1, 10_000, 'Rows in one step of the indexer'),
+  indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
-  refusalsMaxAge: duration('30d', 'Refused requests are kept no longer than this.'),
+  refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
   refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
-  readyDelay: duration('0s', 'After SIGTERM: time between "not ready" and closing the port, for load balancers.'),
-  stopTimeout: duration('25s', 'After SIGTERM: what has not finished by then is cut off.'),
+  readyDelay: duration(
+    '0s',
+    '0s',
+    '1h',
+    'After SIGTERM: time between "not ready" and closing the port, for load balancers',
+  ),
+  stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: what has not finished by then is cut off'),
 }
 
 export type SettingName = keyof typeof SETTINGS

@@ -3,7 +3,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Logger } from '../runtime/log.ts'
-import { redactText } from '../runtime/redact.ts'
+import { createRedactor, redactText } from '../runtime/redact.ts'
 import { type Exchange, pathOf } from './exchange.ts'
 import { remoteAddress } from './remote-address.ts'
 
@@ -15,6 +15,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
   return (exchange, req, res) => {
     const status = res.headersSent ? res.statusCode : null
     const level = status !== null && status >= 500 ? 'warn' : 'info'
+    if (!logger.isLevelEnabled(level)) return
     logger[level](
       {
         request_id: exchange.requestId,
@@ -40,6 +41,8 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
   }
 }
 
+const redactAgent = createRedactor(MAX_PATH)
+
 function shortAgent(agent: string | undefined): string | undefined {
-  return agent === undefined ? undefined : redactText(agent).slice(0, MAX_PATH)
+  return agent === undefined ? undefined : redactAgent(agent)
 }

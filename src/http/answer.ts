@@ -23,7 +23,7 @@ export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: 
   if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
   for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value)
   const skippable = req.complete || (!exchange.awaitsContinue && restIsSmall(req))
-  if (!skippable) headers.push('Connection', 'close')
+  if (!skippable || exchange.lifecycle.stopping) headers.push('Connection', 'close')
   res.writeHead(answer.status, headers)
   if (skippable || exchange.awaitsContinue) res.end(answer.body)
   else endAndLinger(req, res, answer.body)

@@ -17,28 +17,27 @@ export interface Collected {
   readonly state: 'whole' | 'more' | 'gone'
 }
 
-/** Reads until the body ends or exceeds the limit. What exceeds it stays unread. */
+/** Reads until the body ends or exceeds the limit. What comes after that is thrown away. */
 export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Collected> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let size = 0
+    let done = false
     const finish = (state: Collected['state']) => {
-      req.off('data', onData).off('end', onEnd).off('close', onClose)
+      if (done) return
+      done = true
       const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)
       resolve({ bytes: bytes.length > maxBytes ? bytes.subarray(0, maxBytes) : bytes, state })
     }
-    const onData = (chunk: Buffer) => {
+    if (req.errored || req.destroyed) return finish('gone')
+    req.on('data', (chunk: Buffer) => {
+      if (done) return
       chunks.push(chunk)
       size += chunk.length
-      if (size > maxBytes) {
-        req.pause()
-        finish('more')
-      }
-    }
-    const onEnd = () => finish('whole')
-    const onClose = () => finish('gone')
-    if (req.errored || req.destroyed) return finish('gone')
-    req.on('data', onData).on('end', onEnd).on('close', onClose)
+      if (size > maxBytes) finish('more')
+    })
+    req.on('end', () => finish('whole'))
+    req.on('close', () => finish('gone'))
   })
 }
 

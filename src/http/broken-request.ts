@@ -1,12 +1,12 @@
 // Requests that node's parser or clock gave up on: they never reach a handler, so their answers are written on the bare
 // socket, in the same words as any other.
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { Logger } from '../runtime/log.ts'
-import { exchangeOf } from './exchange.ts'
+import { exchangeOf, openAnswers } from './exchange.ts'
 import { renderProblem } from './problem.ts'
 
 const REASONS: Record<number, string> = {
@@ -15,9 +15,7 @@ const REASONS: Record<number, string> = {
   431: 'Request Header Fields Too Large',
 }
 
-type HttpSocket = Socket & { _httpMessage?: ServerResponse & { req: IncomingMessage } }
-
-/** Sockets whose open answer has been left to finish. */
+/** Sockets whose open answers have been left to finish. */
 const finishing = new WeakSet<Socket>()
 
 export function createBrokenRequestHandler(logger: Logger): (error: Error, socket: Socket) => void {
@@ -27,12 +25,13 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
       socket.destroy()
       return
     }
-    const res = (socket as HttpSocket)._httpMessage
-    if (res && (res.headersSent || res.req.complete)) {
-      finishThenClose(socket, res)
+    const open = openAnswers(socket)
+    const lastWhole = open.findLast((res) => res.headersSent || res.req.complete)
+    if (lastWhole) {
+      finishThenClose(socket, lastWhole)
       return
     }
-    const exchange = res ? exchangeOf(res) : null
+    const exchange = open[0] ? exchangeOf(open[0]) : null
     const requestId = exchange?.requestId ?? newUuid()
     const problem = problemOf(code)
     if (exchange) exchange.error = problem.code
@@ -42,15 +41,15 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
 }
 
 /**
- * A complete request followed by garbage: that request may be on its way to disk, and its answer must be its own. The
- * answer is let out, then the connection is closed.
+ * Complete requests followed by garbage: they may be on their way to disk, and their answers must be their own. The
+ * answers are let out, then the connection is closed.
  */
-function finishThenClose(socket: Socket, res: ServerResponse): void {
+function finishThenClose(socket: Socket, lastWhole: ServerResponse): void {
   if (finishing.has(socket)) return
   finishing.add(socket)
   socket.pause()
-  res.shouldKeepAlive = false
-  res.once('close', () => socket.destroySoon())
+  lastWhole.shouldKeepAlive = false
+  lastWhole.once('close', () => socket.destroySoon())
 }
 
 function problemOf(code: string): Problem {

@@ -65,7 +65,9 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       handler: () => {},
     })
   }
-  fastify.setNotFoundHandler((request, reply) => {
+  // In a hook, because Fastify parses a body before its not-found handler, and path and method come before the body.
+  fastify.addHook('onRequest', (request, reply, done) => {
+    if (!request.is404) return done()
     reply.hijack()
     answerUnrouted(routes, request.raw, reply.raw)
   })
@@ -127,12 +129,22 @@ function answering(operation: Operation): Lane {
 /** Unknown path: 404. Known path: OPTIONS tells the methods, any other method is 405. */
 function answerUnrouted(routes: readonly Route[], req: IncomingMessage, res: ServerResponse): void {
   const exchange = exchangeOf(res)
-  const path = withoutTrailingSlash(pathOf(req))
+  const path = withoutTrailingSlash(decodedPath(pathOf(req)))
   const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
   if (allow !== null) exchange.route = path
   if (allow === null) sendProblem(req, res, exchange, { code: 'not_found' })
   else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, { code: 'method_not_allowed', allow })
   else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+}
+
+/** The path as the router sees it: without scheme and host, and decoded. */
+function decodedPath(target: string): string {
+  const path = target.replace(/^https?:\/\/[^/]*/i, '')
+  try {
+    return decodeURIComponent(path)
+  } catch {
+    return path
+  }
 }
 
 function problemOf(error: unknown, logger: Logger): Problem {

@@ -1,11 +1,19 @@
 // One request and what became of it: the notes that end up in its log line and in its answer.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ErrorCode } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { newUuid } from '../runtime/id.ts'
 
+/** What the server is about, as far as an answer has to know. */
+export interface Lifecycle {
+  /** Connections are closed after their answer. */
+  readonly stopping: boolean
+}
+
 export class Exchange {
+  readonly lifecycle: Lifecycle
   readonly requestId = newUuid()
   readonly startedAt = performance.now()
   /** The route's path as the table has it; null while unknown. */
@@ -18,6 +26,10 @@ export class Exchange {
   outcome: string | null = null
   /** The client has not been told to go on sending: it may never send its body. */
   awaitsContinue = false
+
+  constructor(lifecycle: Lifecycle) {
+    this.lifecycle = lifecycle
+  }
 }
 
 const EXCHANGE = Symbol('exchange')
@@ -25,14 +37,25 @@ const EXCHANGE = Symbol('exchange')
 type WithExchange = ServerResponse & { [EXCHANGE]?: Exchange }
 
 /** Attached to the response, because that is what outlives the handlers. */
-export function beginExchange(res: ServerResponse): Exchange {
-  const exchange = new Exchange()
+export function beginExchange(res: ServerResponse, lifecycle: Lifecycle): Exchange {
+  const exchange = new Exchange(lifecycle)
   ;(res as WithExchange)[EXCHANGE] = exchange
   return exchange
 }
 
 export function exchangeOf(res: ServerResponse): Exchange {
-  return (res as WithExchange)[EXCHANGE] ?? beginExchange(res)
+  return (res as WithExchange)[EXCHANGE] ?? beginExchange(res, { stopping: false })
+}
+
+const OPEN_ANSWERS = Symbol('open answers')
+
+/**
+ * The answers still to be given on a connection, in order. Kept with the connection and not in a Set of the server: a Set
+ * that is added to and deleted from for ever leaves old tables behind, and each keeps alive what it held until a full
+ * collection. That alone doubled the cost of a request.
+ */
+export function openAnswers(socket: Socket & { [OPEN_ANSWERS]?: ServerResponse[] }): ServerResponse[] {
+  return (socket[OPEN_ANSWERS] ??= [])
 }
 
 /** The path alone: a query may hold a token, and no part of it is ever written down. */

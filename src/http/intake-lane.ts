@@ -6,7 +6,7 @@ import type { Accept, AcceptResult } from '../intake/accept.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { redactBytes, redactText } from '../runtime/redact.ts'
+import { createRedactor, redactBytes, redactText } from '../runtime/redact.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { authenticate, type Gate } from './authenticate.ts'
 import { collectBody, declaredLength, decodeBody } from './body.ts'
@@ -46,6 +46,9 @@ const KEPT_HEADERS = [
   'host',
 ] as const
 const MAX_USER_AGENT = 512
+const NOTHING = Buffer.alloc(0)
+const redactAgent = createRedactor(MAX_USER_AGENT)
+const redactType = createRedactor(MAX_USER_AGENT)
 
 export function createIntakeLane(options: IntakeLaneOptions): Lane {
   const { gate, accept, maxBodyBytes } = options
@@ -59,16 +62,12 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
     problem: Problem,
     body?: Buffer,
   ): Promise<void> {
-    const keep = exchange.principal !== null && KEPT.has(problem.code)
-    let head = body
-    if (keep && head === undefined && !exchange.awaitsContinue) {
-      const collected = await collectBody(req, REFUSAL_BODY_BYTES)
-      exchange.bytesIn = collected.bytes.length
-      head = collected.bytes
-    }
+    if (exchange.principal === null || !KEPT.has(problem.code)) return sendProblem(req, res, exchange, problem)
+    // What has not arrived yet is collected while the answer goes out: a sender does not wait for our notes.
+    const head = body ?? (exchange.awaitsContinue ? NOTHING : collectBody(req, REFUSAL_BODY_BYTES))
     sendProblem(req, res, exchange, problem)
-    if (keep)
-      options.recordRefusal(refusalOf(route, req, exchange, problem, head ?? Buffer.alloc(0), options.clock.now()))
+    const bytes = Buffer.isBuffer(head) ? head : (await head).bytes
+    options.recordRefusal(refusalOf(route, req, exchange, problem, bytes, options.clock.now()))
   }
 
   return async (route, req, res, exchange) => {
@@ -92,7 +91,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
       route: route.path,
       requestId: exchange.requestId,
       payload,
-      contentType: redactText(req.headers['content-type'] ?? ''),
+      contentType: redactType(req.headers['content-type'] ?? ''),
       idempotencyKeys: headerValues(req.rawHeaders, 'idempotency-key'),
       traceparent: traceparent(req),
       userAgent: userAgent(req),
@@ -163,5 +162,5 @@ function traceparent(req: IncomingMessage): string | null {
 
 function userAgent(req: IncomingMessage): string | null {
   const value = req.headers['user-agent']
-  return value === undefined ? null : redactText(value).slice(0, MAX_USER_AGENT)
+  return value === undefined ? null : redactAgent(value)
 }

@@ -8,7 +8,7 @@ import { headerValues } from './raw-headers.ts'
 export type BodyEncoding = 'identity' | 'gzip'
 
 const JSON_TYPE =
-  /^application\/json[ \t]*((?:;[ \t]*[!#$%&'*+.^_`|~0-9a-z-]+=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"[^"\\]*")[ \t]*)*)$/i
+  /^application\/json[ \t]*((?:;[ \t]*(?:[!#$%&'*+.^_`|~0-9a-z-]+=(?:[!#$%&'*+.^_`|~0-9a-z-]+|"[^"\\]*")[ \t]*)?)*)$/i
 const CHARSET = /;[ \t]*charset=("?)([^";]*)\1/gi
 
 export function contentEncoding(req: IncomingMessage): BodyEncoding | Problem {

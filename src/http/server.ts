@@ -12,7 +12,7 @@ import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
-import { beginExchange, type Exchange, pathOf } from './exchange.ts'
+import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
@@ -42,7 +42,7 @@ type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: bool
 
 export class HttpServer implements Service {
   readonly #options: HttpServerOptions
-  readonly #open = new Set<ServerResponse>()
+  readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogExchange
   #server: Server | null = null
   #stopping: Promise<void> | null = null
@@ -89,8 +89,8 @@ export class HttpServer implements Service {
   async #drain(): Promise<void> {
     const server = this.#server
     if (!server) return
+    this.#lifecycle.stopping = true
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    for (const res of this.#open) if (!res.headersSent) res.setHeader('Connection', 'close')
     // After close() node enforces no timeout and leaves keep-alive sockets to themselves: both are up to us.
     const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS)
     const deadline = setTimeout(() => server.closeAllConnections(), this.#options.stopTimeout)
@@ -115,21 +115,17 @@ export class HttpServer implements Service {
       (req, res) => dispatch(req, res, false),
     )
     server.maxConnections = maxConnections
+    // A client may close its side after the request: what was stored for it is still answered.
+    ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
     // Bounded in bytes by maxHeaderSize. A bound in number would drop headers in silence.
     server.maxHeadersCount = 0
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
     server.on('checkExpectation', (req, res) => {
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = true
-      sendProblem(req, res, exchange, { code: 'expectation_failed' })
+      sendProblem(req, res, exchange, hostProblem(req) ?? { code: 'expectation_failed' })
     })
-    server.on('connect', (_req, socket: Socket) => {
-      const problem: Problem = {
-        code: 'invalid_request',
-        message: 'This is not a proxy. Send the request to it directly.',
-      }
-      socket.end(rawAnswer(problem, newUuid()))
-    })
+    server.on('connect', (_req, socket: Socket) => refuseTunnel(socket))
     return server
   }
 
@@ -152,15 +148,24 @@ export class HttpServer implements Service {
   }
 
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
-    const exchange = beginExchange(res)
-    this.#open.add(res)
-    if (this.#stopping) res.setHeader('Connection', 'close')
+    const exchange = beginExchange(res, this.#lifecycle)
+    openAnswers(req.socket).push(res)
     res.once('close', () => {
-      this.#open.delete(res)
+      const open = openAnswers(req.socket)
+      open.splice(open.indexOf(res), 1)
       this.#logExchange(exchange, req, res)
     })
     return exchange
   }
+}
+
+/** After CONNECT the socket is ours alone: node neither reads it, nor times it out, nor minds its errors. */
+function refuseTunnel(socket: Socket): void {
+  const problem: Problem = { code: 'invalid_request', message: 'This is not a proxy. Send the request to it directly.' }
+  socket.on('error', () => socket.destroy())
+  socket.setTimeout(CHECK_CONNECTIONS_EVERY_MS, () => socket.destroy())
+  socket.resume()
+  socket.end(rawAnswer(problem, newUuid()))
 }
 
 /** RFC 9112: an HTTP/1.1 request has exactly one Host. */

@@ -4,11 +4,11 @@
 // After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 
-import { Signal } from '../runtime/signal.ts'
 import type { Service } from '../runtime/service.ts'
+import { Signal } from '../runtime/signal.ts'
 import type { IndexLimits, IndexStepResult, IndexStore } from '../store/contract/indexing.ts'
 
-const REST_MS = 25
+const REST_MS = 50
 /** Without any hint: changes made by a command beside the server, and hints that were lost. */
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
@@ -23,6 +23,7 @@ export interface IndexerOptions {
 export class Indexer implements Service {
   readonly #options: IndexerOptions
   readonly #wake = new Signal()
+  readonly #halt = new Signal()
   #running: Promise<void> = Promise.resolve()
   #stopped = false
 
@@ -42,6 +43,7 @@ export class Indexer implements Service {
   async stop(): Promise<void> {
     this.#stopped = true
     this.#wake.raise()
+    this.#halt.raise()
     await this.#running
   }
 
@@ -62,8 +64,7 @@ export class Indexer implements Service {
     }
   }
 
-  #rest(ms: number): Promise<void> {
-    if (this.#stopped || ms <= 0) return Promise.resolve()
-    return new Promise((resolve) => setTimeout(resolve, ms))
+  async #rest(ms: number): Promise<void> {
+    if (!this.#stopped && ms > 0) await this.#halt.wait(ms)
   }
 }

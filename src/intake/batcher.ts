@@ -1,9 +1,10 @@
-// Group commit: messages that arrive while a commit is running share the next one. An idle writer commits at once; no
-// timer adds latency. Bounded by count and bytes: what does not fit is refused at once, while its sender still waits.
+// Group commit: messages that arrive in one turn of the event loop go to the store together, and so do those that had to
+// wait because enough appends were under way. No timer adds latency. Bounded by count and bytes: what does not fit is
+// refused at once, while its sender still waits.
 
 import type { Problem } from '../model/errors.ts'
 import type { Service } from '../runtime/service.ts'
-import type { AppendItem, AppendOutcome, Appender } from '../store/contract/append.ts'
+import type { Appender, AppendItem, AppendOutcome } from '../store/contract/append.ts'
 
 export interface BatcherLimits {
   readonly queueMaxEvents: number
@@ -15,6 +16,10 @@ export interface BatcherLimits {
 export interface BatcherOptions {
   readonly journal: Appender
   readonly limits: BatcherLimits
+  /** Appends under way at once. */
+  readonly maxInFlight: number
+  /** This many messages are sent to the store at once, in the middle of a turn. */
+  readonly eagerEvents: number
   /** After each commit that added something. */
   readonly onCommitted: () => void
   /** After each commit, with the failure if it failed. */
@@ -38,10 +43,10 @@ export class Batcher implements Service {
   readonly #options: BatcherOptions
   #queue: Waiting[] = []
   #queuedBytes = 0
-  #committing = false
+  #inFlight = 0
   #scheduled = false
   #stopped = false
-  #idle: (() => void) | null = null
+  readonly #idle = Promise.withResolvers<void>()
 
   constructor(options: BatcherOptions) {
     this.#options = options
@@ -60,22 +65,22 @@ export class Batcher implements Service {
     this.#queuedBytes = bytes
     return new Promise((settle) => {
       this.#queue.push({ item, settle })
-      this.#schedule()
+      // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
+      if (this.#queue.length >= this.#options.eagerEvents) this.#commitNext()
+      else this.#schedule()
     })
   }
 
   /** Refuses what comes from now on; resolves when everything taken before has been answered. */
   async stop(): Promise<void> {
     this.#stopped = true
-    if (!this.#committing && this.#queue.length === 0) return
-    await new Promise<void>((resolve) => {
-      this.#idle = resolve
-    })
+    if (this.#inFlight === 0 && this.#queue.length === 0) return
+    await this.#idle.promise
   }
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes into the same commit. */
   #schedule(): void {
-    if (this.#committing || this.#scheduled) return
+    if (this.#scheduled || this.#inFlight >= this.#options.maxInFlight) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -84,14 +89,15 @@ export class Batcher implements Service {
   }
 
   #commitNext(): void {
+    if (this.#inFlight >= this.#options.maxInFlight) return
     const batch = this.#takeBatch()
     if (batch.length === 0) {
-      this.#idle?.()
+      if (this.#stopped && this.#inFlight === 0) this.#idle.resolve()
       return
     }
-    this.#committing = true
+    this.#inFlight += 1
     const items = batch.map((waiting) => waiting.item)
-    this.#options.journal.append(items).then(
+    Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
         this.#afterCommit(null)
         for (const [index, waiting] of batch.entries()) waiting.settle(resultOf(outcomes[index]))
@@ -102,11 +108,12 @@ export class Batcher implements Service {
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
+    if (this.#queue.length > 0) this.#schedule()
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
   #afterCommit(failure: unknown): void {
-    this.#committing = false
+    this.#inFlight -= 1
     this.#options.onOutcome(failure)
     this.#commitNext()
   }

@@ -3,7 +3,7 @@
 
 import type { Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import type { Service } from '../runtime/service.ts'
+import { Repeating, type Service } from '../runtime/service.ts'
 import type { RefusalBounds, RefusalStore } from '../store/contract/refusals.ts'
 
 export interface RefusalRecorderOptions {
@@ -14,17 +14,23 @@ export interface RefusalRecorderOptions {
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
+const SWEEP_EVERY_MS = 3_600_000
+
 export class RefusalRecorder implements Service {
   readonly #options: RefusalRecorderOptions
+  readonly #sweeper: Repeating
   #buffer: Refusal[] = []
   #writing: Promise<void> | null = null
   #dropped = 0
 
   constructor(options: RefusalRecorderOptions) {
     this.#options = options
+    this.#sweeper = new Repeating(SWEEP_EVERY_MS, () => this.#add([]))
   }
 
-  start(): void {}
+  start(): void {
+    this.#sweeper.start()
+  }
 
   /** Refusals that found the buffer full. */
   get dropped(): number {
@@ -44,20 +50,26 @@ export class RefusalRecorder implements Service {
   }
 
   async stop(): Promise<void> {
+    await this.#sweeper.stop()
     await this.#writing
   }
 
   async #write(): Promise<void> {
-    const { store, bounds, clock, onTrouble } = this.#options
     while (this.#buffer.length > 0) {
       const batch = this.#buffer
       this.#buffer = []
-      try {
-        await store.add(batch, bounds, clock.now())
-      } catch (error) {
-        this.#dropped += batch.length
-        onTrouble('keep refusals', error)
-      }
+      await this.#add(batch)
+    }
+  }
+
+  /** Adding nothing still lets go of what has become too old. */
+  async #add(batch: readonly Refusal[]): Promise<void> {
+    const { store, bounds, clock, onTrouble } = this.#options
+    try {
+      await store.add(batch, bounds, clock.now())
+    } catch (error) {
+      this.#dropped += batch.length
+      onTrouble('keep refusals', error)
     }
   }
 }

@@ -5,7 +5,7 @@
  * A token, anything that starts like one, and any long run of base62: a token that lost its first letters or has one of
  * them encoded still has its secret in one piece. Hashes are masked along with it, which is a fair price.
  */
-const TOKEN_SHAPED = /itr_[0-9A-Za-z_]+|[0-9A-Za-z]{30,}/gi
+const TOKEN_SHAPED = /[0-9A-Za-z]*itr_[0-9A-Za-z_]+|[0-9A-Za-z]{30,}/gi
 
 export function redactText(text: string): string {
   return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)
@@ -23,4 +23,19 @@ export function redactBytes(bytes: Uint8Array): Uint8Array {
 /** That it was a token may be seen. */
 function prefixOf(found: string): string {
   return /^itr_/i.test(found) ? found.slice(0, 4) : ''
+}
+
+const MAX_REMEMBERED = 1000
+
+/** redactText for text that comes again and again, such as a user agent: remembers what it made of it. */
+export function createRedactor(maxLength: number): (text: string) => string {
+  const remembered = new Map<string, string>()
+  return (text) => {
+    const known = remembered.get(text)
+    if (known !== undefined) return known
+    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
+    const redacted = redactText(text).slice(0, maxLength)
+    remembered.set(text, redacted)
+    return redacted
+  }
 }

@@ -1,4 +1,4 @@
-// Migrations: numbered .sql files, applied once, in order, each in a transaction of its own, under the driver's lock.
+// Migrations: numbered .sql files, applied once, in order, under the driver's lock.
 // A file that was applied may never change (its checksum is recorded), and a database that is ahead of the code is
 // refused: an older version writing into a newer schema is how data is lost.
 
@@ -34,12 +34,18 @@ export function readMigrations(folder: URL): Migration[] {
 
 /** Those still to be applied; refuses a database these migrations did not make. */
 export function pendingMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
-  for (const row of applied) {
-    const migration = known[row.version - 1]
-    if (!migration) {
+  const newest = applied.at(-1)?.version ?? 0
+  if (newest > known.length) {
+    throw new StoreRefused(
+      `The database has schema version ${newest}, newer than the ${known.length} this version of Intray knows. ` +
+        'Start the version that made it, or a newer one.',
+    )
+  }
+  for (const [index, migration] of known.slice(0, newest).entries()) {
+    const row = applied[index]
+    if (row?.version !== migration.version) {
       throw new StoreRefused(
-        `The database has schema version ${applied.length}, newer than the ${known.length} this version of Intray knows. ` +
-          'Start the version that made it, or a newer one.',
+        `The database lacks migration ${migration.version}: Intray did not make it like this. Restore it from a backup.`,
       )
     }
     if (migration.checksum !== row.checksum) {

@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { conversationCounts, createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { audit, faultsOf, Ledger, Load, NOTHING_WRONG, post, seededRandom } from '../support/load.ts'
 import { startServer } from '../support/process.ts'

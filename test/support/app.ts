@@ -8,8 +8,8 @@ import { loadConfig, type SettingName, variableName } from '../../src/config.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
+import { type SendOptions, send, type TestAnswer } from './client.ts'
 import type { Driver } from './drivers.ts'
-import { send, type SendOptions, type TestAnswer } from './client.ts'
 
 export interface TokenOptions {
   readonly accountId?: number

@@ -3,9 +3,10 @@
 // Promises
 // - When `append` resolves, every item that was not `failed` is on disk. When it rejects with `unavailable` or `fatal`,
 //   nobody knows: some items may have been stored.
-// - One commit a call. Items are taken in order; two equal items in one call are one event and one duplicate.
+// - One commit a call, or one for several calls that were waiting together. Items are taken in order; two equal items in one call are one event and one duplicate.
 // - Inside a tenant, a source_ref (or, without one, an Idempotency-Key) is one event for ever.
-// - The same mintedKey again is the same append again: it answers `stored` with the first id and adds nothing.
+// - The same mintedKey again is the same arrival again: for a first arrival it answers `stored` with the first id and adds
+//   nothing. (A re-send that is tried again may be counted twice; its bytes are kept once.)
 // - An item that cannot be stored fails alone.
 // - Nothing is updated that unrelated messages share: no counter, no conversation.
 // - Ids are never reused. On a store with one writer they are the order of commits.

@@ -10,6 +10,8 @@ import type { TokenStore } from './tokens.ts'
 export interface StoreTraits {
   /** Several servers may use the database at once. */
   readonly concurrentWriters: boolean
+  /** How many appends are worth having under way at once. */
+  readonly appendsInFlight: number
 }
 
 export interface Store {

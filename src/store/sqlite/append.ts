@@ -1,42 +1,49 @@
 // Append on SQLite: one transaction for a batch, in the writer thread.
 //
-//   dedupe row?  no  → event + dedupe row                         → stored
-//                yes → same minted key                            → stored (our own retry)
+//   dedupe row   new → event                                      → stored
+//            existed → same minted key                            → stored (our own retry)
 //                      bytes of the first                         → resend row → duplicate
 //                      bytes of a kept revision                   → resend row → conflict
 //                      other bytes                                → revision   → conflict
 
-import { hash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
-import { dedupeDigest, mintedDigest } from '../../model/dedupe.ts'
+import { createDedupeDigest, createMintedDigest, createSha256, type DedupeDigest } from '../../model/dedupe.ts'
 import type { AppendOutcome } from '../contract/append.ts'
 import { type AppendBatch, type AppendRow, unpackBatch } from './append-batch.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readMeta } from './schema.ts'
+import { prepareSequence } from './sequence.ts'
 
+const INSERT_DEDUPE = `INSERT INTO dedupe (company_id, digest, event_id, sha256, minted_key) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT DO NOTHING`
 const SELECT_DEDUPE = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
-const INSERT_DEDUPE = 'INSERT INTO dedupe (company_id, digest, event_id, sha256, minted_key) VALUES (?, ?, ?, ?, ?)'
 const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
 const INSERT_RESEND =
-  'INSERT INTO resends (company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?)'
-const INSERT_EVENT = `INSERT INTO events (kind, revises, account_id, company_id, received_at, key_id, scope, route,
+  'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
+const INSERT_EVENT = `INSERT INTO events (id, kind, revises, account_id, company_id, received_at, key_id, scope, route,
     source_ref, channel_ref, idempotency_key, content_type, size, sha256, origin, request_id, traceparent, user_agent,
     remote_addr, payload)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-export type Append = (batch: AppendBatch) => AppendOutcome[]
+/** Several batches in one commit; the outcomes of each are its own. */
+export type Append = (batches: readonly AppendBatch[]) => AppendOutcome[][]
 
 export function prepareAppend(db: DatabaseSync): Append {
-  const hmacKey = readMeta(db, 'dedupe_key')
+  const digestOf = createDedupeDigest(readMeta(db, 'dedupe_key'))
+  const mintedDigest = createMintedDigest()
+  const sha256Of = createSha256()
+  const eventIds = prepareSequence(db, 'events')
+  const resendIds = prepareSequence(db, 'resends')
+  const insertDedupe = db.prepare(INSERT_DEDUPE)
   const selectDedupe = db.prepare(SELECT_DEDUPE)
   selectDedupe.setReturnArrays(true)
-  const insertDedupe = db.prepare(INSERT_DEDUPE)
   const selectRevision = db.prepare(SELECT_REVISION)
   const insertResend = db.prepare(INSERT_RESEND)
   const insertEvent = db.prepare(INSERT_EVENT)
 
-  function insert(row: AppendRow, revises: number | null, sha256: Uint8Array): number {
-    const { lastInsertRowid } = insertEvent.run(
+  function insert(id: number, row: AppendRow, revises: number | null, sha256: Uint8Array): void {
+    insertEvent.run(
+      id,
       revises === null ? 'event' : 'revision',
       revises,
       row.accountId,
@@ -58,32 +65,36 @@ export function prepareAppend(db: DatabaseSync): Append {
       row.remoteAddr,
       row.payload,
     )
-    return Number(lastInsertRowid)
   }
 
   function appendRow(row: AppendRow): AppendOutcome {
     const minted = mintedDigest(row.mintedKey)
-    const digest = identity(hmacKey, row) ?? minted
-    const sha256 = hash('sha256', row.payload, 'buffer')
-    const first = selectDedupe.get(row.companyId, digest) as unknown as [number, Uint8Array, Uint8Array] | undefined
-    if (!first) {
-      const id = insert(row, null, sha256)
-      insertDedupe.run(row.companyId, digest, id, sha256, minted)
+    const digest = identity(digestOf, row) ?? minted
+    const sha256 = sha256Of(row.payload)
+    const id = eventIds.peek()
+    if (insertDedupe.run(row.companyId, digest, id, sha256, minted).changes === 1) {
+      insert(eventIds.take(), row, null, sha256)
       return { outcome: 'stored', id }
     }
+    return appendAgain(row, digest, minted, sha256)
+  }
+
+  function appendAgain(row: AppendRow, digest: Uint8Array, minted: Buffer, sha256: Buffer): AppendOutcome {
+    const first = selectDedupe.get(row.companyId, digest) as unknown as [number, Uint8Array, Uint8Array]
     const [id, firstSha256, firstMinted] = first
     if (minted.equals(firstMinted)) return { outcome: 'stored', id }
     const sameBytes = sha256.equals(firstSha256)
     if (sameBytes || selectRevision.get(id, sha256)) {
-      insertResend.run(row.companyId, id, row.receivedAt, row.keyId, row.requestId)
+      insertResend.run(resendIds.take(), row.companyId, id, row.receivedAt, row.keyId, row.requestId)
     } else {
-      insert(row, id, sha256)
+      insert(eventIds.take(), row, id, sha256)
     }
     return { outcome: sameBytes ? 'duplicate' : 'conflict', id }
   }
 
   /** For a batch with a bad row: each row in a savepoint of its own, so that it fails alone. */
   function appendAlone(row: AppendRow): AppendOutcome {
+    const nextIds = [eventIds.peek(), resendIds.peek()] as const
     db.exec('SAVEPOINT one_row')
     try {
       const outcome = appendRow(row)
@@ -92,23 +103,40 @@ export function prepareAppend(db: DatabaseSync): Append {
     } catch (error) {
       if (storeFailure(error).kind !== 'rejected') throw error
       db.exec('ROLLBACK TO one_row; RELEASE one_row')
+      eventIds.rewind(nextIds[0])
+      resendIds.rewind(nextIds[1])
       return { outcome: 'failed', reason: error instanceof Error ? error.message : String(error) }
     }
   }
 
-  return (batch) => {
+  function commit(batches: readonly AppendBatch[], append: (row: AppendRow) => AppendOutcome): AppendOutcome[][] {
+    return inTransaction(db, () => {
+      eventIds.load()
+      resendIds.load()
+      const outcomes = batches.map((batch) => {
+        const own: AppendOutcome[] = []
+        for (const row of unpackBatch(batch)) own.push(append(row))
+        return own
+      })
+      eventIds.save()
+      resendIds.save()
+      return outcomes
+    })
+  }
+
+  return (batches) => {
     try {
-      return inTransaction(db, () => Array.from(unpackBatch(batch), appendRow))
+      return commit(batches, appendRow)
     } catch (error) {
       if (storeFailure(error).kind !== 'rejected') throw error
-      return inTransaction(db, () => Array.from(unpackBatch(batch), appendAlone))
+      return commit(batches, appendAlone)
     }
   }
 }
 
 /** What makes this message one message; null if the sender gave nothing to go by. */
-function identity(hmacKey: Uint8Array, row: AppendRow): Uint8Array | null {
-  if (row.sourceRef !== null) return dedupeDigest(hmacKey, row, 'ref', row.sourceRef)
-  if (row.idempotencyKey !== null) return dedupeDigest(hmacKey, row, 'key', row.idempotencyKey)
+function identity(digestOf: DedupeDigest, row: AppendRow): Uint8Array | null {
+  if (row.sourceRef !== null) return digestOf(row, 'ref', row.sourceRef)
+  if (row.idempotencyKey !== null) return digestOf(row, 'key', row.idempotencyKey)
   return null
 }

@@ -13,7 +13,7 @@ const SELECT = `SELECT ${COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
 const SELECT_REVISIONS = `SELECT ${COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
   ORDER BY id LIMIT ?`
-const SELECT_WATERMARK = "SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = 'events'), 0) AS watermark"
+const SELECT_WATERMARK = "SELECT value AS watermark FROM sequences WHERE name = 'events'"
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
   FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`
 const SELECT_REPEATS = 'SELECT resends, revisions, last_seen_at FROM repeats WHERE company_id = ? AND event_id = ?'

@@ -1,13 +1,15 @@
 // The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { type Extract, extract } from '../../model/extract.ts'
+import type { EventKind } from '../../model/event.ts'
+import { type Extract, extract, storable } from '../../model/extract.ts'
+import type { Tenant } from '../../model/principal.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_NEWEST = 'SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0) AS newest'
+const SELECT_NEWEST = 'SELECT value AS newest FROM sequences WHERE name = ?'
 const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
   FROM events WHERE id > ? ORDER BY id LIMIT ?`
 const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
@@ -37,17 +39,29 @@ const DERIVED_TABLES = {
   repeats: 'company_id, event_id',
 } as const
 
-interface JournalRow {
+/** A row of SELECT_EVENTS. */
+type JournalCells = [
+  id: number,
+  kind: EventKind,
+  revises: number | null,
+  accountId: number,
+  companyId: number,
+  receivedAt: number,
+  channelRef: string | null,
+  size: number,
+  payload: Uint8Array | null,
+]
+
+interface JournalRow extends Tenant {
   readonly id: number
-  readonly kind: 'event' | 'revision'
+  readonly kind: EventKind
   readonly revises: number | null
-  readonly account_id: number
-  readonly company_id: number
-  readonly received_at: number
-  readonly channel_ref: string | null
+  readonly receivedAt: number
+  readonly channelRef: string | null
   readonly size: number
-  readonly payload: Uint8Array | null
 }
+
+const MAX_REASON = 200
 
 interface ResendRow {
   readonly id: number
@@ -71,7 +85,15 @@ interface Cursors {
 export function prepareIndexing(db: DatabaseSync) {
   const statements = prepareStatements(db)
   return {
-    step: (limits: IndexLimits): IndexStepResult => inTransaction(db, () => step(db, statements, limits)),
+    step: (limits: IndexLimits): IndexStepResult => {
+      try {
+        return inTransaction(db, () => step(db, statements, limits, foldAll))
+      } catch (error) {
+        // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
+        if (storeFailure(error).kind !== 'rejected') throw error
+        return inTransaction(db, () => step(db, statements, limits, foldEachAlone))
+      }
+    },
     requestRebuild: (): void => {
       db.exec('UPDATE index_cursors SET position = 0, clearing = 1')
     },
@@ -82,20 +104,28 @@ export function readProgress(db: DatabaseSync): IndexProgress {
   return progressAt(db, readCursors(db))
 }
 
-function step(db: DatabaseSync, statements: Statements, limits: IndexLimits): IndexStepResult {
+type Fold = (db: DatabaseSync, statements: Statements, derived: readonly Derived[]) => readonly Derived[]
+
+function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, foldRows: Fold): IndexStepResult {
   const before = readCursors(db)
   if (before.clearing) {
     clearSome(db, limits.maxRows)
     return { ...readProgress(db), indexed: 0, unindexed: 0 }
   }
-  const derived = readDerived(statements, before.events, limits)
-  writeDerived(db, statements, derived)
+  const derived = foldRows(db, statements, readDerived(statements, before.events, limits))
   const resends = foldResends(statements, before.resends, limits.maxRows)
-  const after = { events: derived.at(-1)?.row.id ?? before.events, resends, clearing: false }
+  const after = { events: positionAfter(db, derived, before.events, limits), resends, clearing: false }
   if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
   if (after.resends !== before.resends) statements.moveCursor.run(after.resends, 'resends')
   const unindexed = derived.filter((one) => one.unindexed !== null).length
   return { ...progressAt(db, after), indexed: derived.length, unindexed }
+}
+
+/** When nothing is left to read the cursor goes to the last id given out, so that ids without a row are not waited for. */
+function positionAfter(db: DatabaseSync, derived: readonly Derived[], before: number, limits: IndexLimits): number {
+  const bytes = derived.reduce((sum, one) => sum + one.row.size, 0)
+  if (derived.length === limits.maxRows || bytes >= limits.maxBytes) return derived.at(-1)?.row.id ?? before
+  return Number(db.prepare(SELECT_NEWEST).get('events')?.newest)
 }
 
 function readCursors(db: DatabaseSync): Cursors {
@@ -113,8 +143,10 @@ function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
 type Statements = ReturnType<typeof prepareStatements>
 
 function prepareStatements(db: DatabaseSync) {
+  const selectEvents = db.prepare(SELECT_EVENTS)
+  selectEvents.setReturnArrays(true)
   return {
-    selectEvents: db.prepare(SELECT_EVENTS),
+    selectEvents,
     selectResends: db.prepare(SELECT_RESENDS),
     insertEntry: db.prepare(INSERT_ENTRY),
     upsertConversation: db.prepare(UPSERT_CONVERSATION),
@@ -128,35 +160,42 @@ function readDerived(statements: Statements, after: number, limits: IndexLimits)
   const derived: Derived[] = []
   let bytes = 0
   for (const found of statements.selectEvents.iterate(after, limits.maxRows)) {
-    const row = found as unknown as JournalRow
-    derived.push(derive(row))
-    bytes += row.size
+    const cells = found as unknown as JournalCells
+    derived.push(derive(cells))
+    bytes += cells[7]
     if (bytes >= limits.maxBytes) break
   }
   return derived
 }
 
-function derive(row: JournalRow): Derived {
+function derive([
+  id,
+  kind,
+  revises,
+  accountId,
+  companyId,
+  receivedAt,
+  channelRef,
+  size,
+  payload,
+]: JournalCells): Derived {
+  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size }
   // Erased content leaves its place in the conversation, and nothing else.
-  if (row.payload === null) return { row, fields: null, unindexed: null }
+  if (payload === null) return { row, fields: null, unindexed: null }
   try {
-    return { row: { ...row, payload: null }, fields: extract(row.payload), unindexed: null }
+    return { row, fields: extract(payload), unindexed: null }
   } catch (error) {
-    return { row: { ...row, payload: null }, fields: null, unindexed: reason(error) }
+    return { row, fields: null, unindexed: reason(error) }
   }
 }
 
-/** Writes a batch; if a row in it cannot be written, goes through it again row by row and marks the bad one. */
-function writeDerived(db: DatabaseSync, statements: Statements, derived: Derived[]): void {
-  db.exec('SAVEPOINT whole')
-  try {
-    fold(statements, derived)
-  } catch (error) {
-    if (storeFailure(error).kind !== 'rejected') throw error
-    db.exec('ROLLBACK TO whole')
-    for (const [index, one] of derived.entries()) derived[index] = foldAlone(db, statements, one)
-  }
-  db.exec('RELEASE whole')
+function foldAll(_db: DatabaseSync, statements: Statements, derived: readonly Derived[]): readonly Derived[] {
+  fold(statements, derived)
+  return derived
+}
+
+function foldEachAlone(db: DatabaseSync, statements: Statements, derived: readonly Derived[]): readonly Derived[] {
+  return derived.map((one) => foldAlone(db, statements, one))
 }
 
 /** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
@@ -185,12 +224,12 @@ function fold(statements: Statements, derived: readonly Derived[]): void {
   const conversations = new Map<string, Derived[]>()
   for (const one of derived) {
     if (one.row.kind === 'revision') {
-      statements.upsertRepeats.run(one.row.company_id, one.row.revises, 0, 1, one.row.received_at)
+      statements.upsertRepeats.run(one.row.companyId, one.row.revises, 0, 1, one.row.receivedAt)
       insertEntry(statements, one, null)
-    } else if (one.row.channel_ref === null) {
+    } else if (one.row.channelRef === null) {
       insertEntry(statements, one, null)
     } else {
-      const key = `${one.row.company_id}:${one.row.account_id}:${one.row.channel_ref}`
+      const key = `${one.row.companyId}:${one.row.accountId}:${one.row.channelRef}`
       const group = conversations.get(key)
       if (group) group.push(one)
       else conversations.set(key, [one])
@@ -206,14 +245,14 @@ function upsertConversation(statements: Statements, group: readonly Derived[]): 
   const first = group[0]!
   const last = group.at(-1)!
   const found = statements.upsertConversation.get(
-    first.row.company_id,
-    first.row.account_id,
-    first.row.channel_ref,
+    first.row.companyId,
+    first.row.accountId,
+    first.row.channelRef,
     first.row.id,
     group.length,
-    first.row.received_at,
+    first.row.receivedAt,
     last.row.id,
-    last.row.received_at,
+    last.row.receivedAt,
     first.fields?.contactName ?? null,
     first.fields?.contactEmail ?? null,
     last.fields?.contactName ?? null,
@@ -225,8 +264,8 @@ function upsertConversation(statements: Statements, group: readonly Derived[]): 
 
 function insertEntry(statements: Statements, { row, fields, unindexed }: Derived, conversationId: number | null): void {
   statements.insertEntry.run(
-    row.company_id,
-    row.account_id,
+    row.companyId,
+    row.accountId,
     row.id,
     row.kind,
     conversationId,
@@ -271,6 +310,8 @@ function clearSome(db: DatabaseSync, maxRows: number): void {
   if (cleared < maxRows) db.exec('UPDATE index_cursors SET clearing = 0')
 }
 
+/** The parser's own sentence quotes the payload, which may hold anything and may be erased one day. */
 function reason(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).slice(0, 200)
+  if (error instanceof SyntaxError) return 'the payload is not JSON'
+  return storable(error instanceof Error ? error.message : String(error), MAX_REASON)
 }

@@ -3,6 +3,7 @@
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../runtime/id.ts'
+import { StoreRefused } from '../contract/failure.ts'
 import { type AppliedMigration, pendingMigrations, readMigrations } from '../migrations.ts'
 import { inTransaction } from './connection.ts'
 
@@ -14,9 +15,19 @@ const SELECT_APPLIED = 'SELECT version, name, checksum FROM schema_migrations OR
 const INSERT_APPLIED = 'INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)'
 const INSERT_META = 'INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)'
 
-/** Refuses a database that is ahead of this code. */
+/** Refuses a database that is ahead of this code, or is not ours. */
 export function needsMigration(db: DatabaseSync): boolean {
-  return !hasLedger(db) || pendingMigrations(readMigrations(MIGRATIONS), appliedMigrations(db)).length > 0
+  const names = db
+    .prepare('SELECT name FROM sqlite_master')
+    .all()
+    .map((row) => row.name)
+  if (names.includes('schema_migrations')) {
+    return pendingMigrations(readMigrations(MIGRATIONS), appliedMigrations(db)).length > 0
+  }
+  if (names.length === 0) return true
+  throw new StoreRefused(
+    `The database ${db.location()} belongs to another program. Set INTRAY_DATABASE_URL to a file of its own.`,
+  )
 }
 
 /** Returns the schema version. The write lock is held throughout: two starters cannot both migrate. */
@@ -40,10 +51,6 @@ export function readMeta(db: DatabaseSync, key: 'database_uuid' | 'dedupe_key'):
   const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(key)
   if (!row) throw new Error(`meta ${key} is missing`)
   return row.value as Uint8Array
-}
-
-function hasLedger(db: DatabaseSync): boolean {
-  return db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").get() !== undefined
 }
 
 function appliedMigrations(db: DatabaseSync): AppliedMigration[] {

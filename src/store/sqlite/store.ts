@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { packBatch } from './append-batch.ts'
-import { openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
+import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { prepareEventReads } from './events.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
@@ -16,11 +16,18 @@ import { migrate, needsMigration, readMeta } from './schema.ts'
 import { prepareTokenReads } from './tokens.ts'
 import { WriterThread } from './writer.ts'
 
+/** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
+const APPENDS_IN_FLIGHT = 8
+
+/** How long a command waits for a server that is starting to bring the schema up to date. */
+const SERVER_START_MS = 3000
+
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
   const db = openConnection(path, 'tool')
   try {
     if (options.role === 'tool') {
-      if (needsMigration(db) && isServerRunning(path)) throw migrationUnderServer()
+      await leaveMigrationToServer(db, path)
+      if (!isServerRunning(path)) db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
       return composeStore(path, prepareFile(db, path), db, inline(db), () => {})
     }
     const lock = acquireServerLock(path)
@@ -40,10 +47,17 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   }
 }
 
-function migrationUnderServer(): StoreRefused {
-  return new StoreRefused(
-    'This version of Intray needs to change the schema, but a server is running on the database. Stop the server first.',
-  )
+/** A server that is just starting will have migrated in a moment. One that runs already must not find another schema. */
+async function leaveMigrationToServer(db: DatabaseSync, path: string): Promise<void> {
+  const deadline = Date.now() + SERVER_START_MS
+  while (needsMigration(db) && isServerRunning(path)) {
+    if (Date.now() > deadline) {
+      throw new StoreRefused(
+        'This version of Intray needs to change the schema, but a server is running on the database. Stop the server first.',
+      )
+    }
+    await new Promise((resolve) => setTimeout(resolve, 25))
+  }
 }
 
 function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
@@ -67,12 +81,13 @@ function composeStore(
   const events = prepareEventReads(reader)
   const tokens = prepareTokenReads(reader)
   return {
-    traits: { concurrentWriters: false },
+    traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: {
-      append: (items) => {
+      append: async (items) => {
         const batch = packBatch(items)
-        return writer.run('append', [batch], [batch.payloads.buffer])
+        const [outcomes] = await writer.run('append', [[batch]], [batch.payloads.buffer])
+        return outcomes ?? []
       },
     },
     events: {

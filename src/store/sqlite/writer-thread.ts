@@ -2,24 +2,23 @@
 // a time, and answers each when its commit is on disk.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import type { AppendOutcome } from '../contract/append.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { IndexStepResult } from '../contract/indexing.ts'
+import type { AppendBatch } from './append-batch.ts'
 import { openConnection, storeFailure } from './connection.ts'
 import { readProgress } from './indexing.ts'
 import { prepareOperations } from './operations.ts'
 import { type Job, WriterQueue } from './writer-queue.ts'
 
 export type ToWriter = Job | { readonly close: true }
-export type FromWriter =
-  | { readonly ready: true }
-  | { readonly closed: true }
+export type WriterAnswer =
   | { readonly seq: number; readonly result: unknown }
   | { readonly seq: number; readonly failure: { readonly kind: string; readonly message: string } }
+export type FromWriter = 'ready' | 'closed' | readonly WriterAnswer[]
 
 const port = parentPort!
 const db = openConnection((workerData as { path: string }).path, 'writer')
-const operations = prepareOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+const operations = prepareOperations(db)
 const queue = new WriterQueue()
 let lag = readProgress(db).lag
 let scheduled = false
@@ -32,40 +31,45 @@ port.on('message', (message: ToWriter) => {
   else queue.push(message)
   schedule()
 })
-send({ ready: true })
+send('ready')
 
-/** One job a turn of the event loop, so that what arrives meanwhile is seen and put in its place. */
+/** One commit a turn of the event loop, so that what arrives meanwhile is seen and put in its place. */
 function schedule(): void {
   if (scheduled) return
   scheduled = true
   setImmediate(() => {
     scheduled = false
-    const job = queue.next(lag)
-    if (job) execute(job)
+    const jobs = queue.next(lag)
+    if (jobs.length > 0) execute(jobs)
     if (!queue.isEmpty) schedule()
     else if (closing) close()
   })
 }
 
-function execute(job: Job): void {
+function execute(jobs: readonly Job[]): void {
   const startedAt = performance.now()
   try {
     if (broken !== null) throw new StoreFailure('fatal', broken)
-    const result = operations[job.name]!(...job.args)
-    send({ seq: job.seq, result })
-    followLag(job, result)
+    send(jobs[0]!.name === 'append' ? appendTogether(jobs) : [runAlone(jobs[0]!)])
   } catch (error) {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') broken ??= failure.message
-    send({ seq: job.seq, failure: { kind: failure.kind, message: failure.message } })
+    send(jobs.map(({ seq }) => ({ seq, failure: { kind: failure.kind, message: failure.message } })))
   }
-  queue.ran(job, performance.now() - startedAt, lag)
+  queue.ran(jobs, performance.now() - startedAt, lag)
 }
 
-/** The lag as this thread knows it; the indexer's next step corrects it. */
-function followLag(job: Job, result: unknown): void {
-  if (job.name === 'append') lag += (result as AppendOutcome[]).length
-  else if (job.name === 'indexStep') lag = (result as IndexStepResult).lag
+function appendTogether(jobs: readonly Job[]): WriterAnswer[] {
+  const outcomes = operations.append(jobs.flatMap((job) => job.args[0] as AppendBatch[]))
+  lag += outcomes.reduce((rows, one) => rows + one.length, 0)
+  return jobs.map(({ seq }, index) => ({ seq, result: [outcomes[index]] }))
+}
+
+function runAlone({ seq, name, args }: Job): WriterAnswer {
+  const result = (operations[name] as (...args: readonly unknown[]) => unknown)(...args)
+  // Appends have been counted since; the indexer's own figure corrects the count.
+  if (name === 'indexStep') lag = (result as IndexStepResult).lag
+  return { seq, result }
 }
 
 function close(): void {
@@ -75,7 +79,7 @@ function close(): void {
     // Nothing is lost: what is committed stays in the WAL, and the next start reads it there.
   }
   db.close()
-  send({ closed: true })
+  send('closed')
   port.close()
 }
 

@@ -3,20 +3,26 @@
 import { Worker } from 'node:worker_threads'
 import { StoreFailure, type StoreFailureKind } from '../contract/failure.ts'
 import type { Executor, OperationName, Operations } from './operations.ts'
-import type { FromWriter, ToWriter } from './writer-thread.ts'
+import type { FromWriter, ToWriter, WriterAnswer } from './writer-thread.ts'
 
 interface Pending {
   resolve(result: unknown): void
   reject(failure: StoreFailure): void
 }
 
+const CLOSED = new StoreFailure('unavailable', 'the store is closed')
+
 export class WriterThread implements Executor {
   readonly #worker: Worker
-  readonly #pending = new Map<number, Pending>()
+  /**
+   * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
+   * tables behind, and each keeps alive what it held until a full collection. That alone doubled the cost of a request.
+   */
+  readonly #pending: (Pending | undefined)[] = []
   readonly #fatalListeners: ((failure: Error) => void)[] = []
   readonly #ready = Promise.withResolvers<void>()
-  #seq = 0
   #gone: StoreFailure | null = null
+  #fatal: StoreFailure | null = null
   #closed: Promise<void> | null = null
   #onClosed: () => void = () => {}
 
@@ -42,15 +48,18 @@ export class WriterThread implements Executor {
     transfer: readonly ArrayBuffer[] = [],
   ): Promise<ReturnType<Operations[N]>> {
     if (this.#gone) return Promise.reject(this.#gone)
-    const seq = ++this.#seq
+    if (this.#closed) return Promise.reject(CLOSED)
+    const seq = this.#freePlace()
     return new Promise((resolve, reject) => {
-      this.#pending.set(seq, { resolve: resolve as Pending['resolve'], reject })
+      this.#pending[seq] = { resolve: resolve as Pending['resolve'], reject }
       this.#worker.postMessage({ seq, name, args } satisfies ToWriter, transfer)
     })
   }
 
+  /** Whoever asks after it happened is told as well. */
   onFatal(listener: (failure: Error) => void): void {
-    this.#fatalListeners.push(listener)
+    if (this.#fatal) listener(this.#fatal)
+    else this.#fatalListeners.push(listener)
   }
 
   /** What was sent before is still carried out. */
@@ -63,20 +72,30 @@ export class WriterThread implements Executor {
     return this.#closed
   }
 
+  #freePlace(): number {
+    const free = this.#pending.indexOf(undefined)
+    return free === -1 ? this.#pending.length : free
+  }
+
   #receive(message: FromWriter): void {
-    if ('closed' in message) {
-      this.#gone = new StoreFailure('unavailable', 'the store is closed')
+    if (message === 'ready') {
+      this.#ready.resolve()
+    } else if (message === 'closed') {
+      this.#gone = CLOSED
       this.#onClosed()
+    } else {
+      for (const answer of message) this.#settle(answer)
     }
-    if ('ready' in message) this.#ready.resolve()
-    if (!('seq' in message)) return
-    const waiting = this.#pending.get(message.seq)
-    this.#pending.delete(message.seq)
-    if ('result' in message) {
-      waiting?.resolve(message.result)
+  }
+
+  #settle(answer: WriterAnswer): void {
+    const waiting = this.#pending[answer.seq]
+    this.#pending[answer.seq] = undefined
+    if ('result' in answer) {
+      waiting?.resolve(answer.result)
       return
     }
-    const failure = new StoreFailure(message.failure.kind as StoreFailureKind, message.failure.message)
+    const failure = new StoreFailure(answer.failure.kind as StoreFailureKind, answer.failure.message)
     waiting?.reject(failure)
     if (failure.kind === 'fatal') this.#announce(failure)
   }
@@ -87,12 +106,12 @@ export class WriterThread implements Executor {
     this.#ready.reject(failure)
     if (this.#gone) return
     this.#gone = failure
-    for (const waiting of this.#pending.values()) waiting.reject(failure)
-    this.#pending.clear()
+    for (const waiting of this.#pending.splice(0)) waiting?.reject(failure)
     this.#announce(failure)
   }
 
   #announce(failure: StoreFailure): void {
+    this.#fatal ??= failure
     for (const listener of this.#fatalListeners.splice(0)) listener(failure)
   }
 }

@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { parse } from 'yaml'
-import { API_PAGE_CSP, type ApiDocument, renderApiPage } from '../../../src/http/api-page/page.ts'
 import { renderMarkdown } from '../../../src/http/api-page/markdown.ts'
+import { API_PAGE_CSP, type ApiDocument, renderApiPage } from '../../../src/http/api-page/page.ts'
 import { ERRORS } from '../../../src/model/errors.ts'
 
 const document = parse(readFileSync(new URL('../../../api/openapi.yaml', import.meta.url), 'utf8')) as ApiDocument

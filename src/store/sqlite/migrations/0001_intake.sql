@@ -5,10 +5,19 @@ CREATE TABLE meta (
   value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- The last id given out, so that none is ever used again. AUTOINCREMENT would do the same, but writes its row for every
+-- single insert; here it is written once for a batch.
+CREATE TABLE sequences (
+  name  TEXT    PRIMARY KEY,
+  value INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO sequences (name, value) VALUES ('events', 0), ('resends', 0);
+
 -- One row per first arrival ('event') and per re-send with other bytes ('revision').
--- AUTOINCREMENT: an id is never used again. The payload stands last, so that reading the rest skips its pages.
+-- The payload stands last, so that reading the rest skips its pages.
 CREATE TABLE events (
-  id              INTEGER PRIMARY KEY AUTOINCREMENT,
+  id              INTEGER PRIMARY KEY,
   kind            TEXT    NOT NULL CHECK (kind IN ('event', 'revision')),
   revises         INTEGER,
   account_id      INTEGER NOT NULL,
@@ -38,7 +47,7 @@ CREATE INDEX revisions_in_order ON events (revises) WHERE kind = 'revision';
 
 -- A re-send whose bytes are kept already.
 CREATE TABLE resends (
-  id          INTEGER PRIMARY KEY AUTOINCREMENT,
+  id          INTEGER PRIMARY KEY,
   company_id  INTEGER NOT NULL,
   event_id    INTEGER NOT NULL,
   received_at INTEGER NOT NULL,

@@ -1,0 +1,316 @@
+// The house as a test: who may import whom, and how files look. A room is a folder of src/, or a file that stands alone.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const SRC = fileURLToPath(new URL('../src/', import.meta.url))
+const MAX_LINES = 400
+
+/** How an edge may be drawn. `type`: the import is gone at run time. `dynamic`: loaded only when used. */
+type Edge = 'any' | 'type' | 'dynamic'
+
+/** A message's way through the rooms. What is not in the table is not allowed. */
+const MAY_IMPORT: Record<string, Record<string, Edge>> = {
+  main: { cli: 'any' },
+  // auth: a command mints tokens. store/contract: it tells the operator how a store was refused or failed.
+  cli: {
+    cli: 'any',
+    app: 'any',
+    config: 'any',
+    auth: 'any',
+    model: 'any',
+    runtime: 'any',
+    'store/open': 'any',
+    'store/contract': 'any',
+  },
+  app: {
+    config: 'any',
+    http: 'any',
+    auth: 'any',
+    intake: 'any',
+    indexing: 'any',
+    processing: 'any',
+    maintenance: 'any',
+    model: 'any',
+    runtime: 'any',
+    'store/open': 'any',
+    'store/contract': 'type',
+  },
+  config: { model: 'any', runtime: 'any' },
+  http: {
+    http: 'any',
+    auth: 'any',
+    intake: 'any',
+    processing: 'any',
+    model: 'any',
+    runtime: 'any',
+    'store/contract': 'type',
+  },
+  // Between these there are no edges: app wires them.
+  auth: { auth: 'any', model: 'any', runtime: 'any', 'store/contract': 'type' },
+  intake: { intake: 'any', model: 'any', runtime: 'any', 'store/contract': 'type' },
+  indexing: { indexing: 'any', model: 'any', runtime: 'any', 'store/contract': 'type' },
+  processing: { processing: 'any', model: 'any', runtime: 'any', 'store/contract': 'type' },
+  maintenance: { maintenance: 'any', model: 'any', runtime: 'any', 'store/contract': 'type' },
+  'store/open': { 'store/contract': 'any', 'store/sqlite': 'dynamic', 'store/postgres': 'dynamic' },
+  'store/contract': { 'store/contract': 'type', model: 'type' },
+  'store/migrations': { 'store/contract': 'any' },
+  'store/sqlite': driver('store/sqlite'),
+  'store/postgres': driver('store/postgres'),
+  model: { model: 'any' },
+  runtime: { runtime: 'any' },
+}
+
+function driver(itself: string): Record<string, Edge> {
+  return { [itself]: 'any', 'store/contract': 'any', 'store/migrations': 'any', model: 'any', runtime: 'any' }
+}
+
+/** http may look, never write. */
+const READ_SIDE = ['store/contract/events.ts']
+
+/** What only a driver may load. */
+const DATABASE_PACKAGES = /^(node:sqlite|better-sqlite3|sqlite3|pg|pg-.*|postgres)$/
+const DRIVER_ROOM = /^store\/(sqlite|postgres)$/
+
+/** Where the name of a database may stand outside of its driver: where a URL is told apart, and where it is explained. */
+const MAY_NAME_DATABASES = ['store/open.ts', 'config.ts']
+
+const NAMES_THAT_SAY_NOTHING = /^(utils?|helpers?|types?|index|common|misc|shared|interfaces|constants)\.ts$/
+
+type Sources = ReadonlyMap<string, string>
+
+interface Import {
+  readonly specifier: string
+  readonly kind: 'type' | 'value' | 'dynamic'
+}
+
+/** `import { type A }` counts as a value: only `import type` is gone at run time. */
+function importsOf(source: string): Import[] {
+  const found: Import[] = []
+  const statement = /^(?:import|export)\s+(type\s)?(?:[^'"`;]*?\sfrom\s+)?['"]([^'"]+)['"]/gm
+  for (const [, type, specifier] of source.matchAll(statement)) {
+    found.push({ specifier: specifier!, kind: type ? 'type' : 'value' })
+  }
+  for (const [, specifier] of source.matchAll(/\bimport\(\s*['"`]([^'"`]+)['"`]/g)) {
+    found.push({ specifier: specifier!, kind: 'dynamic' })
+  }
+  // A worker is started by a URL: a way to reach a file all the same.
+  for (const [, specifier] of source.matchAll(/new URL\(\s*['"`](\.[^'"`]+\.ts)['"`]/g)) {
+    found.push({ specifier: specifier!, kind: 'value' })
+  }
+  return found
+}
+
+/** Without comments, roughly: enough to look for words. */
+function codeOf(source: string): string {
+  return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '')
+}
+
+function roomOf(path: string): string {
+  const parts = path.replace(/\.ts$/, '').split('/')
+  if (parts.length === 1) return parts[0]!
+  return parts[0] === 'store' ? parts.slice(0, 2).join('/') : parts[0]!
+}
+
+function forbiddenImports(sources: Sources): string[] {
+  const found: string[] = []
+  for (const [path, source] of sources) {
+    const room = roomOf(path)
+    const allowed = MAY_IMPORT[room]
+    if (!allowed) {
+      found.push(`${path} is in no room of the house`)
+      continue
+    }
+    for (const { specifier, kind } of importsOf(source)) {
+      if (!specifier.startsWith('.')) {
+        if (DATABASE_PACKAGES.test(specifier) && !DRIVER_ROOM.test(room)) found.push(`${path} loads ${specifier}`)
+        continue
+      }
+      const target = join(dirname(path), specifier)
+      const edge = allowed[roomOf(target)]
+      if (!sources.has(target)) found.push(`${path} imports ${target}, which is not there`)
+      else if (!edge) found.push(`${path} may not import ${target}`)
+      else if (edge === 'type' && kind !== 'type') found.push(`${path} may import ${target} as a type only`)
+      else if (edge === 'dynamic' && kind === 'value') found.push(`${path} must load ${target} only when it is used`)
+      if (room === 'http' && roomOf(target) === 'store/contract' && !READ_SIDE.includes(target)) {
+        found.push(`${path} may look at the store, not write: ${target}`)
+      }
+    }
+  }
+  return found
+}
+
+/** Files that need each other to be loaded. */
+function circles(sources: Sources): string[] {
+  const found: string[] = []
+  const done = new Set<string>()
+  const visit = (path: string, trail: readonly string[]): void => {
+    if (trail.includes(path)) {
+      found.push([...trail.slice(trail.indexOf(path)), path].join(' → '))
+      return
+    }
+    if (done.has(path)) return
+    for (const { specifier, kind } of importsOf(sources.get(path) ?? '')) {
+      if (kind === 'value' && specifier.startsWith('.')) visit(join(dirname(path), specifier), [...trail, path])
+    }
+    done.add(path)
+  }
+  for (const path of sources.keys()) visit(path, [])
+  return found
+}
+
+function untidy(sources: Sources): string[] {
+  const found: string[] = []
+  for (const [path, source] of sources) {
+    const name = path.split('/').at(-1)!
+    const lines = source.trimEnd().split('\n').length
+    if (lines > MAX_LINES) found.push(`${path} has ${lines} lines`)
+    if (!/^[a-z0-9]+(-[a-z0-9]+)*\.ts$/.test(name)) found.push(`${path} is not named in kebab-case`)
+    if (NAMES_THAT_SAY_NOTHING.test(name)) found.push(`${path} has a name that says nothing`)
+    if (!source.startsWith('// ')) found.push(`${path} does not begin by saying what it is for`)
+    if (/^export default\b|^export \{[^}]*\bas default\b/m.test(source)) found.push(`${path} has a default export`)
+    if (/^export \* /m.test(source)) found.push(`${path} is a barrel`)
+    const named = !DRIVER_ROOM.test(roomOf(path)) && !MAY_NAME_DATABASES.includes(path)
+    if (named && /sqlite|postgres/i.test(codeOf(source))) found.push(`${path} names a database`)
+  }
+  return found
+}
+
+function readSources(): Map<string, string> {
+  const sources = new Map<string, string>()
+  for (const entry of readdirSync(SRC, { recursive: true, encoding: 'utf8' })) {
+    if (entry.endsWith('.ts')) sources.set(entry, readFileSync(join(SRC, entry), 'utf8'))
+  }
+  return sources
+}
+
+const sources = readSources()
+
+test('every import goes along an edge of the table', () => {
+  assert.ok(sources.size > 50)
+  assert.deepEqual(forbiddenImports(sources), [])
+})
+
+test('no file needs itself to be loaded', () => {
+  assert.deepEqual(circles(sources), [])
+})
+
+test('files are short, named for what they are, and say so first; nothing above a driver names a database', () => {
+  assert.deepEqual(untidy(sources), [])
+})
+
+test('migrations are numbered, named and say what they are for', () => {
+  const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.sql'))
+  assert.ok(files.length > 0)
+  for (const path of files) {
+    assert.match(path, /^store\/(sqlite|postgres)\/migrations\/\d{4}_[a-z0-9_]+\.sql$/)
+    assert.match(readFileSync(join(SRC, path), 'utf8'), /^-- /)
+  }
+})
+
+test('the imports of a file are all found', () => {
+  const source = `
+import { a } from './a.ts'
+import type { B } from '../b.ts'
+import { type C, d } from "./c.ts"
+import {
+  type Long,
+  longer,
+} from './long.ts'
+import './effect.ts'
+import * as all from 'node:all'
+export { e } from './e.ts'
+export type { F } from './f.ts'
+export const notAnImport = 'from nowhere'
+const lazy = async () => (await import('./lazy.ts')).lazy
+new Worker(new URL('./thread.ts', import.meta.url))
+`
+  assert.deepEqual(
+    importsOf(source).map(({ specifier, kind }) => `${kind} ${specifier}`),
+    [
+      'value ./a.ts',
+      'type ../b.ts',
+      'value ./c.ts',
+      'value ./long.ts',
+      'value ./effect.ts',
+      'value node:all',
+      'value ./e.ts',
+      'type ./f.ts',
+      'dynamic ./lazy.ts',
+      'value ./thread.ts',
+    ],
+  )
+})
+
+/** Made-up files, each of which breaks one rule: the checker must say so. */
+const VIOLATIONS: Record<string, [path: string, source: string, complaint: RegExp]> = {
+  'one service imports another': ['auth/new.ts', "import type { Accept } from '../intake/accept.ts'", /may not import/],
+  'indexing imports intake': ['indexing/new.ts', "import { x } from '../intake/batcher.ts'", /may not import/],
+  'a service imports the contract as a value': [
+    'intake/new.ts',
+    "import { StoreFailure } from '../store/contract/failure.ts'",
+    /as a type only/,
+  ],
+  'an inline type import would load the file': [
+    'intake/new.ts',
+    "import { type Appender } from '../store/contract/append.ts'",
+    /as a type only/,
+  ],
+  'a service opens a store': ['maintenance/new.ts', "import { openStore } from '../store/open.ts'", /may not import/],
+  'http opens a store': ['http/new.ts', "import { openStore } from '../store/open.ts'", /may not import/],
+  'http writes': ['http/new.ts', "import type { Appender } from '../store/contract/append.ts'", /not write/],
+  'app knows a driver': ['app.ts', "import { packBatch } from './store/sqlite/append-batch.ts'", /may not import/],
+  'a driver is loaded whether used or not': ['store/open.ts', "import './sqlite/store.ts'", /only when it is used/],
+  'a driver knows intake': ['store/sqlite/new.ts', "import { x } from '../../intake/batcher.ts'", /may not import/],
+  'model imports runtime': ['model/new.ts', "import { newUuid } from '../runtime/id.ts'", /may not import/],
+  'runtime imports model': ['runtime/new.ts', "import type { Tenant } from '../model/principal.ts'", /may not import/],
+  'the contract imports a driver': [
+    'store/contract/new.ts',
+    "export { x } from '../sqlite/append.ts'",
+    /may not import/,
+  ],
+  'a database is loaded outside of a driver': ['cli/new.ts', "import { DatabaseSync } from 'node:sqlite'", /loads/],
+  'a room nobody knows': ['lib/new.ts', '', /in no room/],
+  'a file that is not there': ['http/new.ts', "import { x } from './gone.ts'", /not there/],
+}
+for (const [name, [path, source, complaint]] of Object.entries(VIOLATIONS)) {
+  test(`it would be seen if ${name}`, () => {
+    const found = forbiddenImports(new Map(sources).set(path, `// Made up.\n${source}\n`))
+    assert.ok(
+      found.some((one) => one.startsWith(path) && complaint.test(one)),
+      `said only: ${found.join('; ')}`,
+    )
+  })
+}
+
+const UNTIDY: Record<string, [path: string, source: string, complaint: RegExp]> = {
+  'a file grew too long': ['http/long.ts', `// Long.\n${'x()\n'.repeat(MAX_LINES)}`, /401 lines/],
+  'a name is not in kebab-case': ['http/bigFile.ts', '// Named wrongly.', /kebab-case/],
+  'a name says nothing': ['http/utils.ts', '// Everything.', /says nothing/],
+  'a file does not say what it is for': ['http/mute.ts', "import './body.ts'", /does not begin/],
+  'there is a default export': ['http/default.ts', '// Default.\nexport default 1', /default export/],
+  'there is a barrel': ['http/all.ts', "// All.\nexport * from './body.ts'", /barrel/],
+  'a service asks which database it is': [
+    'intake/which.ts',
+    "// Asks.\nif (driver === 'sqlite') x()",
+    /names a database/,
+  ],
+}
+for (const [name, [path, source, complaint]] of Object.entries(UNTIDY)) {
+  test(`it would be seen if ${name}`, () => {
+    const found = untidy(new Map([[path, source]]))
+    assert.equal(found.length, 1)
+    assert.match(found[0]!, complaint)
+  })
+}
+
+test('it would be seen if two files needed each other', () => {
+  const pair = new Map([
+    ['http/a.ts', "import { b } from './b.ts'"],
+    ['http/b.ts', "import { a } from './a.ts'"],
+  ])
+  assert.deepEqual(circles(pair), ['http/a.ts → http/b.ts → http/a.ts'])
+})

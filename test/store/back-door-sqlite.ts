@@ -1,0 +1,59 @@
+// The back door of SQLite: a connection of the test's own.
+
+import { hash } from 'node:crypto'
+import { DatabaseSync } from 'node:sqlite'
+import type { BackDoor } from './back-door.ts'
+
+const DERIVED = {
+  event_index: 'company_id, account_id, event_id',
+  conversations: 'company_id, account_id, channel_ref',
+  repeats: 'company_id, event_id',
+} as const
+
+export const sqliteBackDoor: BackDoor = {
+  dumpIndex: async (url) =>
+    using(url, { readOnly: true }, (db) => {
+      const dump: Record<string, unknown[]> = {}
+      for (const [table, key] of Object.entries(DERIVED)) {
+        dump[table] = db.prepare(`SELECT * FROM ${table} ORDER BY ${key}`).all()
+      }
+      dump.cursors = db.prepare('SELECT * FROM index_cursors ORDER BY lane').all()
+      return dump
+    }),
+  countJournal: async (url) =>
+    using(url, { readOnly: true }, (db) => {
+      const count = (table: string) => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n)
+      return { events: count('events'), resends: count('resends'), dedupe: count('dedupe') }
+    }),
+  replacePayload: async (url, id, payload) =>
+    using(url, {}, (db) => {
+      db.prepare('UPDATE events SET payload = ? WHERE id = ?').run(payload, id)
+    }),
+  smugglePayload: async (url, id, payload) =>
+    using(url, {}, (db) => {
+      db.prepare('UPDATE events SET payload = ?, size = ?, sha256 = ? WHERE id = ?').run(
+        payload,
+        payload.byteLength,
+        hash('sha256', payload, 'buffer'),
+        id,
+      )
+    }),
+  erase: async (url, id, at) =>
+    using(url, {}, (db) => {
+      db.prepare('UPDATE events SET payload = NULL, erased_at = ? WHERE id = ?').run(at, id)
+    }),
+}
+
+export function sqlitePath(url: string): string {
+  return url.slice('sqlite:'.length)
+}
+
+/** A connection that is closed again whatever happens. */
+export function using<T>(url: string, options: { readOnly?: boolean }, use: (db: DatabaseSync) => T): T {
+  const db = new DatabaseSync(sqlitePath(url), { timeout: 5000, ...options })
+  try {
+    return use(db)
+  } finally {
+    db.close()
+  }
+}

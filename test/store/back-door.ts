@@ -1,0 +1,25 @@
+// What a test needs to do to a database that no store would do: damage it, and look at all of it. One per driver.
+
+import type { Driver } from '../support/drivers.ts'
+import { sqliteBackDoor } from './back-door-sqlite.ts'
+
+export interface BackDoor {
+  /** Every row of everything that is derived from the journal, in the order of its key. */
+  dumpIndex(url: string): Promise<Record<string, readonly unknown[]>>
+  /** How many rows each primary table holds. */
+  countJournal(url: string): Promise<{ readonly events: number; readonly resends: number; readonly dedupe: number }>
+  /** Damages what is stored: other bytes under the digest of the first. */
+  replacePayload(url: string, id: number, payload: Uint8Array): Promise<void>
+  /** Stores these bytes with their right digest, as an intake with a hole in it would have. */
+  smugglePayload(url: string, id: number, payload: Uint8Array): Promise<void>
+  /** What an erasure leaves. */
+  erase(url: string, id: number, at: number): Promise<void>
+}
+
+const backDoors: Record<string, BackDoor> = { sqlite: sqliteBackDoor }
+
+export function backDoorOf(driver: Driver): BackDoor {
+  const found = backDoors[driver.name]
+  if (!found) throw new Error(`the driver ${driver.name} has no back door for tests`)
+  return found
+}

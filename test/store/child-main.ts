@@ -1,0 +1,88 @@
+// What a child process of the store tests does. It says what it is about to do before it does it, in whole lines that
+// leave the process at once, so that whoever kills it knows how far it came.
+
+import { once } from 'node:events'
+import { writeSync } from 'node:fs'
+import type { StoreOptions } from '../../src/store/contract/store.ts'
+import { openStore } from '../../src/store/open.ts'
+import { idOf, item, newToken } from './rows.ts'
+
+const say = (line: string): void => void writeSync(1, `${line}\n`)
+
+const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>> = {
+  /** Opens as the server, reports itself, and stays until it is killed. */
+  async serve(url, nodeId) {
+    const store = await openStore(url, { role: 'server' })
+    if (nodeId) await store.nodes.report({ nodeId, tokenGeneration: 5 })
+    say('ready')
+    setInterval(() => {}, 60_000)
+  },
+  /** Opens when it is told to, so that many can do it at once. Says the schema and the identity it found. */
+  async open(url, role) {
+    // With the driver loaded, only the open itself is left to do.
+    if (url.startsWith('sqlite:')) await import('../../src/store/sqlite/store.ts')
+    say('waiting')
+    await once(process.stdin, 'data')
+    process.stdin.destroy()
+    const store = await openStore(url, { role: role as StoreOptions['role'] })
+    say(`opened ${store.facts.schema_version} ${store.facts.database_uuid}`)
+    await store.close()
+    say('closed')
+  },
+  /** Asks again and again who is alive, until it is killed. */
+  async look(url) {
+    const store = await openStore(url, { role: 'tool' })
+    say('looking')
+    for (;;) {
+      for (let n = 0; n < 100; n++) await store.nodes.live()
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  },
+  /** Steps the index, one small step after the other, until there is nothing left to do. */
+  async index(url, role, maxRows) {
+    const store = await openStore(url, { role: role as StoreOptions['role'] })
+    for (let idle = 0; ; ) {
+      say('step')
+      const { lag, clearing, indexed } = await store.index.step({ maxRows: Number(maxRows), maxBytes: 1 << 30 })
+      if (lag === 0 && !clearing) break
+      // Many in a row that did nothing but re-sends are possible; without end they are not.
+      idle = indexed === 0 && !clearing ? idle + 1 : 0
+      if (idle > 10_000) throw new Error(`the index stands still with a lag of ${lag}`)
+    }
+    say('done')
+    await store.close()
+  },
+  /** Makes and disables tokens, one after the other, and counts what failed. */
+  async 'write-tokens'(url, count) {
+    const store = await openStore(url, { role: 'tool' })
+    await repeat(Number(count), async () => {
+      const token = newToken()
+      await store.tokens.create(token)
+      await store.tokens.setActive(token.keyId, false, token.createdAt)
+    })
+    await store.close()
+  },
+  /** Appends one event after the other, and counts what failed. */
+  async 'write-events'(url, count) {
+    const store = await openStore(url, { role: 'tool' })
+    await repeat(Number(count), async (n) => {
+      const [outcome] = await store.journal.append([item({ sourceRef: `tool-${n}`, body: `from a tool ${n}` })])
+      say(`stored ${idOf(outcome)}`)
+    })
+    await store.close()
+  },
+}
+
+async function repeat(count: number, work: (n: number) => Promise<void>): Promise<void> {
+  let failures = 0
+  for (let n = 0; n < count; n++) {
+    await work(n).catch((error: unknown) => {
+      failures += 1
+      say(`failed ${n}: ${String(error)}`)
+    })
+  }
+  say(`failures ${failures}`)
+}
+
+const [command = '', url = '', ...args] = process.argv.slice(2)
+await COMMANDS[command]!(url, ...args)

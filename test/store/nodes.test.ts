@@ -1,0 +1,55 @@
+// Conformance: the running servers. Every promise of src/store/contract/nodes.ts.
+
+import assert from 'node:assert/strict'
+import { startChild } from './child.ts'
+import { newToken } from './rows.ts'
+import { everyDriver } from './suite.ts'
+
+everyDriver('a server that reports is alive, with the generation it follows, for every store', async (database) => {
+  const server = await database.open('server')
+  const tool = await database.open('tool')
+  assert.deepEqual(await server.nodes.live(), [])
+  await server.nodes.report({ nodeId: 'node-1', tokenGeneration: 0 })
+  await tool.tokens.create(newToken())
+  const generation = await tool.tokens.generation()
+  assert.deepEqual(await tool.nodes.live(), [{ nodeId: 'node-1', tokenGeneration: 0 }])
+  await server.nodes.report({ nodeId: 'node-1', tokenGeneration: generation })
+  for (const store of [tool, server]) {
+    assert.deepEqual(await store.nodes.live(), [{ nodeId: 'node-1', tokenGeneration: generation }])
+  }
+})
+
+everyDriver('a server that signs off is no longer alive', async (database) => {
+  const server = await database.open('server')
+  const tool = await database.open('tool')
+  await server.nodes.report({ nodeId: 'node-1', tokenGeneration: 3 })
+  await server.nodes.remove('node-of-somebody-else')
+  assert.equal((await tool.nodes.live()).length, 1)
+  await server.nodes.remove('node-1')
+  await server.nodes.remove('node-1')
+  assert.deepEqual(await tool.nodes.live(), [])
+})
+
+everyDriver('a server that was killed is not among the living, nor when the next one starts', async (database, t) => {
+  const child = startChild(t, 'serve', database.url, 'killed-node')
+  await child.line('ready')
+  const tool = await database.open('tool')
+  assert.deepEqual(await tool.nodes.live(), [{ nodeId: 'killed-node', tokenGeneration: 5 }])
+  await child.kill()
+  assert.deepEqual(await tool.nodes.live(), [])
+  const next = await database.open('server')
+  assert.deepEqual(await tool.nodes.live(), [])
+  await next.nodes.report({ nodeId: 'next-node', tokenGeneration: 6 })
+  assert.deepEqual(await tool.nodes.live(), [{ nodeId: 'next-node', tokenGeneration: 6 }])
+})
+
+everyDriver('looking who is alive does not disturb the server', async (database) => {
+  const server = await database.open('server')
+  await server.nodes.report({ nodeId: 'node-1', tokenGeneration: 0 })
+  const tool = await database.open('tool')
+  for (let n = 0; n < 50; n++) {
+    assert.equal((await tool.nodes.live()).length, 1)
+    assert.equal((await server.nodes.live()).length, 1)
+    await server.probe()
+  }
+})

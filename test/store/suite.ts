@@ -1,0 +1,101 @@
+// What every conformance test starts from: a database of its own, and stores opened on it in either role.
+// A test written with `everyStore` or `everyDriver` runs on every driver and knows none of them.
+
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { AppendOutcome } from '../../src/store/contract/append.ts'
+import { StoreFailure, type StoreFailureKind } from '../../src/store/contract/failure.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult } from '../../src/store/contract/indexing.ts'
+import type { Store } from '../../src/store/contract/store.ts'
+import { openStore } from '../../src/store/open.ts'
+import { type Driver, drivers } from '../support/drivers.ts'
+import { type ItemFields, idOf, item } from './rows.ts'
+
+export const roles = ['server', 'tool'] as const
+export type Role = (typeof roles)[number]
+
+/** For tests that want everything indexed and do not care in how many steps. */
+export const WIDE: IndexLimits = { maxRows: 10_000, maxBytes: 1 << 30 }
+
+export interface TestDatabase {
+  readonly driver: Driver
+  readonly url: string
+  /** Closed when the test ends, if the test did not. */
+  open(role?: Role): Promise<Store>
+}
+
+export async function newDatabase(t: TestContext, driver: Driver): Promise<TestDatabase> {
+  const url = await driver.newDatabase()
+  return {
+    driver,
+    url,
+    open: async (role = 'server') => {
+      const store = await openStore(url, { role })
+      t.after(() => store.close())
+      return store
+    },
+  }
+}
+
+/** A test of what a store does by itself, on every driver and in both roles. */
+export function everyStore(
+  title: string,
+  body: (store: Store, database: TestDatabase, role: Role, t: TestContext) => Promise<void>,
+): void {
+  for (const driver of drivers) {
+    for (const role of roles) {
+      test(`${driver.name}, ${role}: ${title}`, async (t) => {
+        const database = await newDatabase(t, driver)
+        await body(await database.open(role), database, role, t)
+      })
+    }
+  }
+}
+
+/** A test of what several stores on one database do, on every driver. */
+export function everyDriver(title: string, body: (database: TestDatabase, t: TestContext) => Promise<void>): void {
+  for (const driver of drivers) {
+    test(`${driver.name}: ${title}`, async (t) => body(await newDatabase(t, driver), t))
+  }
+}
+
+/** Appends one item that must be its first arrival, and returns its id. */
+export async function append(store: Store, fields: ItemFields = {}): Promise<number> {
+  const [outcome] = await store.journal.append([item(fields)])
+  assert.equal(outcome?.outcome, 'stored')
+  return idOf(outcome)
+}
+
+export const outcomesOf = (outcomes: readonly AppendOutcome[]): string[] => outcomes.map(({ outcome }) => outcome)
+
+/** Steps until the index covers everything. Fails if it stands still: a lag that never goes would be waited for in vain. */
+export async function indexAll(
+  store: Store,
+  limits: IndexLimits = WIDE,
+  onStep: (result: IndexStepResult) => void = () => {},
+): Promise<IndexProgress> {
+  let before: IndexStepResult | null = null
+  for (;;) {
+    const result = await store.index.step(limits)
+    onStep(result)
+    if (result.lag === 0 && !result.clearing) return result
+    if (!result.clearing) {
+      assert.notDeepEqual(result, before && { ...before, indexed: 0, unindexed: 0 }, 'a step with a lag did nothing')
+      before = result
+    }
+  }
+}
+
+export async function payloadText(store: Store, id: number): Promise<string | null> {
+  const payload = await store.events.payload(id)
+  return payload === null ? null : Buffer.from(payload).toString()
+}
+
+/** For assert.rejects: a failure of the store of this kind. */
+export function failure(kind: StoreFailureKind): (error: unknown) => boolean {
+  return (error) => {
+    assert.ok(error instanceof StoreFailure, `not a StoreFailure: ${error}`)
+    assert.equal(error.kind, kind)
+    return true
+  }
+}

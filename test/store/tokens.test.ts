@@ -1,0 +1,224 @@
+// Conformance: tokens. Every promise of src/store/contract/tokens.ts.
+
+import assert from 'node:assert/strict'
+import { NOON, newToken } from './rows.ts'
+import { everyDriver, everyStore, failure } from './suite.ts'
+
+everyStore('a token comes back as it was made, active and unused', async (store) => {
+  const token = newToken({
+    hash: Uint8Array.from({ length: 32 }, (_, n) => n * 8),
+    scope: '',
+    label: 'Jürgen’s form ✉',
+    expiresAt: NOON + 1,
+    rotatedFrom: 'BBBBBBBBBB',
+  })
+  await store.tokens.create(token)
+  const found = await store.tokens.find(token.keyId)
+  assert.ok(found)
+  assert.deepEqual(
+    { ...found, hash: Array.from(found.hash) },
+    { ...token, hash: Array.from(token.hash), isActive: true, disabledAt: null, lastUsedAt: null },
+  )
+})
+
+everyStore('an unknown key id is null, and key ids are compared exactly', async (store) => {
+  await store.tokens.create(newToken({ keyId: 'aBcDeFgHiJ' }))
+  assert.ok(await store.tokens.find('aBcDeFgHiJ'))
+  for (const other of ['ABCDEFGHIJ', 'abcdefghij', 'aBcDeFgHi', '', 'aBcDeFgHiJ ', "' OR 1=1 --"]) {
+    assert.equal(await store.tokens.find(other), null)
+  }
+})
+
+everyStore('a key id that exists is rejected, and the token that has it stays', async (store) => {
+  const token = newToken({ label: 'first' })
+  await store.tokens.create(token)
+  const generation = await store.tokens.generation()
+  await assert.rejects(store.tokens.create(newToken({ keyId: token.keyId, label: 'second' })), failure('rejected'))
+  assert.equal((await store.tokens.find(token.keyId))?.label, 'first')
+  assert.equal(await store.tokens.generation(), generation)
+  assert.equal((await store.tokens.list()).length, 1)
+})
+
+everyStore('tokens are listed in the order of creation', async (store) => {
+  assert.deepEqual(await store.tokens.list(), [])
+  // Two made in the same millisecond keep their order too.
+  const made = [NOON, NOON, NOON + 1, NOON + 1, NOON + 2].map((createdAt) => newToken({ createdAt }))
+  for (const token of made) await store.tokens.create(token)
+  await store.tokens.setActive(made[0]!.keyId, false, NOON + 9)
+  assert.deepEqual(
+    (await store.tokens.list()).map(({ keyId }) => keyId),
+    made.map(({ keyId }) => keyId),
+  )
+})
+
+everyStore('a token is disabled and enabled again', async (store) => {
+  const token = newToken()
+  await store.tokens.create(token)
+  const disabled = await store.tokens.setActive(token.keyId, false, NOON + 5)
+  assert.deepEqual([disabled?.isActive, disabled?.disabledAt], [false, NOON + 5])
+  assert.deepEqual(await store.tokens.find(token.keyId), disabled)
+  const enabled = await store.tokens.setActive(token.keyId, true, NOON + 6)
+  assert.deepEqual([enabled?.isActive, enabled?.disabledAt], [true, null])
+  assert.deepEqual(await store.tokens.find(token.keyId), enabled)
+})
+
+everyStore('what is done to a token nobody knows is null and changes nothing', async (store) => {
+  await store.tokens.create(newToken())
+  const generation = await store.tokens.generation()
+  assert.equal(await store.tokens.setActive('nobody0000', false, NOON), null)
+  assert.equal(await store.tokens.rotate(newToken({ rotatedFrom: 'nobody0000' }), null, NOON), null)
+  assert.equal(await store.tokens.rotate(newToken({ rotatedFrom: null }), null, NOON), null)
+  assert.equal((await store.tokens.list()).length, 1)
+  assert.equal(await store.tokens.generation(), generation)
+})
+
+everyStore('every change draws the next generation, and what changed since is told', async (store) => {
+  assert.equal(await store.tokens.generation(), 0)
+  const a = newToken()
+  const b = newToken()
+  const steps: [() => Promise<unknown>, string[]][] = [
+    [() => store.tokens.create(a), [a.keyId]],
+    [() => store.tokens.create(b), [b.keyId]],
+    [() => store.tokens.setActive(a.keyId, false, NOON), [a.keyId]],
+    [() => store.tokens.setActive(a.keyId, true, NOON), [a.keyId]],
+    [() => store.tokens.setActive(b.keyId, false, NOON), [b.keyId]],
+  ]
+  const start = await store.tokens.generation()
+  for (const [change, changed] of steps) {
+    const before = await store.tokens.generation()
+    await change()
+    const after = await store.tokens.generation()
+    assert.ok(after > before, 'a change moves the generation on')
+    assert.deepEqual(
+      (await store.tokens.changedSince(before)).map(({ keyId }) => keyId),
+      changed,
+    )
+    assert.deepEqual(await store.tokens.changedSince(after), [])
+  }
+  const all = await store.tokens.changedSince(start)
+  assert.deepEqual(new Set(all.map(({ keyId }) => keyId)), new Set([a.keyId, b.keyId]))
+  assert.equal(all.length, 2, 'each changed token is told once, as it is now')
+  assert.equal(all.find(({ keyId }) => keyId === b.keyId)?.isActive, false)
+})
+
+everyStore('a use is no change: it draws no generation', async (store) => {
+  const token = newToken()
+  await store.tokens.create(token)
+  const generation = await store.tokens.generation()
+  await store.tokens.touch([{ keyId: token.keyId, usedAt: NOON }])
+  assert.equal(await store.tokens.generation(), generation)
+  assert.deepEqual(await store.tokens.changedSince(generation), [])
+})
+
+everyStore('a rotation without overlap disables the old token now', async (store) => {
+  const old = newToken({ expiresAt: NOON + 1000 })
+  await store.tokens.create(old)
+  const before = await store.tokens.generation()
+  const successor = newToken({ rotatedFrom: old.keyId, label: 'successor' })
+  const retired = await store.tokens.rotate(successor, null, NOON + 5)
+  assert.equal(retired?.keyId, old.keyId)
+  assert.deepEqual([retired.isActive, retired.disabledAt, retired.expiresAt], [false, NOON + 5, NOON + 1000])
+  assert.deepEqual(await store.tokens.find(old.keyId), retired)
+  const made = await store.tokens.find(successor.keyId)
+  assert.deepEqual([made?.isActive, made?.rotatedFrom, made?.label], [true, old.keyId, 'successor'])
+  assert.deepEqual(
+    new Set((await store.tokens.changedSince(before)).map(({ keyId }) => keyId)),
+    new Set([old.keyId, successor.keyId]),
+  )
+})
+
+const OVERLAPS = {
+  'one that never expires gets the end of the overlap': { expiresAt: null, expected: NOON + 100 },
+  'one that expires later expires at the end of the overlap': { expiresAt: NOON + 500, expected: NOON + 100 },
+  'one that expires before keeps its time': { expiresAt: NOON + 50, expected: NOON + 50 },
+  'one that has expired stays expired': { expiresAt: NOON - 50, expected: NOON - 50 },
+} as const
+for (const [name, { expiresAt, expected }] of Object.entries(OVERLAPS)) {
+  everyStore(`a rotation with overlap never extends the old token: ${name}`, async (store) => {
+    const old = newToken({ expiresAt })
+    await store.tokens.create(old)
+    const retired = await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), NOON + 100, NOON)
+    assert.deepEqual([retired?.isActive, retired?.disabledAt, retired?.expiresAt], [true, null, expected])
+  })
+}
+
+everyStore('a second rotation with a longer overlap does not give time back', async (store) => {
+  const old = newToken()
+  await store.tokens.create(old)
+  await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), NOON + 100, NOON)
+  const again = await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), NOON + 900, NOON)
+  assert.equal(again?.expiresAt, NOON + 100)
+})
+
+everyStore('a disabled token that is rotated with overlap stays disabled', async (store) => {
+  const old = newToken()
+  await store.tokens.create(old)
+  await store.tokens.setActive(old.keyId, false, NOON)
+  const retired = await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), NOON + 100, NOON + 1)
+  assert.deepEqual([retired?.isActive, retired?.disabledAt], [false, NOON])
+})
+
+everyStore('a rotation to a key id that exists is rejected and leaves the old token as it was', async (store) => {
+  const old = newToken()
+  const taken = newToken()
+  await store.tokens.create(old)
+  await store.tokens.create(taken)
+  const before = await store.tokens.find(old.keyId)
+  const generation = await store.tokens.generation()
+  for (const oldExpiresAt of [null, NOON + 100]) {
+    const successor = newToken({ keyId: taken.keyId, rotatedFrom: old.keyId })
+    await assert.rejects(store.tokens.rotate(successor, oldExpiresAt, NOON), failure('rejected'))
+  }
+  assert.deepEqual(await store.tokens.find(old.keyId), before)
+  assert.equal(await store.tokens.generation(), generation)
+})
+
+everyStore('last use moves forward and never back', async (store) => {
+  const token = newToken()
+  const other = newToken()
+  await store.tokens.create(token)
+  await store.tokens.create(other)
+  const lastUsed = async () => (await store.tokens.find(token.keyId))?.lastUsedAt
+  for (const [usedAt, expected] of [
+    [NOON, NOON],
+    [NOON - 1, NOON],
+    [NOON, NOON],
+    [NOON + 7, NOON + 7],
+    [0, NOON + 7],
+  ] as const) {
+    await store.tokens.touch([{ keyId: token.keyId, usedAt }])
+    assert.equal(await lastUsed(), expected)
+  }
+  await store.tokens.touch([
+    { keyId: token.keyId, usedAt: NOON + 20 },
+    { keyId: 'nobody0000', usedAt: NOON },
+    { keyId: token.keyId, usedAt: NOON + 10 },
+  ])
+  assert.equal(await lastUsed(), NOON + 20)
+  assert.equal((await store.tokens.find(other.keyId))?.lastUsedAt, null)
+  await store.tokens.touch([])
+})
+
+everyDriver('tokens and generations outlive the store', async (database) => {
+  const token = newToken()
+  const first = await database.open('tool')
+  await first.tokens.create(token)
+  await first.tokens.setActive(token.keyId, false, NOON)
+  const generation = await first.tokens.generation()
+  await first.close()
+  const second = await database.open('server')
+  assert.equal(await second.tokens.generation(), generation)
+  assert.equal((await second.tokens.find(token.keyId))?.isActive, false)
+  await second.tokens.create(newToken())
+  assert.ok((await second.tokens.generation()) > generation)
+})
+
+everyDriver('two stores that create one key id at once: one of them is rejected', async (database) => {
+  const stores = [await database.open('server'), await database.open('tool'), await database.open('tool')]
+  for (let n = 0; n < 20; n++) {
+    const { keyId } = newToken()
+    const results = await Promise.allSettled(stores.map((store) => store.tokens.create(newToken({ keyId }))))
+    assert.equal(results.filter(({ status }) => status === 'fulfilled').length, 1)
+    for (const result of results) if (result.status === 'rejected') failure('rejected')(result.reason)
+  }
+})

@@ -1,0 +1,208 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { type Authentication, Principals } from '../../../src/auth/principals.ts'
+import { mintToken } from '../../../src/auth/token.ts'
+import type { TokenRecord } from '../../../src/model/token.ts'
+import type { NodeState } from '../../../src/store/contract/nodes.ts'
+import type { TokenStore, TokenUse } from '../../../src/store/contract/tokens.ts'
+import { TestClock } from '../../support/clock.ts'
+import { until } from '../../support/until.ts'
+
+/** Tokens in memory, whose answers can be held back. */
+class FakeTokens {
+  readonly records = new Map<string, TokenRecord & { generation: number }>()
+  readonly uses: TokenUse[] = []
+  finds = 0
+  current = 0
+  /** Runs between the moment `find` has read and the moment it answers. */
+  beforeAnswer: () => Promise<void> | void = () => {}
+
+  put(record: TokenRecord): void {
+    this.current += 1
+    this.records.set(record.keyId, { ...record, generation: this.current })
+  }
+
+  readonly store = {
+    find: async (keyId: string) => {
+      this.finds += 1
+      const found = this.records.get(keyId) ?? null
+      await this.beforeAnswer()
+      return found
+    },
+    generation: async () => this.current,
+    changedSince: async (generation: number) => [...this.records.values()].filter((one) => one.generation > generation),
+    touch: async (uses: readonly TokenUse[]) => {
+      this.uses.push(...uses)
+    },
+  } as unknown as TokenStore
+}
+
+interface Fixture {
+  readonly tokens: FakeTokens
+  readonly clock: TestClock
+  readonly principals: Principals
+  readonly reported: NodeState[]
+  readonly troubles: string[]
+}
+
+async function setUp(t: TestContext): Promise<Fixture> {
+  const tokens = new FakeTokens()
+  const clock = new TestClock()
+  const reported: NodeState[] = []
+  const troubles: string[] = []
+  const principals = new Principals({
+    tokens: tokens.store,
+    nodes: { report: async (state) => void reported.push(state), remove: async () => {}, live: async () => reported },
+    nodeId: 'node',
+    clock,
+    onTrouble: (doing) => troubles.push(doing),
+  })
+  await principals.start()
+  t.after(() => principals.stop())
+  return { tokens, clock, principals, reported, troubles }
+}
+
+function record(minted: ReturnType<typeof mintToken>, more: Partial<TokenRecord> = {}): TokenRecord {
+  return {
+    keyId: minted.keyId,
+    hash: minted.hash,
+    accountId: 7,
+    companyId: 42,
+    scope: 'cf',
+    label: '',
+    isActive: true,
+    expiresAt: null,
+    createdAt: 0,
+    disabledAt: null,
+    lastUsedAt: null,
+    rotatedFrom: null,
+    ...more,
+  }
+}
+
+async function codeOf(answer: Authentication | Promise<Authentication>): Promise<string> {
+  const found = await answer
+  return 'problem' in found ? found.problem.code : `principal ${found.principal.keyId}`
+}
+
+describe('principals', () => {
+  test('a known token is its principal', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    assert.deepEqual(await principals.authenticate(minted.token), {
+      principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
+    })
+  })
+
+  test('a token is looked up once, then answered from memory and at once', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    await principals.authenticate(minted.token)
+    assert.ok(!(principals.authenticate(minted.token) instanceof Promise))
+    assert.equal(tokens.finds, 1)
+  })
+
+  test('a new token works at once, even if it was unknown a moment ago', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    const minted = mintToken()
+    assert.equal(await codeOf(principals.authenticate(minted.token)), 'invalid_token')
+    tokens.put(record(minted))
+    assert.equal(await codeOf(principals.authenticate(minted.token)), `principal ${minted.keyId}`)
+  })
+
+  test('a malformed token is refused without a look-up', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    assert.equal(await codeOf(principals.authenticate('nonsense')), 'invalid_token')
+    assert.equal(tokens.finds, 0)
+  })
+
+  test('the secret of another token does not open this one', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    const [mine, other] = [mintToken(), mintToken()]
+    tokens.put(record({ ...mine, hash: other.hash }))
+    assert.equal(await codeOf(principals.authenticate(mine.token)), 'invalid_token')
+  })
+
+  test('disabled and expired are told apart, and disabled wins', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const past = clock.now() - 1
+    for (const [more, code] of [
+      [{ isActive: false }, 'token_disabled'],
+      [{ expiresAt: past }, 'token_expired'],
+      [{ isActive: false, expiresAt: past }, 'token_disabled'],
+    ] as const) {
+      const minted = mintToken()
+      tokens.put(record(minted, more))
+      assert.equal(await codeOf(principals.authenticate(minted.token)), code)
+    }
+  })
+
+  test('a token in memory expires when its time has come', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted, { expiresAt: clock.now() + 10 }))
+    assert.match(await codeOf(principals.authenticate(minted.token)), /^principal/)
+    clock.advance(10)
+    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_expired')
+  })
+
+  test('a change reaches tokens in memory, and is then reported as in force', async (t) => {
+    const { principals, tokens, reported } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    await principals.authenticate(minted.token)
+    tokens.put(record(minted, { isActive: false }))
+    await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
+    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_disabled')
+    assert.equal(tokens.finds, 1, 'without another look-up')
+  })
+
+  test('a look-up that was overtaken by a change does not bring the old state back', async (t) => {
+    const { principals, tokens, reported } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    const gate = Promise.withResolvers<void>()
+    // The look-up has read the active token; before it answers, the token is disabled and that is reported as in force.
+    tokens.beforeAnswer = () => gate.promise
+    const answer = principals.authenticate(minted.token)
+    tokens.put(record(minted, { isActive: false }))
+    await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
+    tokens.beforeAnswer = () => {}
+    gate.resolve()
+    assert.equal(await codeOf(answer), 'token_disabled')
+    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_disabled')
+  })
+
+  test('a look-up that fails is our trouble, not the token’s', async (t) => {
+    const { principals, tokens, troubles } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    tokens.beforeAnswer = () => Promise.reject(new Error('no database'))
+    assert.equal(await codeOf(principals.authenticate(minted.token)), 'storage_unavailable')
+    assert.equal(troubles.length, 1)
+    tokens.beforeAnswer = () => {}
+    assert.match(await codeOf(principals.authenticate(minted.token)), /^principal/)
+  })
+
+  test('uses are written in the background, the latest of each, and only of tokens that were let in', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const [used, disabled] = [mintToken(), mintToken()]
+    tokens.put(record(used))
+    tokens.put(record(disabled, { isActive: false }))
+    await principals.authenticate(used.token)
+    await principals.authenticate(disabled.token)
+    clock.advance(5)
+    await principals.authenticate(used.token)
+    assert.deepEqual(tokens.uses, [], 'not on the way of a request')
+    await principals.stop()
+    assert.deepEqual(tokens.uses, [{ keyId: used.keyId, usedAt: clock.now() }])
+  })
+
+  test('stopping twice is fine', async (t) => {
+    const { principals } = await setUp(t)
+    await principals.stop()
+    await principals.stop()
+  })
+})

@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { renderProblem } from '../../../src/http/problem.ts'
+import { ERRORS, type ErrorCode } from '../../../src/model/errors.ts'
+
+const CODES = Object.keys(ERRORS) as ErrorCode[]
+
+/** The table of the design, written down once more: a status is a promise. */
+const STATUSES: Record<ErrorCode, number> = {
+  invalid_request: 400,
+  invalid_json: 400,
+  missing_token: 401,
+  invalid_token: 401,
+  token_disabled: 401,
+  token_expired: 401,
+  forbidden_scope: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  request_timeout: 408,
+  payload_too_large: 413,
+  unsupported_media_type: 415,
+  unsupported_encoding: 415,
+  expectation_failed: 417,
+  invalid_payload: 422,
+  headers_too_large: 431,
+  internal_error: 500,
+  overloaded: 503,
+  shutting_down: 503,
+  storage_unavailable: 503,
+}
+
+test('every error has the status of the design', () => {
+  for (const code of CODES) assert.equal(renderProblem({ code }, 'r').status, STATUSES[code], code)
+})
+
+test('an error is ok, error, message, request_id and retryable', () => {
+  assert.deepEqual(JSON.parse(renderProblem({ code: 'not_found' }, 'r-1').body), {
+    ok: false,
+    error: 'not_found',
+    message: ERRORS.not_found.message,
+    request_id: 'r-1',
+    retryable: false,
+  })
+})
+
+test('a forbidden scope is these two fields alone, and its sentence is in the challenge', () => {
+  const { body, headers } = renderProblem({ code: 'forbidden_scope', message: 'ignored' }, 'r')
+  assert.equal(body, '{"ok":false,"error":"forbidden_scope"}')
+  assert.ok(headers['WWW-Authenticate']?.includes(`error_description="${ERRORS.forbidden_scope.message}"`))
+})
+
+test('only what may succeed later is retryable', () => {
+  const retryable = CODES.filter((code) => ERRORS[code].retryable)
+  assert.deepEqual(retryable.toSorted(), [
+    'internal_error',
+    'overloaded',
+    'request_timeout',
+    'shutting_down',
+    'storage_unavailable',
+  ])
+})
+
+test('a 503 says whether it was stored and when to send again', () => {
+  for (const [code, stored] of [
+    ['overloaded', 'no'],
+    ['shutting_down', 'no'],
+    ['storage_unavailable', 'unknown'],
+  ] as const) {
+    const { headers, body } = renderProblem({ code }, 'r')
+    assert.equal(JSON.parse(body).stored, stored)
+    assert.match(headers['Retry-After'] ?? '', /^[1-9]\d*$/)
+  }
+})
+
+test('a challenge names an error only where there was a token', () => {
+  assert.equal(renderProblem({ code: 'missing_token' }, 'r').headers['WWW-Authenticate'], 'Bearer realm="intray"')
+  for (const code of ['invalid_token', 'token_disabled', 'token_expired'] as const) {
+    const challenge = renderProblem({ code }, 'r').headers['WWW-Authenticate'] ?? ''
+    assert.match(challenge, /^Bearer realm="intray", error="invalid_token", error_description="[^"]+"$/)
+  }
+})
+
+test('every sentence says what to do, and can stand in a header', () => {
+  for (const code of CODES) {
+    const { message } = ERRORS[code]
+    assert.match(message, /^[A-Z][\x20-\x7e]+[.]$/, code)
+    for (const value of Object.values(renderProblem({ code }, 'r').headers)) assert.match(value, /^[\x20-\x7e]+$/)
+  }
+})
+
+test('what a problem knows more is in its body', () => {
+  const fields = [{ path: '/source_ref', code: 'too_long', message: 'Shorten it.' }]
+  assert.deepEqual(JSON.parse(renderProblem({ code: 'invalid_payload', fields }, 'r').body).fields, fields)
+  assert.equal(JSON.parse(renderProblem({ code: 'payload_too_large', maxBytes: 9 }, 'r').body).max_bytes, 9)
+  assert.equal(renderProblem({ code: 'method_not_allowed', allow: 'GET' }, 'r').headers.Allow, 'GET')
+})

@@ -1,0 +1,165 @@
+// No statement of the hot and the read paths may go through a whole table: what is quick with a thousand rows must be
+// quick with a hundred million. Every statement is collected while all operations are run, and its plan is looked at.
+
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import type { Store } from '../../../../src/store/contract/store.ts'
+import { openStore } from '../../../../src/store/open.ts'
+import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
+import { indexAll } from '../../../store/suite.ts'
+import { tempFolder } from '../../../support/temp.ts'
+
+const SOURCES = new URL('../../../../src/store/sqlite/', import.meta.url)
+
+/** Scans that are right, each with its reason. */
+const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly because: string }[] = [
+  { table: 'tokens', sql: /FROM tokens ORDER BY created_at/, because: 'the list of all tokens, for the operator' },
+  { table: 'index_cursors', sql: /index_cursors/, because: 'has two rows' },
+  { table: 'sqlite_sequence', sql: /sqlite_sequence/, because: 'has one row for each numbered table' },
+  { table: 'sqlite_master', sql: /sqlite_master/, because: 'has one row for each table, and is read at the start' },
+  { table: 'sqlite_schema', sql: /sqlite_master/, because: 'has one row for each table, and is read at the start' },
+  {
+    table: 'schema_migrations',
+    sql: /schema_migrations/,
+    because: 'has one row for each migration, read at the start',
+  },
+  { table: 'nodes', sql: /nodes/, because: 'has a row for each running server: one' },
+  ...['event_index', 'conversations', 'repeats'].map((table) => ({
+    table,
+    sql: new RegExp(`^DELETE FROM ${table} WHERE .* IN \\(SELECT .* FROM ${table} LIMIT \\?\\)$`),
+    because: 'takes the first rows it finds, as many as the step may delete, and stops',
+  })),
+]
+
+const normal = (sql: string): string => sql.replace(/\s+/g, ' ').trim()
+
+/** Every statement this process hands to SQLite from now on. */
+function collect(t: TestContext): Set<string> {
+  const seen = new Set<string>()
+  const { prepare, exec } = DatabaseSync.prototype
+  t.mock.method(DatabaseSync.prototype, 'prepare', function (this: DatabaseSync, sql: string, ...rest: []) {
+    seen.add(normal(sql))
+    return prepare.call(this, sql, ...rest)
+  })
+  t.mock.method(DatabaseSync.prototype, 'exec', function (this: DatabaseSync, sql: string) {
+    for (const part of sql.split(';')) seen.add(normal(part))
+    return exec.call(this, sql)
+  })
+  return seen
+}
+
+/** Everything a store can do, in one go. */
+async function doEverything(store: Store): Promise<void> {
+  const bodies = ['{}', '{}', '{ }', '{ }']
+  const [first] = await store.journal.append(bodies.map((body) => item({ sourceRef: 'a', channelRef: 'page', body })))
+  await store.journal.append([item({ idempotencyKey: 'k' }), badItem(), item()])
+  const id = idOf(first)
+  const event = await store.events.find(id, TENANT)
+  await store.events.payload(id, TENANT)
+  await store.events.revisions(id, 0, 10)
+  await store.events.watermark()
+  await indexAll(store)
+  await store.events.indexEntry(event!)
+  await store.events.repeats(event!)
+  await store.events.conversation(TENANT, 'page')
+  await store.index.progress()
+  await store.index.requestRebuild()
+  await indexAll(store)
+  const token = newToken()
+  await store.tokens.create(token)
+  await store.tokens.find(token.keyId)
+  await store.tokens.list()
+  await store.tokens.setActive(token.keyId, false, NOON)
+  await store.tokens.rotate(newToken({ rotatedFrom: token.keyId }), NOON, NOON)
+  await store.tokens.touch([{ keyId: token.keyId, usedAt: NOON }])
+  await store.tokens.generation()
+  await store.tokens.changedSince(0)
+  await store.refusals.add([refusal()], { maxCount: 1, maxAgeMs: 1000 }, NOON)
+  await store.refusals.list(TENANT, 10, 10)
+  await store.nodes.report({ nodeId: 'n', tokenGeneration: 1 })
+  await store.nodes.live()
+  await store.nodes.remove('n')
+  await store.probe()
+}
+
+/** The statements that stand in the source, as head and tail around what is put in between. */
+function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
+  const found = []
+  for (const file of readdirSync(SOURCES).filter((name) => name.endsWith('.ts'))) {
+    const source = readFileSync(new URL(file, SOURCES), 'utf8')
+    for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {
+      const parts = normal(sql!).split(/\$\{[^}]*\}/)
+      found.push({ file, head: parts[0]!.trim(), tail: parts.length > 1 ? parts.at(-1)!.trim() : '' })
+    }
+  }
+  return found
+}
+
+/** All statements, from a tool, which does in its own process what a server does in its writer thread, and a server. */
+async function collectAll(t: TestContext): Promise<{ readonly path: string; readonly seen: readonly string[] }> {
+  const path = join(tempFolder('plans'), 'intray.db')
+  const seen = collect(t)
+  for (const role of ['tool', 'server'] as const) {
+    const store = await openStore(`sqlite:${path}`, { role })
+    await doEverything(store)
+    await store.close()
+  }
+  t.mock.restoreAll()
+  return { path, seen: Array.from(seen) }
+}
+
+/** What a plan says that would get slower with every row. */
+function complaints(db: DatabaseSync, sql: string): string[] {
+  const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as unknown as { detail: string }[]
+  return plan
+    .map(({ detail }) => detail)
+    .filter((detail) => /^SCAN (?!CONSTANT|\d+-ROW)|AUTOMATIC|TEMP B-TREE/.test(detail))
+    .filter((detail) => {
+      const table = /^SCAN (\w+)/.exec(detail)?.[1]
+      return !ALLOWED.some((allowed) => allowed.sql.test(sql) && (table === undefined || allowed.table === table))
+    })
+}
+
+test('every statement finds its rows by an index', async (t) => {
+  const { path, seen } = await collectAll(t)
+  const db = new DatabaseSync(path)
+  t.after(() => db.close())
+  const statements = seen.filter((sql) => /^(SELECT|INSERT|UPDATE|DELETE)\b/.test(sql))
+  t.diagnostic(`${statements.length} statements explained`)
+  assert.deepEqual(
+    statements.flatMap((sql) => complaints(db, sql).map((detail) => `${detail}: ${sql}`)),
+    [],
+  )
+})
+
+test('every statement of the source was looked at', async (t) => {
+  const { seen } = await collectAll(t)
+  const inSource = statementsInSource()
+  assert.ok(inSource.length > 30, `found only ${inSource.length} statements`)
+  // The start of a server runs this one in its thread, on a table with one row.
+  const inThread = ['DELETE FROM nodes']
+  const missing = inSource.filter(
+    ({ head, tail }) => !inThread.includes(head) && !seen.some((sql) => sql.startsWith(head) && sql.endsWith(tail)),
+  )
+  assert.deepEqual(missing, [])
+})
+
+test('a statement that goes through a table, or sorts it, would be found', () => {
+  const db = new DatabaseSync(':memory:')
+  db.exec('CREATE TABLE events (id INTEGER PRIMARY KEY, a, b); CREATE INDEX by_a ON events (a)')
+  for (const sql of [
+    'SELECT * FROM events WHERE b = ?',
+    'DELETE FROM events WHERE b = ?',
+    'SELECT count(*) FROM events',
+    'SELECT * FROM events WHERE a = ? ORDER BY b',
+    'SELECT * FROM events AS e JOIN events AS f ON e.b = f.b WHERE e.id = 1',
+  ]) {
+    assert.notDeepEqual(complaints(db, sql), [], sql)
+  }
+  assert.deepEqual(complaints(db, 'SELECT * FROM events WHERE a = ? ORDER BY id LIMIT 5'), [])
+  assert.deepEqual(complaints(db, 'SELECT * FROM events WHERE id > ? ORDER BY id LIMIT 5'), [])
+  db.close()
+})

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Job, WriterQueue } from '../../../../src/store/sqlite/writer-queue.ts'
+
+const SMALL_LAG = 1000
+const LARGE_LAG = 1001
+
+let seq = 0
+function job(name: Job['name']): Job {
+  seq += 1
+  return { seq, name, args: [] }
+}
+
+function fill(...names: Job['name'][]): WriterQueue {
+  const queue = new WriterQueue()
+  for (const name of names) queue.push(job(name))
+  return queue
+}
+
+function drain(queue: WriterQueue, lag: number): string[] {
+  const names: string[] = []
+  for (let next = queue.next(lag); next.length > 0; next = queue.next(lag))
+    names.push(next.map(({ name }) => name).join('+'))
+  return names
+}
+
+/** Both lanes always have work; returns the share of time that indexing got. */
+function shareOfIndexing(queue: WriterQueue, totalMs: number, appendMs: number, stepMs: number, lag: number): number {
+  let appending = 0
+  let indexing = 0
+  queue.push(job('append'))
+  queue.push(job('indexStep'))
+  while (appending + indexing < totalMs) {
+    const [next] = queue.next(lag)
+    assert.ok(next)
+    const ms = next.name === 'append' ? appendMs : stepMs
+    if (next.name === 'append') appending += ms
+    else indexing += ms
+    queue.ran([next], ms, lag)
+    queue.push(job(next.name))
+  }
+  return indexing / (appending + indexing)
+}
+
+describe('the writer’s queue', () => {
+  test('is empty at first and after the last job', () => {
+    const queue = new WriterQueue()
+    assert.ok(queue.isEmpty)
+    assert.deepEqual(queue.next(0), [])
+    queue.push(job('append'))
+    assert.ok(!queue.isEmpty)
+    queue.next(0)
+    assert.ok(queue.isEmpty)
+  })
+
+  test('takes control first, then intake, then indexing', () => {
+    const queue = fill('indexStep', 'append', 'setTokenActive', 'append', 'probe')
+    assert.deepEqual(drain(queue, 0), ['setTokenActive', 'probe', 'append+append', 'indexStep'])
+  })
+
+  test('takes jobs of one kind in their order', () => {
+    const queue = new WriterQueue()
+    const jobs = Array.from({ length: 5 }, () => job('probe'))
+    for (const one of jobs) queue.push(one)
+    for (const one of jobs) assert.deepEqual(queue.next(0), [one])
+  })
+
+  test('takes all appends that are waiting together, in their order', () => {
+    const queue = new WriterQueue()
+    const jobs = Array.from({ length: 5 }, () => job('append'))
+    for (const one of jobs) queue.push(one)
+    assert.deepEqual(queue.next(0), jobs)
+    assert.ok(queue.isEmpty)
+  })
+
+  test('leaves indexing to the gaps while the lag is small', () => {
+    const queue = new WriterQueue()
+    assert.equal(shareOfIndexing(queue, 10_000, 5, 5, SMALL_LAG), 0)
+  })
+
+  for (const [appendMs, stepMs] of [
+    [5, 5],
+    [1, 50],
+    [50, 1],
+    [0.3, 12],
+    [20, 20],
+  ] as const) {
+    test(`gives a late indexer 30 % of the time: appends of ${appendMs} ms, steps of ${stepMs} ms`, () => {
+      const share = shareOfIndexing(new WriterQueue(), 20_000, appendMs, stepMs, LARGE_LAG)
+      assert.ok(share >= 0.295, `the indexer got ${share}`)
+      assert.ok(share <= 0.35, `intake got only ${1 - share}`)
+    })
+  }
+
+  test('does not hold the time against the indexer that it had while intake was idle', () => {
+    const queue = new WriterQueue()
+    for (let count = 0; count < 1000; count += 1) {
+      const step = job('indexStep')
+      queue.push(step)
+      assert.deepEqual(queue.next(LARGE_LAG), [step])
+      queue.ran([step], 10, LARGE_LAG)
+    }
+    const share = shareOfIndexing(queue, 4000, 5, 5, LARGE_LAG)
+    assert.ok(share >= 0.27, `the indexer got ${share}`)
+  })
+
+  test('does not let an indexer that had nothing to do save up time', () => {
+    const queue = new WriterQueue()
+    for (let count = 0; count < 1000; count += 1) {
+      const append = job('append')
+      queue.push(append)
+      assert.deepEqual(queue.next(LARGE_LAG), [append])
+      queue.ran([append], 10, LARGE_LAG)
+    }
+    const share = shareOfIndexing(queue, 2000, 5, 5, LARGE_LAG)
+    assert.ok(share <= 0.5, `intake got only ${1 - share}`)
+  })
+
+  test('starts anew when the lag was small in between', () => {
+    const queue = new WriterQueue()
+    shareOfIndexing(queue, 1000, 5, 50, LARGE_LAG)
+    assert.equal(shareOfIndexing(queue, 1000, 5, 5, SMALL_LAG) < 0.2, true)
+  })
+})

@@ -1,0 +1,163 @@
+// The writer thread from the server's side: when it dies, everybody who waits is told, once, and nobody waits again.
+
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import type { Store } from '../../../../src/store/contract/store.ts'
+import { openStore } from '../../../../src/store/open.ts'
+import { isServerRunning } from '../../../../src/store/sqlite/lock.ts'
+import { idOf, item, newToken } from '../../../store/rows.ts'
+import { failure, payloadText, WIDE } from '../../../store/suite.ts'
+import { tempFolder } from '../../../support/temp.ts'
+
+/** A server's store, and its thread, which it keeps to itself. */
+async function openWithThread(t: TestContext, path: string): Promise<{ store: Store; thread: Worker }> {
+  const { promise, resolve } = Promise.withResolvers<Worker>()
+  process.once('worker', resolve)
+  const store = await openStore(`sqlite:${path}`, { role: 'server' })
+  t.after(() => store.close())
+  return { store, thread: await promise }
+}
+
+const newPath = (): string => join(tempFolder('writer'), 'intray.db')
+
+test('when the thread dies, those who wait and those who come later are told that it is fatal', async (t) => {
+  const path = newPath()
+  const { store, thread } = await openWithThread(t, path)
+  const [kept] = await store.journal.append([item({ body: 'kept' })])
+  const told: Error[] = []
+  const toldToo: Error[] = []
+  store.onFatal((error) => told.push(error))
+  store.onFatal((error) => toldToo.push(error))
+
+  const waiting = Array.from({ length: 200 }, () => store.journal.append([item()]))
+  const settled = Promise.allSettled(waiting)
+  await thread.terminate()
+  const results = await settled
+  const rejected = results.filter((result) => result.status === 'rejected')
+  assert.ok(rejected.length > 0, 'some were still waiting')
+  for (const { reason } of rejected) failure('fatal')(reason)
+
+  for (const write of [
+    () => store.journal.append([item()]),
+    () => store.tokens.create(newToken()),
+    () => store.index.step(WIDE),
+    () => store.probe(),
+  ]) {
+    await assert.rejects(write, failure('fatal'))
+  }
+  assert.equal(told.length, 1, 'each listener is told once')
+  assert.equal(toldToo.length, 1)
+  failure('fatal')(told[0])
+  // What is on disk can still be looked at.
+  assert.equal(await payloadText(store, idOf(kept)), 'kept')
+})
+
+test('what was acknowledged before the thread died is there afterwards, what was not is there once or not at all', async (t) => {
+  const path = newPath()
+  const { store, thread } = await openWithThread(t, path)
+  const items = Array.from({ length: 300 }, (_, n) => item({ sourceRef: `${n}`, body: `${n}` }))
+  const settled = Promise.allSettled(items.map((one) => store.journal.append([one])))
+  await thread.terminate()
+  const results = await settled
+  await store.close()
+  const next = await openStore(`sqlite:${path}`, { role: 'server' })
+  t.after(() => next.close())
+  for (const [n, result] of results.entries()) {
+    if (result.status === 'fulfilled') assert.equal(await payloadText(next, idOf(result.value[0])), `${n}`)
+  }
+  // The node's own retry: the same items, with the keys they were minted with.
+  const retried = (await next.journal.append(items)).map(idOf)
+  assert.equal(new Set(retried).size, items.length)
+  assert.equal(await next.events.watermark(), items.length, 'nothing is stored twice')
+})
+
+test('who asks to be told after it happened is told as well', async (t) => {
+  const { store, thread } = await openWithThread(t, newPath())
+  await thread.terminate()
+  await assert.rejects(store.probe(), failure('fatal'))
+  const told = await Promise.race([
+    new Promise((resolve) => store.onFatal(resolve)),
+    new Promise((resolve) => setImmediate(() => resolve('nobody said anything'))),
+  ])
+  failure('fatal')(told)
+})
+
+test('a store whose thread died closes, and frees the database for the next server', async (t) => {
+  const path = newPath()
+  const { store, thread } = await openWithThread(t, path)
+  await thread.terminate()
+  await store.close()
+  await store.close()
+  assert.equal(isServerRunning(path), false)
+  const next = await openStore(`sqlite:${path}`, { role: 'server' })
+  await next.journal.append([item()])
+  await next.close()
+})
+
+test('a thread that dies while the store is opened makes the open fail, and leaves the database free', async (t) => {
+  const path = newPath()
+  process.once('worker', (worker: Worker) => void worker.terminate())
+  await assert.rejects(openStore(`sqlite:${path}`, { role: 'server' }))
+  const { store } = await openWithThread(t, path)
+  await store.journal.append([item()])
+})
+
+test('a call that comes while the store is closing is answered, one way or the other', {
+  timeout: 10_000,
+}, async (t) => {
+  const path = newPath()
+  const { store } = await openWithThread(t, path)
+  await store.journal.append([item()])
+  const closing = store.close()
+  // The thread gives up the database (SQLite then removes the log) before it can say so to this thread, which is busy.
+  for (let looks = 0; looks < 1_000_000 && existsSync(`${path}-wal`); looks++);
+  const late = store.journal.append([item()]).then(
+    () => 'stored',
+    () => 'refused',
+  )
+  await closing
+  assert.ok(['stored', 'refused'].includes(await late))
+})
+
+test('a database that turns out to be damaged stops the writer: fatal, told once, nothing tried again', async (t) => {
+  const path = newPath()
+  const first = await openStore(`sqlite:${path}`, { role: 'server' })
+  await first.journal.append(Array.from({ length: 400 }, () => item({ body: 'x'.repeat(3000) })))
+  await first.close()
+  const bytes = readFileSync(path)
+  bytes.fill(0xff, Math.floor(bytes.length / 8192) * 4096)
+  writeFileSync(path, bytes)
+
+  const store = await openStore(`sqlite:${path}`, { role: 'server' })
+  t.after(() => store.close())
+  const told: Error[] = []
+  store.onFatal((error) => told.push(error))
+  await assert.rejects(store.index.step(WIDE), failure('fatal'))
+  await assert.rejects(store.journal.append([item()]), failure('fatal'))
+  await assert.rejects(store.probe(), failure('fatal'))
+  assert.equal(told.length, 1)
+  failure('fatal')(told[0])
+})
+
+test('a job that is rejected is nobody else’s trouble', async (t) => {
+  const { store } = await openWithThread(t, newPath())
+  const told: Error[] = []
+  store.onFatal((error) => told.push(error))
+  const token = newToken()
+  const results = await Promise.allSettled([
+    store.tokens.create(token),
+    store.tokens.create(token),
+    store.journal.append([item()]),
+    store.tokens.create(newToken({ label: null as unknown as string })),
+    store.probe(),
+  ])
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
+  )
+  for (const result of results) if (result.status === 'rejected') failure('rejected')(result.reason)
+  assert.deepEqual(told, [])
+})
