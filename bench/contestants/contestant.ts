@@ -1,0 +1,77 @@
+// A server under load, as the bench sees it, and how the two that are not Intray are started.
+// Promises: a contestant is returned once it listens; one that does not start in time is an error that says why.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import type { Scope } from '../scope.ts'
+
+export const CONTESTANTS = ['bare', 'intray', 'express'] as const
+export type ContestantName = (typeof CONTESTANTS)[number]
+
+export interface Contestant {
+  readonly name: ContestantName
+  readonly pid: number
+  readonly port: number
+  readonly token: string
+  readonly child: ChildProcess
+}
+
+export const START_LIMIT_MS = 20_000
+
+/** Same length as a real token, so that all contestants read the same number of bytes. */
+const DUMMY_TOKEN = `itr_${'b'.repeat(10)}_${'x'.repeat(36)}`
+
+/** The first value of `arrival`, or an error if the child ends first or the time is up. */
+export function startOf<T>(name: string, child: ChildProcess, arrival: Promise<T>, why: () => string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const refuse = (what: string): void => {
+      clearTimeout(timer)
+      reject(new Error(`${name} ${what}.${why()}`))
+    }
+    const timer = setTimeout(() => refuse(`did not listen within ${START_LIMIT_MS / 1000} s`), START_LIMIT_MS)
+    child.once('error', (error) => refuse(`could not be started: ${error.message}`))
+    child.once('exit', onEarlyExit)
+    function onEarlyExit(code: number | null, signal: NodeJS.Signals | null): void {
+      refuse(`ended at start (${signal ?? `exit code ${code}`})`)
+    }
+    arrival.then(resolve, reject).finally(() => {
+      clearTimeout(timer)
+      child.removeListener('exit', onEarlyExit)
+    })
+  })
+}
+
+/** Throws when the contestant is no longer there: a rate of a server that died is not a figure. */
+export function assertRunning({ name, child }: Contestant): void {
+  if (child.exitCode === null && child.signalCode === null) return
+  throw new Error(`${name} ended during the run (${child.signalCode ?? `exit code ${child.exitCode}`}).`)
+}
+
+function startForked(scope: Scope, name: 'bare' | 'express', args: readonly string[]): Promise<Contestant> {
+  const program = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
+  const child = scope.own(
+    fork(program, args, {
+      execArgv: [],
+      env: { ...process.env, NODE_ENV: 'production' },
+      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    }),
+  )
+  const listening = new Promise<Contestant>((resolve) => {
+    child.once('message', ({ port }: { port: number }) =>
+      resolve({ name, pid: child.pid ?? 0, port, token: DUMMY_TOKEN, child }),
+    )
+  })
+  return startOf(name, child, listening, () => '')
+}
+
+export function startBare(scope: Scope): Promise<Contestant> {
+  return startForked(scope, 'bare', [])
+}
+
+export function startExpress(scope: Scope): Promise<Contestant> {
+  const folder = join(scope.folder, 'express')
+  mkdirSync(folder)
+  return startForked(scope, 'express', [join(folder, 'events.db')])
+}

@@ -1,0 +1,66 @@
+// Intray as a user starts it: `./intray serve` on a fresh SQLite file with default settings, and its CLI beside it.
+// Promises: no INTRAY_* setting of the caller leaks in; log lines go to a file, so that logging costs what it costs.
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import type { Scope } from '../scope.ts'
+import { type Contestant, startOf } from './contestant.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const LAUNCHER = join(ROOT, 'intray')
+const CLI_LIMIT_MS = 30_000
+const LOG_TAIL_CHARS = 2000
+
+export interface Intray extends Contestant {
+  readonly name: 'intray'
+  /** Runs `./intray <args>` against this server's database and parses the one JSON object it prints. */
+  cli(args: readonly string[]): Promise<Record<string, unknown>>
+}
+
+function environment(folder: string, profileFolder: string | null): NodeJS.ProcessEnv {
+  const own = Object.entries(process.env).filter(([key]) => !key.startsWith('INTRAY_') && !key.startsWith('npm_'))
+  return {
+    ...Object.fromEntries(own),
+    INTRAY_PORT: '0',
+    INTRAY_DATABASE_URL: `sqlite:${join(folder, 'intray.db')}`,
+    ...(profileFolder === null ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
+  }
+}
+
+/** Resolves with the port of the first loopback address on stdout; keeps reading, so that the pipe never fills. */
+function portOf(child: ChildProcess, seen: { text: string }): Promise<number> {
+  return new Promise((resolve) => {
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      if (seen.text.length < 64 * 1024) seen.text += chunk
+      const port = /http:\/\/127\.0\.0\.1:(\d+)/.exec(seen.text)?.[1]
+      if (port !== undefined) resolve(Number(port))
+    })
+  })
+}
+
+async function runCli(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<Record<string, unknown>> {
+  const { NODE_OPTIONS: _notTheServersProfile, ...cliEnv } = env
+  const { stdout } = await promisify(execFile)(LAUNCHER, args, { cwd: ROOT, env: cliEnv, timeout: CLI_LIMIT_MS })
+  return JSON.parse(stdout) as Record<string, unknown>
+}
+
+export async function startIntray(scope: Scope, profileFolder: string | null = null): Promise<Intray> {
+  const folder = mkdtempSync(join(scope.folder, 'intray-'))
+  const env = environment(folder, profileFolder)
+  const logPath = join(folder, 'stderr.log')
+  const log = openSync(logPath, 'a')
+  const child = scope.own(spawn(LAUNCHER, ['serve'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', log] }))
+  closeSync(log)
+  const seen = { text: '' }
+  const port = await startOf('intray', child, portOf(child, seen), () => {
+    const tail = (seen.text + readFileSync(logPath, 'utf8')).slice(-LOG_TAIL_CHARS).trim()
+    return ` Leave it out with --skip intray.\n${tail}`
+  })
+  const cli = (args: readonly string[]): Promise<Record<string, unknown>> => runCli(env, args)
+  const { token } = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--json'])
+  if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
+  return { name: 'intray', pid: child.pid ?? 0, port, token, child, cli }
+}

@@ -1,0 +1,124 @@
+// `bench intake`: how much of bare node:http's speed is left when every message is checked, deduplicated and on disk?
+// Starts the contestants, runs the sets of rounds, fills a store if asked, prints and writes the report.
+// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+
+import { mkdirSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { type Contestant, startBare, startExpress } from './contestants/contestant.ts'
+import { type Intray, startIntray } from './contestants/intray.ts'
+import { type DrainReport, drainIndex, type FillReport, fillStore } from './intake/fill.ts'
+import { INTAKE_HELP, type IntakeOptions, parseIntakeOptions } from './intake/options.ts'
+import { formatReport, type IntakeReport, writeReport } from './intake/report.ts'
+import { type Measurement, type Round, runRounds } from './intake/rounds.ts'
+import { verdicts } from './intake/verdicts.ts'
+import { LoadGenerator } from './load/generator.ts'
+import { machineFacts, measureFsync } from './machine.ts'
+import { Scope } from './scope.ts'
+
+const FSYNCS = 500
+
+export async function runIntake(argv: readonly string[]): Promise<number> {
+  const options = parseIntakeOptions(argv)
+  if (!options) {
+    console.log(INTAKE_HELP)
+    return 0
+  }
+  const scope = new Scope(options.folder)
+  const limit = setTimeout(() => {
+    say(`ended: --max-minutes ${options.maxMinutes} is over`)
+    process.exit(1)
+  }, options.maxMinutes * 60_000)
+  try {
+    const report = await new IntakeBench(options, scope).run()
+    console.log(formatReport(report))
+    console.log(`\nevery round: ${writeReport(report)}`)
+    return options.strict && report.verdicts.some(({ pass }) => !pass) ? 1 : 0
+  } finally {
+    clearTimeout(limit)
+    await scope.close()
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`bench: ${line}\n`)
+}
+
+function sayMeasured({ round, connections, contestant, rate, p50Ms, errorCount }: Measurement): void {
+  const errors = errorCount > 0 ? `, ${errorCount} ERRORS` : ''
+  say(`round ${round}, ${connections} conn, ${contestant}: ${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms${errors}`)
+}
+
+class IntakeBench {
+  readonly #options: IntakeOptions
+  readonly #scope: Scope
+  readonly #load: LoadGenerator
+  readonly #profileFolder: string | null
+
+  constructor(options: IntakeOptions, scope: Scope) {
+    this.#options = options
+    this.#scope = scope
+    this.#load = new LoadGenerator(scope)
+    this.#profileFolder = options.profile === null ? null : resolve(options.profile)
+    if (this.#profileFolder !== null) mkdirSync(this.#profileFolder, { recursive: true })
+  }
+
+  async run(): Promise<IntakeReport> {
+    const { skip, fill } = this.#options
+    const startedAt = new Date().toISOString()
+    const fsyncBefore = measureFsync(this.#scope.folder, FSYNCS)
+    const bare = skip.has('bare') ? null : await startBare(this.#scope)
+    const intray = skip.has('intray') ? null : await startIntray(this.#scope, this.#profileFolder)
+    const express = skip.has('express') ? null : await startExpress(this.#scope)
+    const contestants = [bare, intray, express].filter((contestant) => contestant !== null)
+
+    const throughput = await this.#rounds(contestants, this.#options.connections)
+    const latency = skip.has('latency') ? [] : await this.#rounds(contestants, 1)
+    const drainShort = intray && fill === 0 && !skip.has('drain') ? await this.#burstAndDrain(intray) : null
+    if (intray) await this.#scope.stop(intray.child)
+    const long = fill > 0 ? await this.#fill(bare) : null
+
+    const fsyncAfter = measureFsync(this.#scope.folder, FSYNCS)
+    const figures = {
+      throughput,
+      latency,
+      fill: long?.fill ?? null,
+      filled: long?.filled ?? [],
+      drain: long?.drain ?? drainShort,
+    }
+    return {
+      startedAt,
+      finishedAt: new Date().toISOString(),
+      machine: machineFacts(),
+      settings: { ...this.#options, skip: [...skip] },
+      fsyncBefore,
+      fsyncAfter,
+      ...figures,
+      verdicts: verdicts(figures),
+    }
+  }
+
+  #rounds(contestants: readonly Contestant[], connections: number): Promise<Round[]> {
+    return runRounds(this.#load, contestants, { ...this.#options, connections }, this.#scope.folder, sayMeasured)
+  }
+
+  async #burstAndDrain(intray: Intray): Promise<DrainReport> {
+    const { connections, seconds } = this.#options
+    await this.#load.run({ port: intray.port, token: intray.token, connections, seconds, count: null })
+    return drainIndex(intray)
+  }
+
+  /** In a fresh Intray, so that the memory marks are exact: the one of the rounds holds some 100,000 events by now. */
+  async #fill(
+    bare: Contestant | null,
+  ): Promise<{ fill: FillReport; filled: readonly Round[]; drain: DrainReport | null }> {
+    const { fill: events, connections, skip } = this.#options
+    const intray = await startIntray(this.#scope)
+    const fill = await fillStore(this.#load, intray, events, connections, (stored) =>
+      say(`filled ${stored.toLocaleString('en')} of ${events.toLocaleString('en')}`),
+    )
+    const drain = skip.has('drain') ? null : await drainIndex(intray)
+    const filled = bare ? await this.#rounds([bare, intray], connections) : []
+    await this.#scope.stop(intray.child)
+    return { fill, filled, drain }
+  }
+}

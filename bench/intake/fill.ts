@@ -1,0 +1,80 @@
+// Long runs of Intray alone: fill a store through HTTP to a number of events, watch its memory, wait for its index.
+// Promises: memory is read exactly at the marks, between two pieces of the fill; every wait is bounded.
+
+import type { Intray } from '../contestants/intray.ts'
+import type { LoadGenerator } from '../load/generator.ts'
+import { residentMiB } from '../proc.ts'
+
+/** Where the resident memory is read: flat between the two means that memory does not follow the store's size. */
+export const MEMORY_MARKS = [100_000, 500_000] as const
+
+/** A store slower than this is not worth waiting for. */
+const SLOWEST_RATE = 200
+const DRAIN_LIMIT_MS = 300_000
+
+export interface FillMark {
+  readonly events: number
+  readonly rssMiB: number | null
+  readonly seconds: number
+  readonly rate: number
+}
+
+export interface FillReport {
+  readonly events: number
+  readonly errorCount: number
+  readonly errorSample: string | null
+  readonly marks: readonly FillMark[]
+}
+
+export interface DrainReport {
+  /** Lag as first seen after the load, milliseconds until 0 was seen; null = it was not seen in time. */
+  readonly firstLag: number
+  readonly drainedMs: number | null
+  readonly lastLag: number
+}
+
+export async function fillStore(
+  load: LoadGenerator,
+  intray: Intray,
+  events: number,
+  connections: number,
+  onProgress: (stored: number) => void,
+): Promise<FillReport> {
+  const marks: FillMark[] = []
+  let stored = 0
+  let errorCount = 0
+  let errorSample: string | null = null
+  for (const mark of [...MEMORY_MARKS.filter((memoryMark) => memoryMark < events), events]) {
+    const count = mark - stored
+    const { port, token, pid } = intray
+    const before = stored
+    const report = await load.run({ port, token, connections, count, seconds: count / SLOWEST_RATE + 30 }, (done) =>
+      onProgress(before + done),
+    )
+    stored += report.answers
+    errorCount += report.errorCount
+    errorSample ??= report.errorSample
+    marks.push({ events: stored, rssMiB: residentMiB(pid), seconds: report.seconds, rate: report.rate })
+    if (stored < mark) {
+      throw new Error(
+        `the fill stopped at ${stored} of ${events} events: ${JSON.stringify(report.errors)} ${errorSample}`,
+      )
+    }
+  }
+  return { events: stored, errorCount, errorSample, marks }
+}
+
+/** Asks for the index lag until it is 0. The CLI's own start is the interval between two questions. */
+export async function drainIndex(intray: Intray): Promise<DrainReport> {
+  const startedAt = performance.now()
+  let firstLag: number | null = null
+  for (;;) {
+    const { lag } = await intray.cli(['reindex', '--status', '--json'])
+    if (typeof lag !== 'number') throw new Error('`./intray reindex --status --json` printed no "lag".')
+    const elapsedMs = performance.now() - startedAt
+    firstLag ??= lag
+    if (lag === 0 || elapsedMs > DRAIN_LIMIT_MS) {
+      return { firstLag, lastLag: lag, drainedMs: lag === 0 ? elapsedMs : null }
+    }
+  }
+}

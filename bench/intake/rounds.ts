@@ -1,0 +1,130 @@
+// Interleaved rounds: every contestant once a round, the order rotated, so that machine noise hits all of them alike.
+// Promises: a measurement starts only when the contestant before it has gone quiet (Intray indexes after it answers, and
+// that must not be charged to the next one); the time this took is kept with the measurement.
+
+import { setTimeout as interval } from 'node:timers/promises'
+import { assertRunning, type Contestant, type ContestantName } from '../contestants/contestant.ts'
+import type { LoadGenerator } from '../load/generator.ts'
+import type { LoadReport } from '../load/job.ts'
+import { type FsyncCost, measureFsync } from '../machine.ts'
+import { busySeconds, cpuSeconds, machineTicks, residentMiB, stealShare } from '../proc.ts'
+
+const FSYNCS_PER_ROUND = 100
+const QUIET_SAMPLE_MS = 200
+const QUIET_CPU_SECONDS = 0.02
+const QUIET_LIMIT_MS = 60_000
+const IDLE_SAMPLE_MS = 500
+const IDLE_CORES = 0.15
+
+export interface Measurement extends LoadReport {
+  readonly contestant: ContestantName
+  readonly round: number
+  readonly connections: number
+  readonly serverCpuSeconds: number | null
+  readonly serverRssMiB: number | null
+  readonly stealShare: number | null
+  /** CPU seconds that went to processes other than the server and the load: noise. */
+  readonly otherCpuSeconds: number | null
+  /** How long the server went on working after the load had ended. */
+  readonly settleMs: number
+}
+
+export interface Round {
+  readonly fsync: FsyncCost
+  readonly measurements: readonly Measurement[]
+}
+
+export interface RoundPlan {
+  readonly rounds: number
+  readonly seconds: number
+  readonly warmSeconds: number
+  readonly idleWaitSeconds: number
+  readonly connections: number
+}
+
+/** Polls the server's CPU time until it stands still. */
+async function settle(pid: number): Promise<number> {
+  const startedAt = performance.now()
+  let before = cpuSeconds(pid)
+  for (;;) {
+    await interval(QUIET_SAMPLE_MS)
+    const now = cpuSeconds(pid)
+    const elapsedMs = performance.now() - startedAt
+    if (before === null || now === null || now - before <= QUIET_CPU_SECONDS) return elapsedMs - QUIET_SAMPLE_MS
+    if (elapsedMs > QUIET_LIMIT_MS) return elapsedMs
+    before = now
+  }
+}
+
+/** Polls the machine until nobody else uses it, or the wait is over: the measurement then shows who did. */
+async function waitForIdle(limitSeconds: number): Promise<void> {
+  const giveUpAt = performance.now() + limitSeconds * 1000
+  while (performance.now() < giveUpAt) {
+    const before = machineTicks()
+    await interval(IDLE_SAMPLE_MS)
+    const busy = busySeconds(before, machineTicks())
+    if (busy === null || busy / (IDLE_SAMPLE_MS / 1000) <= IDLE_CORES) return
+  }
+}
+
+async function measure(
+  load: LoadGenerator,
+  contestant: Contestant,
+  connections: number,
+  seconds: number,
+  round: number,
+): Promise<Measurement> {
+  const { name, pid, port, token } = contestant
+  const cpuBefore = cpuSeconds(pid)
+  const ticksBefore = machineTicks()
+  assertRunning(contestant)
+  const report = await load.run({ port, token, connections, seconds, count: null })
+  assertRunning(contestant)
+  const ticksAfter = machineTicks()
+  const cpuAfter = cpuSeconds(pid)
+  const serverRssMiB = residentMiB(pid)
+  const serverCpuSeconds = cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore
+  const busy = busySeconds(ticksBefore, ticksAfter)
+  return {
+    ...report,
+    contestant: name,
+    round,
+    connections,
+    serverCpuSeconds,
+    serverRssMiB,
+    stealShare: stealShare(ticksBefore, ticksAfter),
+    otherCpuSeconds:
+      busy === null || serverCpuSeconds === null ? null : Math.max(0, busy - serverCpuSeconds - report.cpuSeconds),
+    settleMs: await settle(pid),
+  }
+}
+
+export async function runRounds(
+  load: LoadGenerator,
+  contestants: readonly Contestant[],
+  plan: RoundPlan,
+  folder: string,
+  onMeasured: (measurement: Measurement) => void,
+): Promise<Round[]> {
+  const { connections, seconds, warmSeconds } = plan
+  for (const contestant of contestants) await measure(load, contestant, connections, warmSeconds, 0)
+  const rounds: Round[] = []
+  for (let round = 1; round <= plan.rounds; round++) {
+    await waitForIdle(plan.idleWaitSeconds)
+    const fsync = measureFsync(folder, FSYNCS_PER_ROUND)
+    const first = (round - 1) % contestants.length
+    const measurements: Measurement[] = []
+    for (const contestant of [...contestants.slice(first), ...contestants.slice(0, first)]) {
+      const measurement = await measure(load, contestant, connections, seconds, round)
+      onMeasured(measurement)
+      measurements.push(measurement)
+    }
+    rounds.push({ fsync, measurements })
+  }
+  return rounds
+}
+
+/** One contestant's measurements, in the order of the rounds. */
+export function measurementsOf(rounds: readonly Round[], name: ContestantName): Measurement[] {
+  return rounds.flatMap(({ measurements }) => measurements.filter(({ contestant }) => contestant === name))
+}

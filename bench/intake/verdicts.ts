@@ -1,0 +1,101 @@
+// What the figures have to hold: one row per bound, computed from raw rounds.
+// Promises: ratios are taken inside a round (both sides saw the same noise) and only then summed up; a row that lacks
+// its figures is left out, not passed.
+
+import type { ContestantName } from '../contestants/contestant.ts'
+import { type Summary, summary } from '../stats.ts'
+import { type DrainReport, type FillReport, MEMORY_MARKS } from './fill.ts'
+import type { Measurement, Round } from './rounds.ts'
+
+export interface Figures {
+  readonly throughput: readonly Round[]
+  readonly latency: readonly Round[]
+  readonly fill: FillReport | null
+  readonly filled: readonly Round[]
+  readonly drain: DrainReport | null
+}
+
+export interface Verdict {
+  readonly what: string
+  readonly value: Summary
+  readonly bound: string
+  readonly pass: boolean
+}
+
+function find(round: Round, name: ContestantName): Measurement | undefined {
+  return round.measurements.find(({ contestant }) => contestant === name)
+}
+
+/** One value per round in which both took part. */
+export function perRound(
+  rounds: readonly Round[],
+  [left, right]: readonly [ContestantName, ContestantName],
+  value: (left: Measurement, right: Measurement, round: Round) => number,
+): number[] {
+  return rounds.flatMap((round) => {
+    const [a, b] = [find(round, left), find(round, right)]
+    return a && b ? [value(a, b, round)] : []
+  })
+}
+
+export function rateRatio(left: Measurement, right: Measurement): number {
+  return left.rate / right.rate
+}
+
+function atLeast(what: string, values: readonly number[], limit: number, note = ''): Verdict[] {
+  if (values.length === 0) return []
+  const value = summary(values)
+  return [{ what, value, bound: `>= ${limit.toFixed(2)}${note}`, pass: value.median >= limit }]
+}
+
+function atMost(what: string, values: readonly number[], limit: number): Verdict[] {
+  if (values.length === 0) return []
+  const value = summary(values)
+  return [{ what, value, bound: `<= ${limit.toFixed(2)}`, pass: value.median <= limit }]
+}
+
+function memory(fill: FillReport | null): Verdict[] {
+  const [small, large] = MEMORY_MARKS.map((mark) => fill?.marks.find(({ events }) => events === mark)?.rssMiB)
+  if (!small || !large) return []
+  return atMost('resident memory with 500,000 events / with 100,000', [large / small], 1.2)
+}
+
+function filledRate({ throughput, filled, fill }: Figures): Verdict[] {
+  const empty = summary(perRound(throughput, ['intray', 'bare'], rateRatio)).median
+  const full = perRound(filled, ['intray', 'bare'], rateRatio)
+  if (!fill || !Number.isFinite(empty)) return []
+  const what = `rate with ${fill.events.toLocaleString('en')} events / when empty, both relative to bare`
+  return atLeast(
+    what,
+    full.map((ratio) => ratio / empty),
+    0.6,
+  )
+}
+
+function lag(drain: DrainReport | null): Verdict[] {
+  if (!drain) return []
+  return atMost('index lag left after the load', [drain.lastLag], 0)
+}
+
+function errors({ throughput, latency, filled, fill }: Figures): Verdict {
+  const measured = [...throughput, ...latency, ...filled].flatMap(({ measurements }) => measurements)
+  const count = measured.reduce((sum, { errorCount }) => sum + errorCount, fill?.errorCount ?? 0)
+  return { what: 'answers that were not a proper 200', value: summary([count]), bound: '0', pass: count === 0 }
+}
+
+export function verdicts(figures: Figures): Verdict[] {
+  const { throughput, latency, fill, drain } = figures
+  return [
+    ...atLeast('intray / bare, rate', perRound(throughput, ['intray', 'bare'], rateRatio), 0.7, ' (aim 0.80)'),
+    ...atLeast('intray / express + sqlite, rate', perRound(throughput, ['intray', 'express'], rateRatio), 5),
+    ...atMost(
+      'added latency at 1 connection (p50 over bare), in fsyncs',
+      perRound(latency, ['intray', 'bare'], (b, a, round) => (b.p50Ms - a.p50Ms) / round.fsync.p50Ms),
+      3,
+    ),
+    ...memory(fill),
+    ...filledRate(figures),
+    ...lag(drain),
+    errors(figures),
+  ]
+}

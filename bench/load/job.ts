@@ -1,0 +1,32 @@
+// What the bench and its load generator say to each other.
+
+export interface LoadJob {
+  readonly port: number
+  readonly token: string
+  readonly connections: number
+  /** The measuring interval; with `count`, the longest it may take. */
+  readonly seconds: number
+  /** End after this many good answers instead of after `seconds`. */
+  readonly count: number | null
+}
+
+export interface LoadReport {
+  /** Good answers inside the interval; `late` ones came after its end, for requests sent within it. */
+  readonly answers: number
+  readonly late: number
+  readonly seconds: number
+  readonly rate: number
+  readonly perSecond: readonly number[]
+  readonly p50Ms: number
+  readonly p99Ms: number
+  readonly maxMs: number
+  readonly errorCount: number
+  readonly errors: Readonly<Record<string, number>>
+  readonly errorSample: string | null
+  readonly cpuSeconds: number
+}
+
+export type LoadMessage =
+  | { readonly type: 'progress'; readonly done: number }
+  | { readonly type: 'report'; readonly report: LoadReport }
+  | { readonly type: 'failed'; readonly message: string }

@@ -1,0 +1,50 @@
+// Entry of `npm run bench -- <name> [options]`: finds the benchmark, runs it, turns its outcome into an exit code.
+// Promises: 0 = ran (and, with --strict, every bound held), 1 = a bound was missed or the run failed, 2 = bad usage.
+
+import { runIntake } from './intake.ts'
+import { runProfile } from './profile.ts'
+import { UsageError } from './usage-error.ts'
+
+interface Benchmark {
+  readonly summary: string
+  readonly run: (argv: readonly string[]) => Promise<number>
+}
+
+const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
+  intake: { summary: 'messages per second and latency against bare node:http and Express + SQLite', run: runIntake },
+  profile: { summary: 'top functions of the CPU profiles that `intake --profile <folder>` wrote', run: runProfile },
+}
+
+function help(): string {
+  const rows = Object.entries(BENCHMARKS).map(([name, { summary }]) => `  ${name.padEnd(10)}${summary}`)
+  return [
+    'Usage: npm run bench -- <name> [options]',
+    '',
+    ...rows,
+    '',
+    'Options of one: npm run bench -- <name> --help',
+  ].join('\n')
+}
+
+async function main(argv: readonly string[]): Promise<number> {
+  const [name, ...rest] = argv
+  if (name === '--help' || name === '-h' || name === 'help') {
+    console.log(help())
+    return 0
+  }
+  if (name === undefined) throw new UsageError(`Name a benchmark.\n\n${help()}`)
+  const benchmark = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined
+  if (!benchmark) {
+    throw new UsageError(`There is no benchmark "${name}"; there is: ${Object.keys(BENCHMARKS).join(', ')}.`)
+  }
+  return benchmark.run(rest)
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2))
+} catch (error) {
+  const usage = error instanceof UsageError
+  console.error(`bench: ${error instanceof Error ? error.message : String(error)}`)
+  if (!usage && process.env.BENCH_DEBUG && error instanceof Error) console.error(error.stack)
+  process.exitCode = usage ? 2 : 1
+}

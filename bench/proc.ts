@@ -1,0 +1,69 @@
+// What the kernel says about processes and the machine, from /proc.
+// Promises: null where there is no /proc (macOS) or the process is gone; never throws.
+
+import { readdirSync, readFileSync } from 'node:fs'
+
+/** USER_HZ: fixed at 100 on every Linux that Node runs on. */
+const TICKS_PER_SECOND = 100
+
+function read(path: string): string | null {
+  try {
+    return readFileSync(path, 'latin1')
+  } catch {
+    return null
+  }
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      (read(`/proc/${pid}/task/${thread}/children`) ?? '').split(' ').filter(Boolean).map(Number),
+    )
+  } catch {
+    return []
+  }
+}
+
+/** CPU seconds of a process and its descendants, all threads, user and system. */
+export function cpuSeconds(pid: number): number | null {
+  const stat = read(`/proc/${pid}/stat`)
+  if (stat === null) return null
+  // The second field is the command in parentheses and may hold spaces: count fields from behind it.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  const own = (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+  return childrenOf(pid).reduce((sum, child) => sum + (cpuSeconds(child) ?? 0), own)
+}
+
+/** Resident memory of a process in MiB. */
+export function residentMiB(pid: number): number | null {
+  const kib = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1]
+  return kib === undefined ? null : Number(kib) / 1024
+}
+
+export interface MachineTicks {
+  readonly all: number
+  readonly idle: number
+  readonly steal: number
+}
+
+/** Ticks of all cores since boot; `steal` is what the hypervisor gave to somebody else. */
+export function machineTicks(): MachineTicks | null {
+  const line = read('/proc/stat')?.split('\n', 1)[0]
+  if (line === undefined) return null
+  const ticks = line.trim().split(/\s+/).slice(1, 9).map(Number)
+  const [, , , idle = 0, ioWait = 0, , , steal = 0] = ticks
+  return { all: ticks.reduce((sum, tick) => sum + tick, 0), idle: idle + ioWait, steal }
+}
+
+/** The share of the machine's time that was stolen between two readings. */
+export function stealShare(before: MachineTicks | null, after: MachineTicks | null): number | null {
+  if (!before || !after || after.all === before.all) return null
+  return (after.steal - before.steal) / (after.all - before.all)
+}
+
+/** CPU seconds that this machine's own processes used between two readings. */
+export function busySeconds(before: MachineTicks | null, after: MachineTicks | null): number | null {
+  if (!before || !after) return null
+  const notBusy = after.idle - before.idle + after.steal - before.steal
+  return (after.all - before.all - notBusy) / TICKS_PER_SECOND
+}
