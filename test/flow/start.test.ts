@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -80,6 +80,15 @@ test('bound to all addresses, or on a database that has tokens, a start makes no
     assert.doesNotMatch(server.stderr(), TOKEN)
   }
   assert.equal((await withStore(withTokens, (store) => store.tokens.list())).length, 1)
+})
+
+test('what it writes is readable for its owner alone, also in a folder that is open to all', async (t) => {
+  const folder = tempFolder('start')
+  chmodSync(folder, 0o755)
+  await startServer(t, { INTRAY_DATABASE_URL: `sqlite:${join(folder, 'intray.db')}` })
+  const files = readdirSync(folder)
+  assert.ok(files.includes('intray.db') && files.includes('intray.db-wal'), files.join())
+  for (const file of files) assert.equal(statSync(join(folder, file)).mode & 0o077, 0, file)
 })
 
 test('every log line is JSON on stderr, and each request is one wide line', async (t) => {
