@@ -1,5 +1,5 @@
-// The composition root: config → store → services → http. Parts start in the order of the message's way and stop in the
-// opposite order, so that nothing is taken in that could no longer be kept.
+// The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
+// after it: nothing is taken in that could not be kept.
 
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
@@ -15,6 +15,7 @@ import type { Problem } from './model/errors.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
+import { redactText } from './runtime/redact.ts'
 import type { Store } from './store/contract/store.ts'
 
 /** Bytes of journal that one step of the indexer reads at most. */
@@ -38,8 +39,7 @@ export interface App {
 }
 
 export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
-  const onTrouble = (doing: string, error: unknown) =>
-    logger.warn({ error: errorText(error) }, `could not ${doing}; trying again`)
+  const onTrouble = (doing: string, error: unknown) => logger.warn({ error: errorText(error) }, `could not ${doing}`)
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
@@ -58,6 +58,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     eagerEvents: EAGER_EVENTS,
     onCommitted: () => indexer.wake(),
     onOutcome: (failure) => health.note(failure),
+    onItemFailed: ({ requestId }, reason) =>
+      logger.error({ request_id: requestId, reason: redactText(reason) }, 'a message could not be stored'),
   })
   const refusals = new RefusalRecorder({
     store: store.refusals,

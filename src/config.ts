@@ -21,7 +21,10 @@ interface Setting<T> {
 const text = (fallback: string, about: string): Setting<string> => ({
   fallback,
   about,
-  parse: (value) => value,
+  parse: (value) => {
+    if (value === '') throw new Error('must not be empty')
+    return value
+  },
   format: (value) => value,
 })
 
@@ -97,10 +100,20 @@ export const SETTINGS = {
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
-  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages waiting to be stored; above: 503 overloaded'),
-  queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes waiting to be stored; above: 503 overloaded'),
-  batchMaxEvents: integer(256, 1, 10_000, 'Messages in one commit'),
-  batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one commit (one larger message is taken alone)'),
+  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages waiting to be handed to the store; above: 503 overloaded'),
+  queueMaxBytes: integer(
+    67_108_864,
+    1024,
+    17_179_869_184,
+    'Bytes waiting to be handed to the store; above: 503 overloaded',
+  ),
+  batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
+  batchMaxBytes: integer(
+    8_388_608,
+    1024,
+    1_073_741_824,
+    'Bytes handed to the store at once (one larger message is taken alone)',
+  ),
   indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
@@ -191,7 +204,7 @@ function readVariable(
   const variable = variableName(name)
   const given = environment[variable]
   const file = settingOf(name).secret ? environment[`${variable}_FILE`] : undefined
-  if (file === undefined || file === '') return given === '' ? undefined : given
+  if (file === undefined || file === '') return given?.trim() === '' ? undefined : given
   if (given !== undefined && given !== '') throw new Error(`is set twice: directly and as ${variable}_FILE`)
   try {
     return readFileSync(file, 'utf8').trim()

@@ -136,8 +136,8 @@ export class Principals implements Service {
   async #flushUses(): Promise<void> {
     if (this.#uses.size === 0) return
     const uses = Array.from(this.#uses, ([keyId, usedAt]) => ({ keyId, usedAt }))
-    this.#uses.clear()
     await this.#options.tokens.touch(uses)
+    for (const { keyId, usedAt } of uses) if (this.#uses.get(keyId) === usedAt) this.#uses.delete(keyId)
   }
 
   async #attempt(doing: string, work: () => Promise<void>): Promise<void> {

@@ -41,13 +41,15 @@ export const reindex: Command = {
 
 async function rebuild(store: Store): Promise<void> {
   await store.index.requestRebuild()
+  // What arrives meanwhile is not waited for: under steady intake there is always something new.
+  const goal = await store.events.watermark()
   const showProgress = progressLine()
   for (;;) {
     // A server that is there does the work; looking each time, we also take over from one that stops.
     const served = (await store.nodes.live()).length > 0
     const progress = served ? await watched(store) : await store.index.step(LIMITS)
     showProgress(progress)
-    if (progress.lag === 0 && !progress.clearing) break
+    if (!progress.clearing && progress.cursor >= goal) break
   }
   if (process.stderr.isTTY) process.stderr.write('\n')
 }

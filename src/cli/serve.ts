@@ -42,9 +42,14 @@ async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = await listen(config, store, log)
   const ended = untilEnded(app, store, log)
-  const starter = await createStarterToken(store, config.host, systemClock.now())
-  process.stdout.write(`Intray is listening on ${app.address}\n`)
-  if (starter) process.stdout.write(starterText(app.address, starter))
+  try {
+    const starter = await createStarterToken(store, config.host, systemClock.now())
+    process.stdout.write(`Intray is listening on ${app.address}\n`)
+    if (starter) process.stdout.write(starterText(app.address, starter))
+  } catch (error) {
+    await app.stop()
+    throw error
+  }
   return ended
 }
 

@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Problem } from '../model/errors.ts'
-import type { BodyEncoding } from './media.ts'
 
 /** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
 const LINGER_MS = 2000
@@ -43,9 +42,8 @@ export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Col
 
 const gunzipAsync = promisify(gunzip)
 
-/** Undoes the encoding. A bomb stops at the limit. */
-export async function decodeBody(bytes: Buffer, encoding: BodyEncoding, maxBytes: number): Promise<Buffer | Problem> {
-  if (encoding === 'identity') return bytes
+/** Undoes gzip. A bomb stops at the limit. */
+export async function gunzipBody(bytes: Buffer, maxBytes: number): Promise<Buffer | Problem> {
   try {
     return await gunzipAsync(bytes, { maxOutputLength: maxBytes })
   } catch (error) {

@@ -9,7 +9,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { createRedactor, redactBytes, redactText } from '../runtime/redact.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { authenticate, type Gate } from './authenticate.ts'
-import { collectBody, declaredLength, decodeBody } from './body.ts'
+import { collectBody, declaredLength, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { contentEncoding, mediaProblem } from './media.ts'
 import type { Answer } from './problem.ts'
@@ -45,10 +45,10 @@ const KEPT_HEADERS = [
   'user-agent',
   'host',
 ] as const
-const MAX_USER_AGENT = 512
+const MAX_HEADER_KEPT = 512
 const NOTHING = Buffer.alloc(0)
-const redactAgent = createRedactor(MAX_USER_AGENT)
-const redactType = createRedactor(MAX_USER_AGENT)
+const redactAgent = createRedactor(MAX_HEADER_KEPT)
+const redactType = createRedactor(MAX_HEADER_KEPT)
 
 export function createIntakeLane(options: IntakeLaneOptions): Lane {
   const { gate, accept, maxBodyBytes } = options
@@ -83,8 +83,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
     if (collected.state === 'more') {
       return refuse(route, req, res, exchange, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
-    const encoding = contentEncoding(req) === 'gzip' ? 'gzip' : 'identity'
-    const payload = encoding === 'gzip' ? await decodeBody(collected.bytes, encoding, maxBodyBytes) : collected.bytes
+    const payload = contentEncoding(req) === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
     if (!Buffer.isBuffer(payload)) return refuse(route, req, res, exchange, payload, collected.bytes)
     const result = await accept({
       principal: exchange.principal!,
@@ -138,7 +137,7 @@ function refusalOf(
   const headers: Record<string, string> = {}
   for (const name of KEPT_HEADERS) {
     const value = req.headers[name]
-    if (value !== undefined) headers[name] = redactText(value).slice(0, MAX_USER_AGENT)
+    if (value !== undefined) headers[name] = redactText(value).slice(0, MAX_HEADER_KEPT)
   }
   return {
     accountId: principal.accountId,

@@ -20,10 +20,12 @@ export interface BatcherOptions {
   readonly maxInFlight: number
   /** This many messages are sent to the store at once, in the middle of a turn. */
   readonly eagerEvents: number
-  /** After each commit that added something. */
+  /** After each append that was answered: there may be something new. */
   readonly onCommitted: () => void
-  /** After each commit, with the failure if it failed. */
+  /** After each append, with the failure if it failed. */
   readonly onOutcome: (failure: unknown) => void
+  /** A message that alone could not be stored, and why. */
+  readonly onItemFailed: (item: AppendItem, reason: string) => void
 }
 
 export type Receipt = Exclude<AppendOutcome, { outcome: 'failed' }>
@@ -33,6 +35,8 @@ const OVERLOADED: SubmitResult = { problem: { code: 'overloaded' } }
 const STOPPED: SubmitResult = { problem: { code: 'shutting_down' } }
 const UNKNOWN: SubmitResult = { problem: { code: 'storage_unavailable' } }
 const FAILED_ALONE: SubmitResult = { problem: { code: 'internal_error' } }
+
+const NO_OUTCOME: AppendOutcome = { outcome: 'failed', reason: 'the store gave no outcome' }
 
 interface Waiting {
   readonly item: AppendItem
@@ -66,7 +70,7 @@ export class Batcher implements Service {
     return new Promise((settle) => {
       this.#queue.push({ item, settle })
       // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
-      if (this.#queue.length >= this.#options.eagerEvents) this.#commitNext()
+      if (this.#queue.length >= this.#options.eagerEvents) this.#appendNext()
       else this.#schedule()
     })
   }
@@ -78,17 +82,17 @@ export class Batcher implements Service {
     await this.#idle.promise
   }
 
-  /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes into the same commit. */
+  /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
   #schedule(): void {
     if (this.#scheduled || this.#inFlight >= this.#options.maxInFlight) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
-      this.#commitNext()
+      this.#appendNext()
     })
   }
 
-  #commitNext(): void {
+  #appendNext(): void {
     if (this.#inFlight >= this.#options.maxInFlight) return
     const batch = this.#takeBatch()
     if (batch.length === 0) {
@@ -99,12 +103,12 @@ export class Batcher implements Service {
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterCommit(null)
-        for (const [index, waiting] of batch.entries()) waiting.settle(resultOf(outcomes[index]))
+        this.#afterAppend(null)
+        for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterCommit(failure)
+        this.#afterAppend(failure)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
@@ -112,10 +116,15 @@ export class Batcher implements Service {
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterCommit(failure: unknown): void {
+  #afterAppend(failure: unknown): void {
     this.#inFlight -= 1
     this.#options.onOutcome(failure)
-    this.#commitNext()
+    this.#appendNext()
+  }
+
+  #settle({ item, settle }: Waiting, outcome: AppendOutcome = NO_OUTCOME): void {
+    if (outcome.outcome === 'failed') this.#options.onItemFailed(item, outcome.reason)
+    settle(outcome.outcome === 'failed' ? FAILED_ALONE : outcome)
   }
 
   #takeBatch(): Waiting[] {
@@ -130,8 +139,4 @@ export class Batcher implements Service {
     this.#queuedBytes -= bytes
     return this.#queue.splice(0, count)
   }
-}
-
-function resultOf(outcome: AppendOutcome | undefined): SubmitResult {
-  return outcome === undefined || outcome.outcome === 'failed' ? FAILED_ALONE : outcome
 }

@@ -40,6 +40,7 @@ export class RefusalRecorder implements Service {
   record(refusal: Refusal): void {
     if (this.#options.bounds.maxCount === 0) return
     if (this.#buffer.length >= this.#options.bufferMax) {
+      if (this.#dropped === 0) this.#options.onTrouble('keep refusals', new Error('the buffer is full'))
       this.#dropped += 1
       return
     }

@@ -8,7 +8,7 @@
 // - The same mintedKey again is the same arrival again: for a first arrival it answers `stored` with the first id and adds
 //   nothing. (A re-send that is tried again may be counted twice; its bytes are kept once.)
 // - An item that cannot be stored fails alone.
-// - Nothing is updated that unrelated messages share: no counter, no conversation.
+// - Nothing is updated that unrelated messages share (but the place that gives out ids): no counter, no conversation.
 // - Ids are never reused. On a store with one writer they are the order of commits.
 
 import type { EventMeta } from '../../model/event.ts'

@@ -8,7 +8,6 @@ import type { AppendItem } from '../contract/append.ts'
 type Cell = string | number | null
 
 export interface AppendBatch {
-  readonly count: number
   readonly cells: readonly Cell[]
   readonly payloads: Uint8Array<ArrayBuffer>
 }
@@ -50,7 +49,7 @@ export function packBatch(items: readonly AppendItem[]): AppendBatch {
       item.payload.byteLength,
     )
   }
-  return { count: items.length, cells, payloads }
+  return { cells, payloads }
 }
 
 export function* unpackBatch(batch: AppendBatch): Generator<AppendRow> {

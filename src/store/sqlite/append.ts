@@ -1,4 +1,4 @@
-// Append on SQLite: one transaction for a batch, in the writer thread.
+// Append on SQLite: one transaction for all batches that are waiting, in the writer thread.
 //
 //   dedupe row   new → event                                      → stored
 //            existed → same minted key                            → stored (our own retry)
@@ -26,9 +26,9 @@ const INSERT_EVENT = `INSERT INTO events (id, kind, revises, account_id, company
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 /** Several batches in one commit; the outcomes of each are its own. */
-export type Append = (batches: readonly AppendBatch[]) => AppendOutcome[][]
+export type AppendAll = (batches: readonly AppendBatch[]) => AppendOutcome[][]
 
-export function prepareAppend(db: DatabaseSync): Append {
+export function prepareAppend(db: DatabaseSync): AppendAll {
   const digestOf = createDedupeDigest(readMeta(db, 'dedupe_key'))
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()

@@ -114,7 +114,18 @@ export function sqliteCode(error: unknown): number | null {
   return typeof errcode === 'number' ? errcode & 0xff : null
 }
 
-const SQLITE = { PERM: 3, BUSY: 5, LOCKED: 6, READONLY: 8, IOERR: 10, CORRUPT: 11, FULL: 13, CANTOPEN: 14, NOTADB: 26 }
+export const SQLITE = {
+  PERM: 3,
+  BUSY: 5,
+  LOCKED: 6,
+  NOMEM: 7,
+  READONLY: 8,
+  IOERR: 10,
+  CORRUPT: 11,
+  FULL: 13,
+  CANTOPEN: 14,
+  NOTADB: 26,
+}
 
 /**
  * What a failed operation means. After an I/O error nobody knows what is on disk, and a later sync may falsely
@@ -124,6 +135,8 @@ export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
   const message = error instanceof Error ? error.message : String(error)
   switch (sqliteCode(error)) {
+    case SQLITE.NOMEM:
+      return new StoreFailure('unavailable', 'out of memory', { cause: error })
     case SQLITE.FULL:
       return new StoreFailure('unavailable', 'the disk is full', { cause: error })
     case SQLITE.BUSY:

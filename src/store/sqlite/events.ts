@@ -6,6 +6,7 @@ import type { Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent, Warning } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
+import { readSequence } from './sequence.ts'
 
 const COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
   idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
@@ -13,7 +14,6 @@ const SELECT = `SELECT ${COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
 const SELECT_REVISIONS = `SELECT ${COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
   ORDER BY id LIMIT ?`
-const SELECT_WATERMARK = "SELECT value AS watermark FROM sequences WHERE name = 'events'"
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
   FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`
 const SELECT_REPEATS = 'SELECT resends, revisions, last_seen_at FROM repeats WHERE company_id = ? AND event_id = ?'
@@ -23,11 +23,9 @@ const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_eve
 
 type Row = Record<string, unknown>
 
-export type EventReads = ReturnType<typeof prepareEventReads>
-
 export function prepareEventReads(db: DatabaseSync) {
   return {
-    watermark: (): number => Number(db.prepare(SELECT_WATERMARK).get()?.watermark),
+    watermark: (): number => readSequence(db, 'events'),
     find(id: number, tenant?: Tenant): StoredEvent | null {
       const row = db.prepare(SELECT).get(id)
       return row && belongsTo(row, tenant) ? storedEvent(row) : null

@@ -6,10 +6,10 @@ import { type Extract, extract, storable } from '../../model/extract.ts'
 import type { Tenant } from '../../model/principal.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { inTransaction, storeFailure } from './connection.ts'
+import { readSequence } from './sequence.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_NEWEST = 'SELECT value AS newest FROM sequences WHERE name = ?'
 const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
   FROM events WHERE id > ? ORDER BY id LIMIT ?`
 const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
@@ -125,7 +125,7 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
 function positionAfter(db: DatabaseSync, derived: readonly Derived[], before: number, limits: IndexLimits): number {
   const bytes = derived.reduce((sum, one) => sum + one.row.size, 0)
   if (derived.length === limits.maxRows || bytes >= limits.maxBytes) return derived.at(-1)?.row.id ?? before
-  return Number(db.prepare(SELECT_NEWEST).get('events')?.newest)
+  return readSequence(db, 'events')
 }
 
 function readCursors(db: DatabaseSync): Cursors {
@@ -135,9 +135,8 @@ function readCursors(db: DatabaseSync): Cursors {
 }
 
 function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
-  const newest = db.prepare(SELECT_NEWEST)
-  const lagOf = (table: 'events' | 'resends') => Number(newest.get(table)?.newest) - at[table]
-  return { cursor: at.events, lag: lagOf('events') + lagOf('resends'), clearing: at.clearing }
+  const lag = readSequence(db, 'events') - at.events + (readSequence(db, 'resends') - at.resends)
+  return { cursor: at.events, lag, clearing: at.clearing }
 }
 
 type Statements = ReturnType<typeof prepareStatements>

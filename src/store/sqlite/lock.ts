@@ -6,9 +6,7 @@
 
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
-import { sqliteCode } from './connection.ts'
-
-const SQLITE_BUSY = 5
+import { SQLITE, sqliteCode } from './connection.ts'
 
 /** Long enough to outlast a command that looks whether a server is there. */
 const ACQUIRE_TIMEOUT_MS = 1000
@@ -27,7 +25,7 @@ export function acquireServerLock(databasePath: string): ServerLock {
     db.exec('BEGIN EXCLUSIVE')
   } catch (error) {
     db.close()
-    if (sqliteCode(error) !== SQLITE_BUSY) throw error
+    if (sqliteCode(error) !== SQLITE.BUSY) throw error
     throw new StoreRefused(
       `Another Intray server is running on ${databasePath}. Stop it first, or set INTRAY_DATABASE_URL to another database.`,
     )
@@ -42,7 +40,7 @@ export function isServerRunning(databasePath: string): boolean {
     db.exec('SELECT count(*) FROM sqlite_master')
     return false
   } catch (error) {
-    if (sqliteCode(error) === SQLITE_BUSY) return true
+    if (sqliteCode(error) === SQLITE.BUSY) return true
     throw error
   } finally {
     db.close()

@@ -7,8 +7,6 @@ const UPSERT = `INSERT INTO nodes (node_id, token_generation) VALUES (?, ?)
   ON CONFLICT (node_id) DO UPDATE SET token_generation = excluded.token_generation`
 const SELECT = 'SELECT node_id, token_generation FROM nodes'
 
-export type NodeWrites = ReturnType<typeof prepareNodeWrites>
-
 export function prepareNodeWrites(db: DatabaseSync) {
   return {
     report: ({ nodeId, tokenGeneration }: NodeState): void => {

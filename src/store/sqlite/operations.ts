@@ -2,7 +2,9 @@
 // writer thread of the server or a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
+import type { AppendOutcome } from '../contract/append.ts'
 import { prepareAppend } from './append.ts'
+import type { AppendBatch } from './append-batch.ts'
 import { inTransaction } from './connection.ts'
 import { prepareIndexing } from './indexing.ts'
 import { prepareNodeWrites } from './nodes.ts'
@@ -14,8 +16,10 @@ export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
+  const appendAll = prepareAppend(db)
   return {
-    append: prepareAppend(db),
+    append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
+    appendAll,
     indexStep: indexing.step,
     indexRebuild: indexing.requestRebuild,
     createToken: tokens.create,

@@ -14,8 +14,6 @@ const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id
 const SELECT = `SELECT id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body
   FROM refusals WHERE company_id = ? AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`
 
-export type RefusalWrites = ReturnType<typeof prepareRefusalWrites>
-
 export function prepareRefusalWrites(db: DatabaseSync) {
   return {
     add: (refusals: readonly Refusal[], bounds: RefusalBounds, now: number): void =>

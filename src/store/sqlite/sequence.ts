@@ -2,6 +2,20 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 
+export type SequenceName = 'events' | 'resends'
+
+const SELECT_SEQUENCE = 'SELECT value FROM sequences WHERE name = ?'
+
+/** The last id given out. */
+export function readSequence(db: DatabaseSync, name: SequenceName): number {
+  return valueOf(db.prepare(SELECT_SEQUENCE).get(name), name)
+}
+
+function valueOf(row: Record<string, unknown> | undefined, name: SequenceName): number {
+  if (typeof row?.value !== 'number') throw new Error(`the sequence ${name} is missing`)
+  return row.value
+}
+
 export interface Sequence {
   load(): void
   /** The id that `take` would give. */
@@ -12,14 +26,14 @@ export interface Sequence {
   save(): void
 }
 
-export function prepareSequence(db: DatabaseSync, name: 'events' | 'resends'): Sequence {
-  const select = db.prepare('SELECT value FROM sequences WHERE name = ?')
+export function prepareSequence(db: DatabaseSync, name: SequenceName): Sequence {
+  const select = db.prepare(SELECT_SEQUENCE)
   const update = db.prepare('UPDATE sequences SET value = ? WHERE name = ?')
   let loaded = 0
   let last = 0
   return {
     load: () => {
-      loaded = last = Number(select.get(name)?.value)
+      loaded = last = valueOf(select.get(name), name)
     },
     peek: () => last + 1,
     take: () => ++last,

@@ -34,15 +34,24 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
     try {
       const facts = prepareFile(db, path)
       db.close()
-      const writer = await WriterThread.start(path)
-      await writer.run('forgetNodes', [])
-      return composeStore(path, facts, openConnection(path, 'reader'), writer, lock.release)
+      return await openServerStore(path, facts, lock.release)
     } catch (error) {
       lock.release()
       throw error
     }
   } catch (error) {
     if (db.isOpen) db.close()
+    throw error
+  }
+}
+
+async function openServerStore(path: string, facts: Store['facts'], release: () => void): Promise<Store> {
+  const writer = await WriterThread.start(path)
+  try {
+    await writer.run('forgetNodes', [])
+    return composeStore(path, facts, openConnection(path, 'reader'), writer, release)
+  } catch (error) {
+    await writer.close()
     throw error
   }
 }
@@ -84,10 +93,9 @@ function composeStore(
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: {
-      append: async (items) => {
+      append: (items) => {
         const batch = packBatch(items)
-        const [outcomes] = await writer.run('append', [[batch]], [batch.payloads.buffer])
-        return outcomes ?? []
+        return writer.run('append', [batch], [batch.payloads.buffer])
       },
     },
     events: {

@@ -20,9 +20,6 @@ const SET_EXPIRY = `UPDATE tokens SET expires_at = min(coalesce(expires_at, ?1),
   WHERE key_id = ?2`
 const TOUCH = 'UPDATE tokens SET last_used_at = ?1 WHERE key_id = ?2 AND (last_used_at IS NULL OR last_used_at < ?1)'
 
-export type TokenWrites = ReturnType<typeof prepareTokenWrites>
-export type TokenReads = ReturnType<typeof prepareTokenReads>
-
 export function prepareTokenReads(db: DatabaseSync) {
   const select = db.prepare(SELECT)
   const selectGeneration = db.prepare(SELECT_GENERATION)

@@ -1,18 +1,31 @@
-// Who is next on the writer: intake goes before indexing, but an indexer that has fallen behind gets its share. All appends
-// that are waiting are next together: they share one commit.
+// Who is next on the writer. All appends that are waiting are next together, up to a bound: they share one commit.
 //
-// While the lag is small, indexing runs only when no append is waiting. Past MAX_LAG every millisecond of appending
-// earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
-// Control operations (tokens, refusals, probes) are rare and short, and a revoked token must not wait: they go first.
+// - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
+// - Intake goes before indexing and before notes (refusals, uses of tokens), which nobody waits for.
+// - While the lag is small, indexing runs only when no append is waiting. Past MAX_LAG every millisecond of appending
+//   earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
+// - Notes run when no append is waiting, and at the latest after NOTES_EVERY turns.
 
+import type { AppendBatch } from './append-batch.ts'
 import type { OperationName } from './operations.ts'
 
 const MAX_LAG = 1000
 const INDEX_SHARE = 0.3
 /** Neither side may save up more than this: what counts is the share now, not an hour ago. */
 const MAX_CREDIT_MS = 100
+const NOTES_EVERY = 50
+/** One commit takes no more than this (or one batch): it delays everything behind it. */
+const MAX_COMMIT_BYTES = 16 * 1024 * 1024
+const MAX_COMMIT_BATCHES = 16
 
-type Lane = 'control' | 'intake' | 'index'
+type Lane = 'control' | 'intake' | 'index' | 'notes'
+
+const LANES: Partial<Record<OperationName, Lane>> = {
+  append: 'intake',
+  indexStep: 'index',
+  addRefusals: 'notes',
+  touchTokens: 'notes',
+}
 
 export interface Job {
   readonly seq: number
@@ -21,24 +34,29 @@ export interface Job {
 }
 
 export class WriterQueue {
-  readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], index: [] }
+  readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], index: [], notes: [] }
   #indexCreditMs = 0
+  #turnsWithoutNotes = 0
 
   push(job: Job): void {
     this.#lanes[laneOf(job)].push(job)
   }
 
   get isEmpty(): boolean {
-    return this.#lanes.control.length + this.#lanes.intake.length + this.#lanes.index.length === 0
+    return Object.values(this.#lanes).every((lane) => lane.length === 0)
   }
 
-  /** The jobs to run now: one, or all appends that are waiting. */
+  /** The jobs to run now: one, or the appends that are waiting. */
   next(lag: number): Job[] {
-    const { control, intake, index } = this.#lanes
+    const { control, intake, index, notes } = this.#lanes
     if (control.length > 0) return control.splice(0, 1)
+    if (notes.length > 0 && (intake.length === 0 || ++this.#turnsWithoutNotes >= NOTES_EVERY)) {
+      this.#turnsWithoutNotes = 0
+      return notes.splice(0, 1)
+    }
     const indexFirst = lag > MAX_LAG && this.#indexCreditMs > 0
     if (index.length > 0 && (indexFirst || intake.length === 0)) return index.splice(0, 1)
-    return intake.splice(0)
+    return intake.splice(0, commitSize(intake))
   }
 
   /** Accounts for the time that took. */
@@ -51,7 +69,18 @@ export class WriterQueue {
   }
 }
 
-function laneOf(job: Job): Lane {
-  if (job.name === 'append') return 'intake'
-  return job.name === 'indexStep' ? 'index' : 'control'
+function laneOf({ name }: Job): Lane {
+  return LANES[name] ?? 'control'
+}
+
+/** How many of the waiting appends fit into one commit; at least one. */
+function commitSize(intake: readonly Job[]): number {
+  let bytes = 0
+  let count = 0
+  for (const { args } of intake) {
+    bytes += (args[0] as AppendBatch).payloads.byteLength
+    if (count > 0 && (bytes > MAX_COMMIT_BYTES || count >= MAX_COMMIT_BATCHES)) break
+    count += 1
+  }
+  return count
 }

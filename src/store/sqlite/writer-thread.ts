@@ -60,9 +60,9 @@ function execute(jobs: readonly Job[]): void {
 }
 
 function appendTogether(jobs: readonly Job[]): WriterAnswer[] {
-  const outcomes = operations.append(jobs.flatMap((job) => job.args[0] as AppendBatch[]))
+  const outcomes = operations.appendAll(jobs.map((job) => job.args[0] as AppendBatch))
   lag += outcomes.reduce((rows, one) => rows + one.length, 0)
-  return jobs.map(({ seq }, index) => ({ seq, result: [outcomes[index]] }))
+  return jobs.map(({ seq }, index) => ({ seq, result: outcomes[index] }))
 }
 
 function runAlone({ seq, name, args }: Job): WriterAnswer {

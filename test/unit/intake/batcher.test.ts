@@ -58,6 +58,7 @@ const ONE_AT_A_TIME = { maxInFlight: 1, eagerEvents: Number.POSITIVE_INFINITY }
 function setUp(limits: Partial<BatcherLimits> = {}, flow = ONE_AT_A_TIME) {
   const journal = new FakeJournal()
   const outcomes: unknown[] = []
+  const failed: string[] = []
   let committed = 0
   const batcher = new Batcher({
     journal,
@@ -65,8 +66,9 @@ function setUp(limits: Partial<BatcherLimits> = {}, flow = ONE_AT_A_TIME) {
     ...flow,
     onCommitted: () => (committed += 1),
     onOutcome: (failure) => outcomes.push(failure),
+    onItemFailed: ({ requestId }, reason) => failed.push(`${requestId}: ${reason}`),
   })
-  return { batcher, journal, outcomes, committed: () => committed }
+  return { batcher, journal, outcomes, failed, committed: () => committed }
 }
 
 const codeOf = (result: SubmitResult) => ('problem' in result ? result.problem.code : result.outcome)
@@ -260,6 +262,7 @@ describe('a commit that fails', () => {
       ...ONE_AT_A_TIME,
       onCommitted: () => {},
       onOutcome: () => {},
+      onItemFailed: () => {},
     })
     assert.equal(codeOf(await within('an answer', batcher.submit(item('a')), 5000)), 'storage_unavailable')
     failing = false
@@ -348,4 +351,15 @@ describe('a store that takes several appends at once', () => {
     journal.commits[1]!.succeed()
     await stopped
   })
+})
+
+test('a message that alone could not be stored is told to the operator, with the reason', async () => {
+  const { batcher, journal, failed } = setUp()
+  const results = [batcher.submit(item('good')), batcher.submit(item('bad'))]
+  ;(await journal.commit(1)).succeed([
+    { outcome: 'stored', id: 1 },
+    { outcome: 'failed', reason: 'too big' },
+  ])
+  assert.deepEqual((await Promise.all(results)).map(codeOf), ['stored', 'internal_error'])
+  assert.deepEqual(failed, ['bad: too big'])
 })

@@ -8,7 +8,7 @@ const LARGE_LAG = 1001
 let seq = 0
 function job(name: Job['name']): Job {
   seq += 1
-  return { seq, name, args: [] }
+  return { seq, name, args: name === 'append' ? [{ cells: [], payloads: new Uint8Array(10) }] : [] }
 }
 
 function fill(...names: Job['name'][]): WriterQueue {
@@ -71,6 +71,26 @@ describe('the writer’s queue', () => {
     for (const one of jobs) queue.push(one)
     assert.deepEqual(queue.next(0), jobs)
     assert.ok(queue.isEmpty)
+  })
+
+  test('bounds what goes into one commit, but always takes one', () => {
+    const queue = new WriterQueue()
+    const large = { cells: [], payloads: new Uint8Array(10 * 1024 * 1024) }
+    for (let n = 0; n < 3; n += 1) queue.push({ seq: n, name: 'append', args: [large] })
+    assert.deepEqual(
+      [queue.next(0), queue.next(0), queue.next(0)].map((jobs) => jobs.length),
+      [1, 1, 1],
+    )
+  })
+
+  test('lets notes wait for intake, but not for ever', () => {
+    const queue = fill('addRefusals')
+    for (let turn = 1; turn < 50; turn += 1) {
+      queue.push(job('append'))
+      assert.equal(queue.next(0)[0]?.name, 'append', `turn ${turn}`)
+    }
+    queue.push(job('append'))
+    assert.equal(queue.next(0)[0]?.name, 'addRefusals')
   })
 
   test('leaves indexing to the gaps while the lag is small', () => {
