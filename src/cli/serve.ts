@@ -73,43 +73,36 @@ async function listen(config: Config, store: Store, log: Log): Promise<App> {
   }
 }
 
-/** The exit code: 0 after a graceful stop, 1 after a fatal failure. A second signal ends the process at once. */
+/** The exit code: 0 after a graceful stop. A second signal or a fatal failure ends the process at once, with 1. */
 function untilEnded(app: App, store: Store, log: Log): Promise<number> {
-  return new Promise((resolve) => {
+  const { logger } = log
+  const end = (code: number) => log.flush().then(() => process.exit(code))
+  return new Promise(() => {
     let signalled = false
     const onSignal = (signal: NodeJS.Signals) => {
       if (signalled) {
-        log.logger.warn({ signal }, 'second signal: stopping at once')
-        log.flush()
-        process.exit(1)
+        logger.warn({ signal }, 'second signal: stopping at once')
+        void end(1)
+        return
       }
       signalled = true
       app.stop().then(
-        () => {
-          log.flush()
-          resolve(0)
-        },
+        () => end(0),
         (error: unknown) => {
-          log.logger.fatal({ error: errorText(error) }, 'could not stop in order')
-          log.flush()
-          process.exit(1)
+          logger.fatal({ error: errorText(error) }, 'could not stop in order')
+          return end(1)
         },
       )
     }
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
     store.onFatal((failure) => {
-      log.logger.fatal({ error: failure.message }, 'the storage can no longer be trusted; stopping')
-      log.flush()
-      setTimeout(() => process.exit(1), FAIL_STOP_GRACE_MS)
+      logger.fatal({ error: failure.message }, 'the storage can no longer be trusted; stopping')
+      setTimeout(() => void end(1), FAIL_STOP_GRACE_MS)
     })
     process.on('uncaughtException', (error) => {
-      log.logger.fatal(
-        { error: errorText(error), stack: redactText(error.stack ?? '') },
-        'unexpected failure; stopping',
-      )
-      log.flush()
-      process.exit(1)
+      logger.fatal({ error: errorText(error), stack: redactText(error.stack ?? '') }, 'unexpected failure; stopping')
+      void end(1)
     })
   })
 }

@@ -137,6 +137,12 @@ async function setActive(store: Store, keyId: string, isActive: boolean, values:
 async function rotate(store: Store, keyId: string, values: Values): Promise<void> {
   const now = systemClock.now()
   const old = known(await store.tokens.find(keyId), keyId)
+  const successorOf = (await store.tokens.list()).find((one) => one.rotatedFrom === keyId)
+  if (successorOf) {
+    throw new CommandError(
+      `Token ${keyId} was rotated already. Its successor is ${successorOf.keyId}: rotate that one.`,
+    )
+  }
   const expiresAt = values.expires === undefined ? old.expiresAt : expiry(values, now)
   if (expiresAt !== null && expiresAt <= now && values.expires === undefined) {
     throw new CommandError(

@@ -1,7 +1,6 @@
 // Requests that node's parser or clock gave up on: they never reach a handler, so their answers are written on the bare
 // socket, in the same words as any other.
 
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
@@ -26,11 +25,7 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
       return
     }
     const open = openAnswers(socket)
-    const lastWhole = open.findLast((res) => res.headersSent || res.req.complete)
-    if (lastWhole) {
-      finishThenClose(socket, lastWhole)
-      return
-    }
+    if (finishThenClose(socket)) return
     const exchange = open[0] ? exchangeOf(open[0]) : null
     const requestId = exchange?.requestId ?? newUuid()
     const problem = problemOf(code)
@@ -42,14 +37,17 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
 
 /**
  * Complete requests followed by garbage: they may be on their way to disk, and their answers must be their own. The
- * answers are let out, then the connection is closed.
+ * answers are let out, then the connection is closed. False if there are none.
  */
-function finishThenClose(socket: Socket, lastWhole: ServerResponse): void {
-  if (finishing.has(socket)) return
+export function finishThenClose(socket: Socket): boolean {
+  const lastWhole = openAnswers(socket).findLast((res) => res.headersSent || res.req.complete)
+  if (!lastWhole) return false
+  if (finishing.has(socket)) return true
   finishing.add(socket)
   socket.pause()
   lastWhole.shouldKeepAlive = false
   lastWhole.once('close', () => socket.destroySoon())
+  return true
 }
 
 function problemOf(code: string): Problem {

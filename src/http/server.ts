@@ -10,7 +10,7 @@ import type { Service } from '../runtime/service.ts'
 import { createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
-import { createBrokenRequestHandler, rawAnswer } from './broken-request.ts'
+import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { Lane } from './intake-lane.ts'
@@ -115,16 +115,15 @@ export class HttpServer implements Service {
       (req, res) => dispatch(req, res, false),
     )
     server.maxConnections = maxConnections
+    // A client that neither sends nor reads its answers is cut off.
+    server.timeout = 2 * Math.max(requestTimeout, keepAliveTimeout)
     // A client may close its side after the request: what was stored for it is still answered.
     ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
     // Bounded in bytes by maxHeaderSize. A bound in number would drop headers in silence.
     server.maxHeadersCount = 0
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
-    server.on('checkExpectation', (req, res) => {
-      const exchange = this.#begin(req, res)
-      exchange.awaitsContinue = true
-      sendProblem(req, res, exchange, hostProblem(req) ?? { code: 'expectation_failed' })
-    })
+    // An empty Expect expects nothing; what it may hold else is looked at in dispatch.
+    server.on('checkExpectation', (req, res) => dispatch(req, res, req.headers.expect?.trim() !== ''))
     server.on('connect', (_req, socket: Socket) => refuseTunnel(socket))
     return server
   }
@@ -138,7 +137,7 @@ export class HttpServer implements Service {
     return (req, res, awaitsContinue) => {
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = awaitsContinue
-      const problem = hostProblem(req)
+      const problem = framingProblem(req) ?? expectationProblem(req)
       if (problem) return sendProblem(req, res, exchange, problem)
       const route = req.method === 'POST' ? intakeRoutes.get(pathOf(req)) : undefined
       if (!route) return fastifyLane(req, res)
@@ -163,14 +162,26 @@ export class HttpServer implements Service {
 function refuseTunnel(socket: Socket): void {
   const problem: Problem = { code: 'invalid_request', message: 'This is not a proxy. Send the request to it directly.' }
   socket.on('error', () => socket.destroy())
+  if (finishThenClose(socket)) return
   socket.setTimeout(CHECK_CONNECTIONS_EVERY_MS, () => socket.destroy())
   socket.resume()
   socket.end(rawAnswer(problem, newUuid()))
 }
 
-/** RFC 9112: an HTTP/1.1 request has exactly one Host. */
-function hostProblem(req: IncomingMessage): Problem | null {
-  const hosts = headerValues(req.rawHeaders, 'host')
-  if (hosts.length === 1 || (hosts.length === 0 && req.httpVersionMinor === 0)) return null
-  return { code: 'invalid_request', message: 'Send the Host header exactly once.' }
+function expectationProblem(req: IncomingMessage): Problem | null {
+  const expected = req.headers.expect?.trim().toLowerCase() ?? ''
+  return expected === '' || expected === '100-continue' ? null : { code: 'expectation_failed' }
+}
+
+/** What RFC 9112 asks of every request and node lets pass: one Host, and a body framed in a way all agree on. */
+function framingProblem(req: IncomingMessage): Problem | null {
+  const complain = (message: string): Problem => ({ code: 'invalid_request', message })
+  if (req.httpVersionMajor !== 1) return complain('Speak HTTP/1.1.')
+  const hosts = headerValues(req.rawHeaders, 'host').length
+  if (hosts !== 1 && !(hosts === 0 && req.httpVersionMinor === 0)) return complain('Send the Host header exactly once.')
+  const coding = req.headers['transfer-encoding']
+  if (coding === undefined) return null
+  if (coding.toLowerCase() !== 'chunked')
+    return complain('The only transfer coding is chunked. Use Content-Encoding for gzip.')
+  return req.httpVersionMinor === 0 ? complain('HTTP/1.0 knows no transfer coding. Send a Content-Length.') : null
 }

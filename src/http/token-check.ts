@@ -24,7 +24,7 @@ export function testerAnswer(principal: Principal): Answer {
 
 /** The tester's token: in the query, in the header, or the same in both. Nothing else ever reads a token from a query. */
 export function testerToken(req: IncomingMessage): { readonly token: string } | { readonly problem: Problem } {
-  const url = req.url ?? ''
+  const url = (req.url ?? '').replace(/#.*$/, '')
   const query = url.includes('?') ? new URLSearchParams(url.slice(url.indexOf('?') + 1)) : null
   const tokens = new Set(query?.getAll('token').filter((token) => token !== ''))
   const header = bearerToken(req.rawHeaders)

@@ -14,11 +14,15 @@ export interface LogOptions {
 
 export interface Log {
   readonly logger: Logger
-  flush(): void
+  /** Writes what is left; gives up after a second, since a reader of the log may have stalled. */
+  flush(): Promise<void>
 }
 
 const FLUSH_EVERY_MS = 250
 const BUFFER_BYTES = 65_536
+/** Lines that wait for a stalled reader beyond this are dropped. */
+const MAX_WAITING_BYTES = 16 * 1024 * 1024
+const FLUSH_TIMEOUT_MS = 1000
 
 export function createLog(options: LogOptions): Log {
   const settings = {
@@ -29,14 +33,31 @@ export function createLog(options: LogOptions): Log {
   }
   const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stderr.isTTY)
   if (pretty) {
-    return { logger: pino(settings, { write: (line) => process.stderr.write(prettyLine(line)) }), flush: () => {} }
+    // A reader of our log that goes away must not take the service with it.
+    process.stderr.on('error', () => {})
+    return {
+      logger: pino(settings, { write: (line) => process.stderr.write(prettyLine(line)) }),
+      flush: async () => {},
+    }
   }
-  const destination = pino.destination({ fd: 2, sync: false, minLength: BUFFER_BYTES, maxWrite: 2 * BUFFER_BYTES })
+  const destination = pino.destination({
+    fd: 2,
+    sync: false,
+    minLength: BUFFER_BYTES,
+    maxWrite: 2 * BUFFER_BYTES,
+    maxLength: MAX_WAITING_BYTES,
+  })
   const timer = setInterval(() => destination.flush(), FLUSH_EVERY_MS)
   timer.unref()
-  // A reader of our log that goes away must not take the service with it.
   destination.on('error', () => {})
-  return { logger: pino(settings, destination), flush: () => destination.flushSync() }
+  return { logger: pino(settings, destination), flush: () => flushed(destination) }
+}
+
+function flushed(destination: ReturnType<typeof pino.destination>): Promise<void> {
+  return new Promise((resolve) => {
+    setTimeout(resolve, FLUSH_TIMEOUT_MS).unref()
+    destination.flush(() => resolve())
+  })
 }
 
 /** Formatting a date costs more than the rest of a short line: one text serves all lines of a millisecond. */

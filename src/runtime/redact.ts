@@ -2,10 +2,10 @@
 // anywhere but the journal. Our own tokens are recognisable by shape, which is what makes this possible.
 
 /**
- * A token, anything that starts like one, and any long run of base62: a token that lost its first letters or has one of
+ * A token, whatever follows the start of one without a break, and any long run of base62: a token that lost its first letters or has one of
  * them encoded still has its secret in one piece. Hashes are masked along with it, which is a fair price.
  */
-const TOKEN_SHAPED = /[0-9A-Za-z]*itr_[0-9A-Za-z_]+|[0-9A-Za-z]{30,}/gi
+const TOKEN_SHAPED = /[0-9A-Za-z]*itr_[^\s"'<>,;]+|[0-9A-Za-z]{30,}/gi
 
 export function redactText(text: string): string {
   return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)

@@ -601,6 +601,66 @@ for (const driver of drivers) {
       await within('the service stops', app.app.stop(), 15_000)
     })
 
+    test('a message with CONNECT behind it is stored and gets its own answer', async (t) => {
+      const app = await startTestApp(t, driver)
+      const connection = await RawConnection.open(app.port)
+      const post = rawPost('/v1/inbox/events', app.token, '{"source_ref":"before CONNECT"}')
+      connection.write(Buffer.concat([post, Buffer.from('CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n')]))
+      const answer = await firstAnswer(connection)
+      assert.equal(answer.text, '{"ok":true,"id":1}')
+      await within('the connection is closed', connection.closed)
+      assert.doesNotMatch(connection.text, /400/)
+    })
+
+    for (const [name, version, coding] of [
+      ['a transfer coding beside chunked', '1.1', 'gzip, chunked'],
+      ['chunked in HTTP/1.0', '1.0', 'chunked'],
+      ['another version of HTTP', '2.0', null],
+    ] as const) {
+      test(`400: ${name}, which others may frame differently`, async (t) => {
+        const app = await startTestApp(t, driver)
+        const connection = await RawConnection.open(app.port)
+        t.after(() => connection.destroy())
+        const headers = [`Authorization: Bearer ${app.token}`, 'Content-Type: application/json']
+        if (coding !== null) headers.push(`Transfer-Encoding: ${coding}`)
+        const body = coding === null ? '{}' : '2\r\n{}\r\n0\r\n\r\n'
+        connection.write(rawRequest({ target: '/v1/inbox/events', version, headers, body, sized: coding === null }))
+        const answer = await firstAnswer(connection)
+        assert.equal(answer.status, 400)
+        assert.equal(answer.json?.error, 'invalid_request')
+        assert.equal(await app.store.events.watermark(), 0)
+      })
+    }
+
+    test('a body in very many small chunks is stored as one, and takes no more room than it is', async (t) => {
+      const app = await startTestApp(t, driver)
+      const body = `{"text":"${'x'.repeat(100_000)}"}`
+      const connection = await RawConnection.open(app.port)
+      t.after(() => connection.destroy())
+      const chunks = Array.from(body, (character) => `1\r\n${character}\r\n`).join('')
+      const head = rawRequest({
+        target: '/v1/inbox/events',
+        headers: [`Authorization: Bearer ${app.token}`, 'Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      })
+      connection.write(Buffer.concat([head, Buffer.from(`${chunks}0\r\n\r\n`)]))
+      assert.equal((await firstAnswer(connection)).text, '{"ok":true,"id":1}')
+      assert.equal(Buffer.from((await app.store.events.payload(1))!).toString(), body)
+    })
+
+    test('an empty Expect expects nothing; one among others is unknown', async (t) => {
+      const app = await startTestApp(t, driver)
+      for (const [value, status] of [
+        ['', 200],
+        ['100-Continue, tea', 417],
+      ] as const) {
+        const connection = await RawConnection.open(app.port)
+        const headers = [`Authorization: Bearer ${app.token}`, 'Content-Type: application/json', `Expect: ${value}`]
+        connection.write(rawRequest({ target: '/v1/inbox/events', headers, body: '{}' }))
+        assert.equal((await firstAnswer(connection)).status, status, value)
+        connection.destroy()
+      }
+    })
+
     test('more connections than allowed are closed at accept', async (t) => {
       const app = await startTestApp(t, driver, { settings: { maxConnections: '2' } })
       const first = await RawConnection.open(app.port)

@@ -22,7 +22,8 @@ export interface TokenStore {
   setActive(keyId: string, isActive: boolean, now: number): Promise<TokenRecord | null>
   /**
    * Stores the successor and retires its predecessor (`successor.rotatedFrom`) in one transaction: disabled now, or
-   * expiring at the given time if it would not expire before. Null when there is no such predecessor.
+   * expiring at the given time if it would not expire before. Null when there is no such predecessor;
+   * fails with `rejected` if it has a successor already.
    */
   rotate(successor: NewToken, oldExpiresAt: number | null, now: number): Promise<TokenRecord | null>
   /** Moves last_used_at forward, never back. */

@@ -13,6 +13,7 @@ const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope,
     rotated_from, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ${NEXT_GENERATION})`
 const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
 const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
+const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
 const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
 const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
 const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
@@ -65,6 +66,8 @@ export function prepareTokenWrites(db: DatabaseSync) {
       inTransaction(db, () => {
         const keyId = successor.rotatedFrom ?? ''
         if (!find(keyId)) return null
+        if (db.prepare(SELECT_SUCCESSOR).get(keyId))
+          throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
         insert(successor)
         if (oldExpiresAt === null) return setActive(keyId, false, now)
         db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)

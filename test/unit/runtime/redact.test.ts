@@ -68,3 +68,9 @@ test('bytes without a token come back as they were', () => {
     }),
   )
 })
+
+test('a token that is broken up is masked to its end', () => {
+  for (const broken of ['itr_0123456789_abc%4CwAoqWscUoZAJMb3SI1l6', 'itr_0123456789_abcdefgh-ijklmnopqrstuvwxyz']) {
+    assert.equal(redactText(`/x/${broken} y`), '/x/itr_[redacted] y')
+  }
+})

@@ -82,6 +82,8 @@ CREATE TABLE tokens (
 ) STRICT;
 
 CREATE INDEX tokens_by_generation ON tokens (generation);
+-- A token has one successor.
+CREATE UNIQUE INDEX tokens_by_predecessor ON tokens (rotated_from) WHERE rotated_from IS NOT NULL;
 
 CREATE TABLE nodes (
   node_id          TEXT    PRIMARY KEY,
