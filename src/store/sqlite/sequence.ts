@@ -8,10 +8,10 @@ const SELECT_SEQUENCE = 'SELECT value FROM sequences WHERE name = ?'
 
 /** The last id given out. */
 export function readSequence(db: DatabaseSync, name: SequenceName): number {
-  return valueOf(db.prepare(SELECT_SEQUENCE).get(name), name)
+  return lastIdIn(db.prepare(SELECT_SEQUENCE).get(name), name)
 }
 
-function valueOf(row: Record<string, unknown> | undefined, name: SequenceName): number {
+function lastIdIn(row: Record<string, unknown> | undefined, name: SequenceName): number {
   if (typeof row?.value !== 'number') throw new Error(`the sequence ${name} is missing`)
   return row.value
 }
@@ -33,7 +33,7 @@ export function prepareSequence(db: DatabaseSync, name: SequenceName): Sequence 
   let last = 0
   return {
     load: () => {
-      loaded = last = valueOf(select.get(name), name)
+      loaded = last = lastIdIn(select.get(name), name)
     },
     peek: () => last + 1,
     take: () => ++last,
