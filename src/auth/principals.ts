@@ -46,7 +46,7 @@ export class Principals implements Service {
   readonly #uses = new Map<string, number>()
   readonly #follower: Repeating
   readonly #flusher: Repeating
-  /** Used again for each token: half the cost of a digest in a buffer of its own. */
+  /** Used again for each token: cheaper than a digest in a buffer of its own. */
   readonly #digest = Buffer.alloc(NO_DIGEST.length)
   #generation = 0
   #reported = -1

@@ -52,7 +52,7 @@ const OPEN_ANSWERS = Symbol('open answers')
 /**
  * The answers still to be given on a connection, in order. Kept with the connection and not in a Set of the server: a Set
  * that is added to and deleted from for ever leaves old tables behind, and each keeps alive what it held until a full
- * collection. That alone doubled the cost of a request.
+ * collection. Measured: 76 µs of the main thread a request instead of 57.
  */
 export function openAnswers(socket: Socket & { [OPEN_ANSWERS]?: ServerResponse[] }): ServerResponse[] {
   return (socket[OPEN_ANSWERS] ??= [])

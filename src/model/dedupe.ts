@@ -19,7 +19,7 @@ const BLOCK = 64
 const SHA256_BYTES = 32
 
 /**
- * HMAC as RFC 2104 writes it, from two one-shot hashes on buffers that are made once: 2 µs where `createHmac` takes 8,
+ * HMAC as RFC 2104 writes it, from two one-shot hashes on buffers that are made once: 3.8 µs where `createHmac` takes 6.3,
  * for every message. A test holds it against `createHmac`.
  */
 export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
@@ -43,7 +43,7 @@ export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
   }
 }
 
-/** SHA-256 into one buffer that is used again: 1 µs, where an answer in a buffer of its own takes 2. */
+/** SHA-256 into one buffer that is used again: 1.9 µs for 342 bytes, where an answer in a buffer of its own takes 2.7. */
 export function createSha256(): (bytes: Uint8Array) => Buffer {
   const digest = Buffer.alloc(SHA256_BYTES)
   return (bytes) => {

@@ -16,7 +16,7 @@ export class WriterThread implements Executor {
   readonly #worker: Worker
   /**
    * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
-   * tables behind, and each keeps alive what it held until a full collection. That alone doubled the cost of a request.
+   * tables behind, and each keeps alive what it held until a full collection (docs/adr/0010).
    */
   readonly #pending: (Pending | undefined)[] = []
   readonly #fatalListeners: ((failure: Error) => void)[] = []
