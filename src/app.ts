@@ -39,7 +39,7 @@ export interface App {
 }
 
 export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
-  const onTrouble = (doing: string, error: unknown) => logger.warn({ error: errorText(error) }, `could not ${doing}`)
+  const onTrouble = (doing: string, error: unknown) => logger.warn(`could not ${doing}`, { error: errorText(error) })
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
@@ -47,7 +47,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
     onStep: ({ unindexed, cursor }) => {
-      if (unindexed > 0) logger.warn({ unindexed, cursor }, 'events could not be indexed; they are kept and marked')
+      if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
   })
@@ -59,7 +59,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     onCommitted: () => indexer.wake(),
     onOutcome: (failure) => health.note(failure),
     onItemFailed: ({ requestId }, reason) =>
-      logger.error({ request_id: requestId, reason: redactText(reason) }, 'a message could not be stored'),
+      logger.error('a message could not be stored', { request_id: requestId, reason: redactText(reason) }),
   })
   const refusals = new RefusalRecorder({
     store: store.refusals,
@@ -96,12 +96,12 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     await stopServices()
     throw error
   }
-  logger.info({ address: server.address, ...store.facts }, 'listening')
+  logger.info('listening', { address: server.address, ...store.facts })
 
   let stopped: Promise<void> | null = null
   const stop = async () => {
     stopping = true
-    logger.info({ ready_delay_ms: config.readyDelay }, 'stopping')
+    logger.info('stopping', { ready_delay_ms: config.readyDelay })
     if (config.readyDelay > 0) await new Promise((resolve) => setTimeout(resolve, config.readyDelay))
     await stopServices()
     await store.close()

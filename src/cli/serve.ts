@@ -81,7 +81,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
     let signalled = false
     const onSignal = (signal: NodeJS.Signals) => {
       if (signalled) {
-        logger.warn({ signal }, 'second signal: stopping at once')
+        logger.warn('second signal: stopping at once', { signal })
         void end(1)
         return
       }
@@ -89,7 +89,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
       app.stop().then(
         () => end(0),
         (error: unknown) => {
-          logger.fatal({ error: errorText(error) }, 'could not stop in order')
+          logger.fatal('could not stop in order', { error: errorText(error) })
           return end(1)
         },
       )
@@ -97,11 +97,11 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
     process.on('SIGTERM', onSignal)
     process.on('SIGINT', onSignal)
     store.onFatal((failure) => {
-      logger.fatal({ error: failure.message }, 'the storage can no longer be trusted; stopping')
+      logger.fatal('the storage can no longer be trusted; stopping', { error: failure.message })
       setTimeout(() => void end(1), FAIL_STOP_GRACE_MS)
     })
     process.on('uncaughtException', (error) => {
-      logger.fatal({ error: errorText(error), stack: redactText(error.stack ?? '') }, 'unexpected failure; stopping')
+      logger.fatal('unexpected failure; stopping', { error: errorText(error), stack: redactText(error.stack ?? '') })
       void end(1)
     })
   })

@@ -30,7 +30,7 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
     const requestId = exchange?.requestId ?? newUuid()
     const problem = problemOf(code)
     if (exchange) exchange.error = problem.code
-    logger.info({ request_id: requestId, error: problem.code, reason: code }, 'broken request')
+    logger.info('broken request', { request_id: requestId, error: problem.code, reason: code })
     socket.end(rawAnswer(problem, requestId), () => socket.destroy())
   }
 }

@@ -88,10 +88,11 @@ export function runLane(
   logger: Logger,
 ): void {
   lane(route, req, res, exchange).catch((error: unknown) => {
-    logger.error(
-      { request_id: exchange.requestId, error: errorText(error), stack: stackOf(error) },
-      'unexpected failure',
-    )
+    logger.error('unexpected failure', {
+      request_id: exchange.requestId,
+      error: errorText(error),
+      stack: stackOf(error),
+    })
     sendProblem(req, res, exchange, { code: 'internal_error' })
   })
 }
@@ -155,7 +156,7 @@ function problemOf(error: unknown, logger: Logger): Problem {
       message: 'The address of the request is malformed. Correct it and send it again.',
     }
   }
-  logger.error({ error: errorText(error), stack: stackOf(error) }, 'unexpected failure')
+  logger.error('unexpected failure', { error: errorText(error), stack: stackOf(error) })
   return { code: 'internal_error' }
 }
 

@@ -40,7 +40,7 @@ export class StoreHealth implements Service {
     const failing = failure !== null
     if (failing === this.#failing) return
     this.#failing = failing
-    if (failing) this.#options.logger.error({ error: errorText(failure) }, 'the store takes no writes; answering 503')
+    if (failing) this.#options.logger.error('the store takes no writes; answering 503', { error: errorText(failure) })
     else this.#options.logger.info('the store takes writes again')
   }
 

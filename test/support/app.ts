@@ -1,7 +1,7 @@
 // The whole service in this process, on a database of its own, listening on a free port.
 
 import type { TestContext } from 'node:test'
-import { pino } from 'pino'
+import { createLogger } from '../../src/runtime/log.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { mintToken } from '../../src/auth/token.ts'
 import { loadConfig, type SettingName, variableName } from '../../src/config.ts'
@@ -52,7 +52,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
   const opened = await openStore(config.databaseUrl, { role: 'server' })
   const store = options.wrapStore?.(opened) ?? opened
   const log: Record<string, unknown>[] = []
-  const logger = pino({ base: null }, { write: (line) => log.push(JSON.parse(line) as Record<string, unknown>) })
+  const logger = createLogger('info', (line) => log.push(JSON.parse(line) as Record<string, unknown>))
   const app = await startApp({ config, store, logger, ...(options.clock ? { clock: options.clock } : {}) })
   t.after(() => app.stop())
 

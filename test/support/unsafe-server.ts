@@ -2,7 +2,7 @@
 // when the next one arrives or a little later. Killed under load it must lose messages; an audit that does not notice
 // proves nothing about the real server.
 
-import { pino } from 'pino'
+import { createLogger } from '../../src/runtime/log.ts'
 import { startApp } from '../../src/app.ts'
 import { loadConfig } from '../../src/config.ts'
 import type { Appender, AppendItem } from '../../src/store/contract/append.ts'
@@ -31,5 +31,5 @@ function hasty(journal: Appender): Appender {
 const config = loadConfig(process.env)
 const store = await openStore(config.databaseUrl, { role: 'server' })
 const unsafe = { ...store, journal: hasty(store.journal) }
-const { address } = await startApp({ config, store: unsafe, logger: pino({ level: 'silent' }) })
+const { address } = await startApp({ config, store: unsafe, logger: createLogger('silent', () => {}) })
 process.stdout.write(`The unsafe control is listening on ${address}\n`)
