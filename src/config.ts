@@ -73,6 +73,21 @@ const scopes = (about: string): Setting<readonly string[] | null> => ({
   format: (value) => value?.join(',') ?? '',
 })
 
+const workerCount = (about: string): Setting<number | 'auto'> => ({
+  fallback: 1,
+  about: `${about} (1–${MAX_WORKERS}, auto)`,
+  parse: (value) => {
+    const count = /^\d{1,4}$/.test(value) ? Number(value) : Number.NaN
+    if (value === 'auto') return 'auto'
+    if (!(count >= 1 && count <= MAX_WORKERS))
+      throw new Error(`must be auto or a whole number from 1 to ${MAX_WORKERS}`)
+    return count
+  },
+  format: String,
+})
+
+const MAX_WORKERS = 256
+
 export const SETTINGS = {
   host: text('127.0.0.1', 'Address to listen on. Anything but a loopback address is reachable from outside.'),
   port: integer(8080, 0, 65535, 'Port to listen on; 0 takes a free one'),
@@ -80,6 +95,7 @@ export const SETTINGS = {
     ...text('sqlite:./data/intray.db', 'Where messages are kept: sqlite:<path>.'),
     secret: true,
   },
+  workers: workerCount('Processes that serve on the port; auto: one for each core. More than 1 needs PostgreSQL'),
   maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),
   intakeScopes: scopes('Scopes that may send, separated by commas. Not set: every scope but processor.'),
   legacyTester: choice(['on', 'off'], 'on', 'GET /api/inbox-test, which takes a token in the query; off: 404'),

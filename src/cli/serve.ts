@@ -1,5 +1,6 @@
 // `./intray serve`: runs the service until it is told to stop.
 
+import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
 import { type App, startApp } from '../app.ts'
 import {
@@ -19,6 +20,7 @@ import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { type Command, CommandError } from './command.ts'
 import { createStarterToken, starterText } from './starter.ts'
+import { runWorkers, STOP_MESSAGE, type WorkerMessage } from './workers.ts'
 
 /** After a fatal failure the last answers still have this long to go out. */
 const FAIL_STOP_GRACE_MS = 500
@@ -34,7 +36,9 @@ export const serve: Command = {
       process.stdout.write(`${printConfig(config)}\n`)
       return 0
     }
-    return runServer(config, createLog({ level: config.logLevel, format: config.logFormat }))
+    const log = createLog({ level: config.logLevel, format: config.logFormat })
+    if (cluster.isWorker) return runWorker(config, log)
+    return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
   },
 }
 
@@ -51,6 +55,14 @@ async function runServer(config: Config, log: Log): Promise<number> {
     throw error
   }
   return ended
+}
+
+/** One of several on the port: prepared, stopped and replaced by the process above it. */
+async function runWorker(config: Config, log: Log): Promise<number> {
+  const store = await openStore(config.databaseUrl, { role: 'server' })
+  const app = await listen(config, store, log)
+  process.send?.({ listening: app.address } satisfies WorkerMessage)
+  return untilEnded(app, store, log)
 }
 
 async function listen(config: Config, store: Store, log: Log): Promise<App> {
@@ -79,7 +91,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
   const end = (code: number) => log.flush().then(() => process.exit(code))
   return new Promise(() => {
     let signalled = false
-    const onSignal = (signal: NodeJS.Signals) => {
+    const onStop = (signal: string) => {
       if (signalled) {
         logger.warn('second signal: stopping at once', { signal })
         void end(1)
@@ -94,8 +106,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
         },
       )
     }
-    process.on('SIGTERM', onSignal)
-    process.on('SIGINT', onSignal)
+    onStopRequest(onStop)
     store.onFatal((failure) => {
       logger.fatal('the storage can no longer be trusted; stopping', { error: failure.message })
       setTimeout(() => void end(1), FAIL_STOP_GRACE_MS)
@@ -105,6 +116,14 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
       void end(1)
     })
   })
+}
+
+/** A worker is told by the process above it alone: a signal to the whole group would reach it twice. */
+function onStopRequest(listener: (signal: string) => void): void {
+  const fromSignal = (signal: NodeJS.Signals) => (cluster.isWorker ? undefined : listener(signal))
+  process.on('SIGTERM', fromSignal)
+  process.on('SIGINT', fromSignal)
+  process.on('message', (message) => message === STOP_MESSAGE && listener(STOP_MESSAGE))
 }
 
 function flagOptions(): Record<string, { type: 'string' | 'boolean' }> {

@@ -1,0 +1,118 @@
+// INTRAY_WORKERS: one process for each core, all on one port. This is the process above them: it prepares the database
+// once, starts the workers, replaces one that dies, and passes a stop on to all of them.
+//
+//   the first worker ends before it listens → its reason stands on stderr; exit code 1
+//   a worker ends later                     → replaced, at once or, if it lived shortly, after a pause
+//   SIGTERM, SIGINT                         → each worker stops in order; a second signal kills them
+//   this process is gone                    → node ends each worker at once, as a kill would
+
+import cluster, { type Worker } from 'node:cluster'
+import { availableParallelism } from 'node:os'
+import type { Config } from '../config.ts'
+import { systemClock } from '../runtime/clock.ts'
+import type { Log } from '../runtime/log.ts'
+import { openStore } from '../store/open.ts'
+import { CommandError } from './command.ts'
+import { createStarterToken, starterText } from './starter.ts'
+
+const SHORT_LIFE_MS = 10_000
+const PAUSE_MS = 1000
+
+/** From a worker: where it listens. To a worker: stop in order. */
+export interface WorkerMessage {
+  readonly listening?: string
+}
+
+export const STOP_MESSAGE = 'stop'
+
+/** The exit code: 0 after a graceful stop of every worker. */
+export async function runWorkers(config: Config, log: Log): Promise<number> {
+  const starter = await prepareDatabase(config)
+  const count = config.workers === 'auto' ? availableParallelism() : config.workers
+  const ended = new Fleet(count, log, (address) => {
+    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
+    if (starter) process.stdout.write(starterText(address, starter))
+  }).run()
+  const code = await ended
+  await log.flush()
+  return code
+}
+
+async function prepareDatabase(config: Config): Promise<string | null> {
+  const store = await openStore(config.databaseUrl, { role: 'tool' })
+  try {
+    if (!store.traits.concurrentWriters) {
+      throw new CommandError(
+        'INTRAY_WORKERS needs PostgreSQL: an SQLite database has one writer, and one process keeps it busy. ' +
+          'Leave INTRAY_WORKERS at 1, or move to PostgreSQL.',
+      )
+    }
+    return await createStarterToken(store, config.host, systemClock.now())
+  } finally {
+    await store.close()
+  }
+}
+
+class Fleet {
+  readonly #count: number
+  readonly #log: Log
+  readonly #onListening: (address: string) => void
+  readonly #ended = Promise.withResolvers<number>()
+  #listening = false
+  #stopping = false
+  #code = 0
+
+  constructor(count: number, log: Log, onListening: (address: string) => void) {
+    this.#count = count
+    this.#log = log
+    this.#onListening = onListening
+  }
+
+  run(): Promise<number> {
+    process.on('SIGTERM', () => this.#stop())
+    process.on('SIGINT', () => this.#stop())
+    this.#fork()
+    return this.#ended.promise
+  }
+
+  #fork(): void {
+    const worker = cluster.fork()
+    const startedAt = performance.now()
+    worker.on('message', ({ listening }: WorkerMessage) => {
+      if (listening === undefined || this.#listening) return
+      this.#listening = true
+      for (let i = 1; i < this.#count; i++) this.#fork()
+      this.#onListening(listening)
+    })
+    worker.on('exit', (code, signal) => this.#onExit(worker, code, signal, performance.now() - startedAt))
+  }
+
+  #onExit(worker: Worker, code: number, signal: string, livedMs: number): void {
+    if (!this.#stopping && this.#listening) {
+      this.#log.logger.error('a worker ended; starting another', { pid: worker.process.pid, code, signal })
+      setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork()), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
+      return
+    }
+    if (code !== 0) this.#code = 1
+    if (!this.#stopping) this.#stop()
+    this.#endIfAlone()
+  }
+
+  #endIfAlone(): void {
+    if (workers().length === 0) this.#ended.resolve(this.#code)
+  }
+
+  #stop(): void {
+    const again = this.#stopping
+    this.#stopping = true
+    for (const worker of workers()) {
+      if (again) worker.process.kill('SIGKILL')
+      else if (worker.isConnected()) worker.send(STOP_MESSAGE)
+    }
+    this.#endIfAlone()
+  }
+}
+
+function workers(): Worker[] {
+  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+}
