@@ -15,6 +15,9 @@ const NUMBERS = ['companyId', 'accountId', 'receivedAt'] as const
 const TEXTS = ['keyId', 'scope', 'route', 'origin', 'contentType', 'requestId'] as const
 const REFS = ['sourceRef', 'channelRef', 'idempotencyKey'] as const
 const OPTIONAL_TEXTS = ['traceparent', 'userAgent', 'remoteAddr'] as const
+type TextColumn = (typeof TEXTS | typeof REFS | typeof OPTIONAL_TEXTS)[number]
+
+const SHA256_BYTES = 32
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
@@ -26,11 +29,6 @@ export function problemOf(item: AppendItem): string | null {
     for (const name of names) if (item[name] !== null && typeof item[name] !== 'string') return `${name} is not a text`
   }
   return typeof item.mintedKey === 'string' && UUID.test(item.mintedKey) ? null : 'mintedKey is not a UUID'
-}
-
-/** PostgreSQL's texts hold no U+0000. What only describes a message is made to fit; what it is known by is not. */
-function fitting(text: string): string {
-  return text.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text
 }
 
 export type PackRows = (items: readonly AppendItem[]) => AppendRows
@@ -50,62 +48,47 @@ export function createPackRows(dedupeKey: Uint8Array): PackRows {
     const count = items.length
     let payloadBytes = 0
     for (const item of items) payloadBytes += item.payload.byteLength
-    const digest = () => new ArrayWriter('bytea', count * (4 + DIGEST_BYTES))
-    const bigint = () => new ArrayWriter('bigint', count * 12)
-    const text = () => new ArrayWriter('text', count * 48)
-    const minted = digest()
-    const digests = digest()
-    const firsts = new ArrayWriter('boolean', count * 5)
-    const sha256s = new ArrayWriter('bytea', count * 36)
+    const minted = new ArrayWriter('bytea', count * (4 + DIGEST_BYTES))
+    const digests = new ArrayWriter('bytea', count * (4 + DIGEST_BYTES))
+    const sha256s = new ArrayWriter('bytea', count * (4 + SHA256_BYTES))
     const payloads = new ArrayWriter('bytea', count * 4 + payloadBytes)
-    const seen = new Set<string>()
     for (const item of items) {
       const mintedKey = mintedDigest(item.mintedKey)
-      const identity = identityOf(item, mintedKey) as Buffer
       minted.bytes(mintedKey)
-      digests.bytes(identity)
-      // Equal keys of one company; a digest is made over company and account.
-      const before = seen.size
-      seen.add(identity.toString('latin1'))
-      firsts.boolean(seen.size > before)
+      digests.bytes(identityOf(item, mintedKey))
       sha256s.bytes(sha256Of(item.payload))
       payloads.bytes(item.payload)
     }
-    const column = (writer: ArrayWriter, write: (item: AppendItem) => void): Buffer => {
-      for (const item of items) write(item)
-      return writer.done()
-    }
-    const numbers = NUMBERS.map((name) => {
-      const writer = bigint()
-      return column(writer, (item) => writer.bigint(item[name]))
-    })
-    const required = TEXTS.map((name) => {
-      const writer = text()
-      return column(writer, (item) => writer.text(fitting(item[name])))
-    })
-    const refs = REFS.map((name) => {
-      const writer = text()
-      return column(writer, (item) => writer.text(item[name]))
-    })
-    const optional = OPTIONAL_TEXTS.map((name) => {
-      const writer = text()
-      return column(writer, (item) => writer.text(item[name] === null ? null : fitting(item[name])))
-    })
     return {
       count,
       columns: [
         minted.done(),
         digests.done(),
-        firsts.done(),
-        ...numbers,
-        ...required,
-        ...refs,
-        ...optional,
+        ...NUMBERS.map((name) => numberColumn(items, name)),
+        ...TEXTS.map((name) => textColumn(items, name, true)),
+        ...REFS.map((name) => textColumn(items, name, false)),
+        ...OPTIONAL_TEXTS.map((name) => textColumn(items, name, true)),
         sha256s.done(),
         payloads.done(),
       ],
     }
   }
+}
+
+function numberColumn(items: readonly AppendItem[], name: (typeof NUMBERS)[number]): Buffer {
+  const writer = new ArrayWriter('bigint', items.length * 12)
+  for (const item of items) writer.bigint(item[name])
+  return writer.done()
+}
+
+/** PostgreSQL's texts hold no U+0000. What only describes a message is made to fit; what it is known by is not. */
+function textColumn(items: readonly AppendItem[], name: TextColumn, isFitted: boolean): Buffer {
+  const writer = new ArrayWriter('text', items.length * 48)
+  for (const item of items) {
+    const text = item[name]
+    writer.text(isFitted && text?.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text)
+  }
+  return writer.done()
 }
 
 /** The first half and the second. */

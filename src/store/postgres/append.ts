@@ -30,7 +30,7 @@ const RETRY_PAUSE_MS = 25
 const APPEND: Statement = {
   name: 'intray_append',
   text: `SELECT ids, outcomes FROM intray.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    $16, $17, $18, $19, $20)`,
+    $16, $17, $18, $19)`,
 }
 
 const OUTCOMES = { s: 'stored', d: 'duplicate', c: 'conflict' } as const

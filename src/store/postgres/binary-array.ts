@@ -13,6 +13,8 @@ export class ArrayWriter {
   #at = HEADER_BYTES
   #length = 0
   readonly #type: ElementType
+  #lastText: string | null = null
+  #lastAt = 0
 
   constructor(type: ElementType, expectedBytes: number) {
     this.#type = type
@@ -24,6 +26,12 @@ export class ArrayWriter {
       this.#null()
       return
     }
+    if (value === this.#lastText) {
+      this.#again()
+      return
+    }
+    this.#lastText = value
+    this.#lastAt = this.#at
     this.#reserve(4 + 3 * value.length)
     const written = this.#buffer.write(value, this.#at + 4, 'utf8')
     this.#buffer.writeInt32BE(written, this.#at)
@@ -71,6 +79,15 @@ export class ArrayWriter {
     writeHeader(this.#buffer, TYPES[this.#type], this.#length)
     // An empty array has no dimension to describe.
     return this.#buffer.subarray(0, this.#length === 0 ? 12 : this.#at)
+  }
+
+  /** Most columns of a batch say the same in every row. */
+  #again(): void {
+    const size = 4 + this.#buffer.readInt32BE(this.#lastAt)
+    this.#reserve(size)
+    this.#buffer.copyWithin(this.#at, this.#lastAt, this.#lastAt + size)
+    this.#at += size
+    this.#length += 1
   }
 
   #null(): void {

@@ -15,7 +15,7 @@ import { type Ids, readLastIds, Watermark } from './watermark.ts'
 const TURN_MS = 2000
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Up to here the lag is counted; beyond, it is told from the ids, among which some have no row. */
-const COUNTED = 10_000
+const COUNTED = 2000
 
 const SELECT_CURSORS: Statement = {
   name: 'intray_cursors',
@@ -35,10 +35,13 @@ const COUNT_LAG: Statement = {
 /** The next rows, bounded by count and by bytes; always at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
-  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload FROM (
-    SELECT *, sum(size::bigint) OVER (ORDER BY id) - size AS bytes_before FROM (
-      SELECT * FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) page) page
-  WHERE bytes_before < $4 ORDER BY id`,
+  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
+  FROM intray.events WHERE id > $1 AND id <= (
+    SELECT max(id) FROM (
+      SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
+        SELECT id, size FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) sizes) page
+    WHERE bytes_before < $4)
+  ORDER BY id`,
 }
 const SELECT_RESENDS: Statement = {
   name: 'intray_next_resends',

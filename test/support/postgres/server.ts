@@ -100,6 +100,7 @@ async function startOn(port: number, folder: string, binaries: Binaries, setting
     url: (database) => `postgres://intray@127.0.0.1:${port}/${database}`,
     log: () => log,
     kill: async () => {
+      child.ref()
       child.stdin.end()
       await ended
     },
