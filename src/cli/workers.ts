@@ -43,8 +43,8 @@ async function prepareDatabase(config: Config): Promise<string | null> {
   try {
     if (!store.traits.concurrentWriters) {
       throw new CommandError(
-        'INTRAY_WORKERS needs PostgreSQL: an SQLite database has one writer, and one process keeps it busy. ' +
-          'Leave INTRAY_WORKERS at 1, or move to PostgreSQL.',
+        'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
+          'Leave INTRAY_WORKERS at 1, or see in docs/operations.md how to move.',
       )
     }
     return await createStarterToken(store, config.host, systemClock.now())

@@ -9,7 +9,13 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
     const { openSqliteStore } = await import('./sqlite/store.ts')
     return openSqliteStore(sqlitePath(url), options)
   }
-  throw new StoreRefused('INTRAY_DATABASE_URL must look like sqlite:./data/intray.db.')
+  if (/^postgres(ql)?:/i.test(url)) {
+    const { openPostgresStore } = await import('./postgres/store.ts')
+    return openPostgresStore(url, options)
+  }
+  throw new StoreRefused(
+    'INTRAY_DATABASE_URL must look like sqlite:./data/intray.db or postgres://user:password@host/database.',
+  )
 }
 
 /** sqlite:./relative, sqlite:/absolute and sqlite:///absolute. */

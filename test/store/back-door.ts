@@ -1,6 +1,7 @@
 // What a test needs to do to a database that no store would do: damage it, and look at all of it. One per driver.
 
 import type { Driver } from '../support/drivers.ts'
+import { postgresBackDoor } from './back-door-postgres.ts'
 import { sqliteBackDoor } from './back-door-sqlite.ts'
 
 export interface BackDoor {
@@ -16,7 +17,7 @@ export interface BackDoor {
   erase(url: string, id: number, at: number): Promise<void>
 }
 
-const backDoors: Record<string, BackDoor> = { sqlite: sqliteBackDoor }
+const backDoors: Record<string, BackDoor> = { sqlite: sqliteBackDoor, postgres: postgresBackDoor }
 
 export function backDoorOf(driver: Driver): BackDoor {
   const found = backDoors[driver.name]

@@ -21,6 +21,7 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
   async open(url, role) {
     // With the driver loaded, only the open itself is left to do.
     if (url.startsWith('sqlite:')) await import('../../src/store/sqlite/store.ts')
+    else await import('../../src/store/postgres/store.ts')
     say('waiting')
     await once(process.stdin, 'data')
     process.stdin.destroy()

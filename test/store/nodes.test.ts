@@ -1,6 +1,7 @@
 // Conformance: the running servers. Every promise of src/store/contract/nodes.ts.
 
 import assert from 'node:assert/strict'
+import { until } from '../support/until.ts'
 import { startChild } from './child.ts'
 import { newToken } from './rows.ts'
 import { everyDriver } from './suite.ts'
@@ -36,6 +37,10 @@ everyDriver('a server that was killed is not among the living, nor when the next
   const tool = await database.open('tool')
   assert.deepEqual(await tool.nodes.live(), [{ nodeId: 'killed-node', tokenGeneration: 5 }])
   await child.kill()
+  // A single server is told by its lock, at once. Among several, one that was killed stops giving signs of life.
+  if (tool.traits.concurrentWriters) {
+    await until('the killed server is no longer counted', async () => (await tool.nodes.live()).length === 0, 6000)
+  }
   assert.deepEqual(await tool.nodes.live(), [])
   const next = await database.open('server')
   assert.deepEqual(await tool.nodes.live(), [])
@@ -51,5 +56,16 @@ everyDriver('looking who is alive does not disturb the server', async (database)
     assert.equal((await tool.nodes.live()).length, 1)
     assert.equal((await server.nodes.live()).length, 1)
     await server.probe()
+  }
+})
+
+everyDriver('a server that stays is alive for as long as it stays', async (database, t) => {
+  const child = startChild(t, 'serve', database.url, 'steady-node')
+  await child.line('ready')
+  const tool = await database.open('tool')
+  const deadline = Date.now() + 6000
+  while (Date.now() < deadline) {
+    assert.deepEqual(await tool.nodes.live(), [{ nodeId: 'steady-node', tokenGeneration: 5 }])
+    await new Promise((resolve) => setTimeout(resolve, 50))
   }
 })

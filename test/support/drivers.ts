@@ -1,6 +1,7 @@
 // The databases that the conformance and API suites run on. A suite is written once and run for each driver.
 
 import { join } from 'node:path'
+import { newPostgresDatabase } from './postgres/databases.ts'
 import { tempFolder } from './temp.ts'
 
 export interface Driver {
@@ -11,4 +12,5 @@ export interface Driver {
 
 export const drivers: readonly Driver[] = [
   { name: 'sqlite', newDatabase: async () => `sqlite:${join(tempFolder('sqlite'), 'intray.db')}` },
+  { name: 'postgres', newDatabase: newPostgresDatabase },
 ]

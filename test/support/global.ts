@@ -1,19 +1,26 @@
-// Once for the whole run: one folder for everything tests write, removed at the end however the run ends.
+// Once for the whole run: one folder for everything tests write, removed at the end however the run ends, and one PostgreSQL
+// server, which ends with this process.
 
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { startSharedPostgres } from './postgres/databases.ts'
+import type { PostgresServer } from './postgres/server.ts'
 
-export function globalSetup(): void {
+let postgres: PostgresServer | null = null
+
+export async function globalSetup(): Promise<void> {
   const root = mkdtempSync(join(tmpdir(), 'intray-test-'))
   // A server under test may run as another user.
   chmodSync(root, 0o755)
   process.env.TEST_ROOT = root
   // The commands that tests start many times are then compiled once: 0.12 s of CPU instead of 0.39 s each.
   process.env.NODE_COMPILE_CACHE = join(root, 'compile-cache')
+  postgres = await startSharedPostgres()
 }
 
-export function globalTeardown(): void {
+export async function globalTeardown(): Promise<void> {
+  await postgres?.kill()
   const root = process.env.TEST_ROOT
   if (root) rmSync(root, { recursive: true, force: true })
 }

@@ -9,6 +9,6 @@ export interface NodeStore {
   /** Says that this node is alive and has put this generation of tokens into force. */
   report(state: NodeState): Promise<void>
   remove(nodeId: string): Promise<void>
-  /** Those that are alive. A server that was killed is not among them. */
+  /** Those that are alive. A server that was killed is not among them; where several run, within 5 seconds. */
   live(): Promise<NodeState[]>
 }

@@ -1,0 +1,101 @@
+// A batch of appends as it travels: one binary array for each column, made at once, while the bytes still belong to the
+// caller. What no database could take is found here, item by item, so that it fails alone.
+
+import { createDedupeDigest, createMintedDigest, createSha256, DIGEST_BYTES } from '../../model/dedupe.ts'
+import type { AppendItem } from '../contract/append.ts'
+import { ArrayWriter, sliceArray } from './binary-array.ts'
+
+/** The arguments of intray.append_batch. */
+export interface AppendRows {
+  readonly count: number
+  readonly columns: readonly Buffer[]
+}
+
+const NUMBERS = ['companyId', 'accountId', 'receivedAt'] as const
+const TEXTS = ['keyId', 'scope', 'route', 'origin', 'contentType', 'requestId'] as const
+const REFS = ['sourceRef', 'channelRef', 'idempotencyKey'] as const
+const OPTIONAL_TEXTS = ['traceparent', 'userAgent', 'remoteAddr'] as const
+type TextColumn = (typeof TEXTS | typeof REFS | typeof OPTIONAL_TEXTS)[number]
+
+const SHA256_BYTES = 32
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+
+/** Why an item cannot be stored at all; null if nothing speaks against it. */
+export function problemOf(item: AppendItem): string | null {
+  for (const name of NUMBERS) if (!Number.isSafeInteger(item[name])) return `${name} is not a whole number`
+  for (const name of TEXTS) if (typeof item[name] !== 'string') return `${name} is not a text`
+  for (const names of [REFS, OPTIONAL_TEXTS]) {
+    for (const name of names) if (item[name] !== null && typeof item[name] !== 'string') return `${name} is not a text`
+  }
+  return typeof item.mintedKey === 'string' && UUID.test(item.mintedKey) ? null : 'mintedKey is not a UUID'
+}
+
+export type PackRows = (items: readonly AppendItem[]) => AppendRows
+
+export function createPackRows(dedupeKey: Uint8Array): PackRows {
+  const digestOf = createDedupeDigest(dedupeKey)
+  const mintedDigest = createMintedDigest()
+  const sha256Of = createSha256()
+
+  function identityOf(item: AppendItem, minted: Buffer): Uint8Array {
+    if (item.sourceRef !== null) return digestOf(item, 'ref', item.sourceRef)
+    if (item.idempotencyKey !== null) return digestOf(item, 'key', item.idempotencyKey)
+    return minted
+  }
+
+  return (items) => {
+    const count = items.length
+    let payloadBytes = 0
+    for (const item of items) payloadBytes += item.payload.byteLength
+    const minted = new ArrayWriter('bytea', count * (4 + DIGEST_BYTES))
+    const digests = new ArrayWriter('bytea', count * (4 + DIGEST_BYTES))
+    const sha256s = new ArrayWriter('bytea', count * (4 + SHA256_BYTES))
+    const payloads = new ArrayWriter('bytea', count * 4 + payloadBytes)
+    for (const item of items) {
+      const mintedKey = mintedDigest(item.mintedKey)
+      minted.bytes(mintedKey)
+      digests.bytes(identityOf(item, mintedKey))
+      sha256s.bytes(sha256Of(item.payload))
+      payloads.bytes(item.payload)
+    }
+    return {
+      count,
+      columns: [
+        minted.done(),
+        digests.done(),
+        ...NUMBERS.map((name) => numberColumn(items, name)),
+        ...TEXTS.map((name) => textColumn(items, name, true)),
+        ...REFS.map((name) => textColumn(items, name, false)),
+        ...OPTIONAL_TEXTS.map((name) => textColumn(items, name, true)),
+        sha256s.done(),
+        payloads.done(),
+      ],
+    }
+  }
+}
+
+function numberColumn(items: readonly AppendItem[], name: (typeof NUMBERS)[number]): Buffer {
+  const writer = new ArrayWriter('bigint', items.length * 12)
+  for (const item of items) writer.bigint(item[name])
+  return writer.done()
+}
+
+/** PostgreSQL's texts hold no U+0000. What only describes a message is made to fit; what it is known by is not. */
+function textColumn(items: readonly AppendItem[], name: TextColumn, isFitted: boolean): Buffer {
+  const writer = new ArrayWriter('text', items.length * 48)
+  for (const item of items) {
+    const text = item[name]
+    writer.text(isFitted && text?.includes('\0') ? text.replaceAll('\0', '\uFFFD') : text)
+  }
+  return writer.done()
+}
+
+/** The first half and the second. */
+export function splitRows({ count, columns }: AppendRows): [AppendRows, AppendRows] {
+  const middle = Math.ceil(count / 2)
+  return [
+    { count: middle, columns: columns.map((column) => sliceArray(column, 0, middle)) },
+    { count: count - middle, columns: columns.map((column) => sliceArray(column, middle, count)) },
+  ]
+}

@@ -1,0 +1,108 @@
+// Append on PostgreSQL: one statement, one round trip, one commit for a batch (migrations/0003_append.sql does the work).
+//
+// What can become of a try, and what is done:
+//
+//   committed, confirmed                          → the outcomes
+//   40P01, 40001: two batches got in the way      → the same again, after a short random pause
+//   about the data                                → the batch in halves, down to the row that fails alone
+//   connection lost, silent, or the commit not    → unknown: the same again on a new connection, for GIVE_UP_MS. The keys
+//   confirmed by the standby                        the node minted tell its own rows, so nothing is stored twice.
+//   no connection to be had                       → refused at once, unless an earlier try is unknown
+//
+// A statement that is given up is never cancelled: a cancel is what turns a wait for the standby into a false answer.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { AppendItem, AppendOutcome } from '../contract/append.ts'
+import { StoreFailure } from '../contract/failure.ts'
+import { type AppendRows, createPackRows, problemOf, splitRows } from './append-rows.ts'
+import type { Connection, Statement } from './connection.ts'
+import { isRetryable, storeFailure } from './failure.ts'
+import type { Pool } from './pool.ts'
+
+/** How long a batch whose fate is unknown is tried again. */
+const GIVE_UP_MS = 10_000
+/** One try: a server that fell silent leaves time for another. */
+const TRY_MS = 4000
+/** Deadlocks and serialization failures in a row; each costs the server a second to notice. */
+const MAX_COLLISIONS = 8
+const RETRY_PAUSE_MS = 25
+
+const APPEND: Statement = {
+  name: 'intray_append',
+  text: `SELECT ids, outcomes FROM intray.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+    $16, $17, $18, $19)`,
+}
+
+const OUTCOMES = { s: 'stored', d: 'duplicate', c: 'conflict' } as const
+
+export type Append = (items: readonly AppendItem[]) => Promise<AppendOutcome[]>
+
+export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
+  const pack = createPackRows(dedupeKey)
+  return async (items) => {
+    const problems = items.map(problemOf)
+    const sound = problems.every((problem) => problem === null) ? items : items.filter((_, n) => problems[n] === null)
+    const stored = sound.length === 0 ? [] : await appendRows(pool, pack(sound))
+    if (sound === items) return stored
+    let next = 0
+    return problems.map((reason) => (reason === null ? stored[next++]! : { outcome: 'failed', reason }))
+  }
+}
+
+async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
+  try {
+    return await commit(pool, rows)
+  } catch (error) {
+    const failure = storeFailure(error)
+    if (failure.kind !== 'rejected') throw failure
+    if (rows.count === 1) return [{ outcome: 'failed', reason: failure.message }]
+    const [first, second] = splitRows(rows)
+    return [...(await appendRows(pool, first)), ...(await appendRows(pool, second))]
+  }
+}
+
+/** Until it is known what became of it, or for too long. */
+async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
+  const deadline = performance.now() + GIVE_UP_MS
+  let unknown: StoreFailure | null = null
+  for (let collisions = 0; ; ) {
+    let connection: Connection
+    try {
+      connection = await pool.acquire()
+    } catch (error) {
+      if (unknown === null || performance.now() > deadline) throw unknown ?? error
+      await pause(RETRY_PAUSE_MS * (1 + Math.random()))
+      continue
+    }
+    try {
+      const left = Math.max(1, deadline - performance.now())
+      return readOutcomes(rows.count, await connection.cells(APPEND, rows.columns, Math.min(TRY_MS, left)))
+    } catch (error) {
+      const failure = storeFailure(error)
+      if (isRetryable(failure)) {
+        if (++collisions > MAX_COLLISIONS) throw failure
+      } else if (failure.kind === 'unavailable') {
+        unknown = failure
+        // Whatever else is connected to that server may be as dead.
+        if (connection.isBroken) pool.dropIdle()
+      } else {
+        throw failure
+      }
+      if (performance.now() > deadline) throw failure
+    } finally {
+      pool.release(connection)
+    }
+    await pause(RETRY_PAUSE_MS * (1 + Math.random()))
+  }
+}
+
+/** '{5,6,7}', and null or '{s,d,c}'. */
+function readOutcomes(count: number, [ids, letters]: readonly unknown[]): AppendOutcome[] {
+  const found = String(ids).slice(1, -1).split(',')
+  const outcomes = typeof letters === 'string' ? letters.slice(1, -1).split(',') : null
+  if (found.length !== count) throw new StoreFailure('rejected', 'the database gave no outcome')
+  return found.map((id, n) => {
+    const outcome = OUTCOMES[(outcomes?.[n] ?? 's') as keyof typeof OUTCOMES]
+    return { outcome, id: Number(id) }
+  })
+}

@@ -1,0 +1,201 @@
+// One connection to a server that takes writes. It is looked at once, when it is made; what durability rests on is set
+// again inside each transaction that needs it, since a pooler may change the session under us.
+
+import pg from 'pg'
+import { StoreFailure } from '../contract/failure.ts'
+import type { Host } from './address.ts'
+import { endsConnection, notAcknowledged, storeFailure } from './failure.ts'
+
+const CONNECT_TIMEOUT_MS = 3000
+/** A statement that is still running then is given up, by the server and (a little later) by us. */
+const STATEMENT_TIMEOUT_MS = 30_000
+const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5000
+
+/** Plans are kept for the life of a session: one that was made while a table was small must not scan it when it is not. */
+const SESSION = `SET enable_seqscan = off;
+SET statement_timeout = ${STATEMENT_TIMEOUT_MS};
+SET idle_in_transaction_session_timeout = ${2 * STATEMENT_TIMEOUT_MS};
+SET client_min_messages = warning;
+SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
+  current_setting('server_version') AS version, current_setting('server_version_num')::int AS version_number,
+  current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync,
+  current_setting('synchronous_commit') AS synchronous_commit,
+  current_setting('synchronous_standby_names') <> '' AS synchronous_standby`
+
+/** SET LOCAL as a statement that changes nothing where the session is right already. */
+const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED;
+SELECT set_config('synchronous_commit', 'on', true)
+WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`
+
+export interface ServerFacts {
+  readonly read_only: boolean
+  readonly version: string
+  readonly version_number: number
+  readonly encoding: string
+  readonly fsync: string
+  readonly synchronous_commit: string
+  readonly synchronous_standby: boolean
+}
+
+/** A statement that is prepared once for each connection, under its name. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+export type Value = string | number | boolean | null | Uint8Array
+export type Row = Record<string, unknown>
+
+/** Our ids and times are whole numbers that a JavaScript number holds exactly. Arrays of them are read where they are used. */
+const PARSERS: Record<number, (text: string) => unknown> = { 20: Number, 1002: String, 1016: String }
+const types = {
+  getTypeParser: (oid: number, format: 'text') => PARSERS[oid] ?? pg.types.getTypeParser(oid, format),
+} as unknown as pg.CustomTypesConfig
+
+export class Connection {
+  readonly host: Host
+  readonly #client: pg.Client
+  #server: ServerFacts | null = null
+  #warning: string | null = null
+  #broken = false
+  #onEnd: () => void = () => {}
+
+  private constructor(host: Host) {
+    this.host = host
+    this.#client = new pg.Client({
+      connectionString: host.connectionString,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      query_timeout: QUERY_TIMEOUT_MS,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: 10_000,
+      fallback_application_name: 'intray',
+      types,
+    })
+    // Without a listener a connection that breaks while nobody waits for it would end the process.
+    this.#client.on('error', () => this.#end())
+    this.#client.on('end', () => this.#end())
+    // 01: a warning, such as a wait for the standby that was cancelled. 57: a shutdown cut it short. 25: there was no
+    // transaction to commit. Told apart by code: the word WARNING comes in the language of the server.
+    this.#client.on('notice', ({ code, message }) => {
+      if (code && /^(01|57|25)/.test(code)) this.#warning = message ?? code
+    })
+  }
+
+  /** Connects and looks whom it reached. */
+  static async open(host: Host): Promise<Connection> {
+    const connection = new Connection(host)
+    try {
+      await connection.#client.connect()
+      const results = (await connection.#client.query(SESSION)) as unknown as pg.QueryResult<ServerFacts>[]
+      connection.#server = results.at(-1)!.rows[0]!
+      return connection
+    } catch (error) {
+      connection.destroy()
+      throw error
+    }
+  }
+
+  get server(): ServerFacts {
+    return this.#server!
+  }
+
+  get isBroken(): boolean {
+    return this.#broken
+  }
+
+  onEnd(listener: () => void): void {
+    this.#onEnd = listener
+  }
+
+  /** Rows as objects. */
+  async query<R = Row>(statement: Statement | string, values: readonly Value[] = []): Promise<R[]> {
+    const { rows } = await this.#run<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
+    return rows as R[]
+  }
+
+  /** The first row as an array of cells; given up after `timeoutMs`. */
+  async cells(statement: Statement, values: readonly Value[], timeoutMs: number): Promise<unknown[]> {
+    const config = { ...statement, values: values as Value[], rowMode: 'array' as const, query_timeout: timeoutMs }
+    const { rows } = await this.#run<pg.QueryArrayResult>(config)
+    return rows[0] ?? []
+  }
+
+  /** How many rows it changed. */
+  async execute(statement: Statement | string, values: readonly Value[] = []): Promise<number> {
+    const { rowCount } = await this.#run<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
+    return rowCount ?? 0
+  }
+
+  /** Several statements without values, in one message. */
+  async script(text: string): Promise<void> {
+    await this.#run({ text })
+  }
+
+  async transaction<T>(work: () => Promise<T>): Promise<T> {
+    await this.script(BEGIN)
+    try {
+      const result = await work()
+      const { command } = await this.#run<pg.QueryResult>({ text: 'COMMIT' })
+      // A transaction that failed half-way answers COMMIT with ROLLBACK, and with no error.
+      if (command !== 'COMMIT') throw notAcknowledged(`it answered ${command}`)
+      return result
+    } catch (error) {
+      // If this fails too, the connection is marked as broken, and its end rolls back.
+      if (!this.#broken) await this.script('ROLLBACK').catch(() => this.#end())
+      throw error
+    }
+  }
+
+  /** Runs `work`; if it fails for its data, nothing of it stays, and the transaction goes on. */
+  async savepoint(work: () => Promise<void>): Promise<StoreFailure | null> {
+    await this.script('SAVEPOINT one')
+    try {
+      await work()
+      await this.script('RELEASE SAVEPOINT one')
+      return null
+    } catch (error) {
+      const failure = storeFailure(error)
+      if (failure.kind !== 'rejected') throw failure
+      await this.script('ROLLBACK TO SAVEPOINT one; RELEASE SAVEPOINT one')
+      return failure
+    }
+  }
+
+  /** Says good-bye and goes. */
+  async close(): Promise<void> {
+    this.#broken = true
+    await this.#client.end().catch(() => {})
+  }
+
+  /** Goes without a word: whatever was under way is left to the server. */
+  destroy(): void {
+    this.#end()
+    void this.#client.end().catch(() => {})
+  }
+
+  async #run<T>(config: pg.QueryConfig & { readonly query_timeout?: number }): Promise<T> {
+    if (this.#broken) throw new StoreFailure('unavailable', 'the connection to the database is gone')
+    this.#warning = null
+    let result: T
+    try {
+      result = (await this.#client.query(config)) as unknown as T
+    } catch (error) {
+      const failure = storeFailure(error)
+      if (endsConnection(failure)) this.destroy()
+      throw failure
+    }
+    // Set by the events of this statement, which TypeScript cannot see.
+    const warning = this.#warning as string | null
+    if (warning !== null) throw notAcknowledged(warning)
+    return result
+  }
+
+  #end(): void {
+    this.#broken = true
+    this.#onEnd()
+  }
+}
+
+function textOf(statement: Statement | string): { text: string } | Statement {
+  return typeof statement === 'string' ? { text: statement } : statement
+}

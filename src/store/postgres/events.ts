@@ -1,0 +1,149 @@
+// Reading the journal and what was derived from it, by id. Readers see committed rows only, and always on the server that
+// takes writes: a standby may lag behind what was answered.
+
+import { hash } from 'node:crypto'
+import type { Conversation } from '../../model/conversation.ts'
+import type { EventIndexEntry, Repeats, StoredEvent, Warning } from '../../model/event.ts'
+import type { Tenant } from '../../model/principal.ts'
+import type { EventReader } from '../contract/events.ts'
+import { StoreFailure } from '../contract/failure.ts'
+import type { Connection, Row, Statement } from './connection.ts'
+import { readWatermark } from './indexing.ts'
+import type { Pool } from './pool.ts'
+
+const COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
+  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
+const SELECT: Statement = {
+  name: 'intray_event',
+  text: `SELECT ${COLUMNS} FROM intray.events WHERE id = $1`,
+}
+const SELECT_PAYLOAD: Statement = {
+  name: 'intray_payload',
+  text: 'SELECT account_id, company_id, sha256, payload FROM intray.events WHERE id = $1',
+}
+const SELECT_REVISIONS: Statement = {
+  name: 'intray_revisions',
+  text: `SELECT ${COLUMNS} FROM intray.events WHERE revises = $1 AND kind = 'revision' AND id > $2
+  ORDER BY id LIMIT $3`,
+}
+const SELECT_ENTRY: Statement = {
+  name: 'intray_entry',
+  text: `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
+  FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id = $3`,
+}
+const SELECT_REPEATS: Statement = {
+  name: 'intray_repeats',
+  text: 'SELECT resends, revisions, last_seen_at FROM intray.repeats WHERE company_id = $1 AND event_id = $2',
+}
+const SELECT_CONVERSATION: Statement = {
+  name: 'intray_conversation',
+  text: `SELECT id, event_count, first_received_at, last_event_id, last_received_at, first_contact_name,
+    first_contact_email, last_contact_name, last_contact_email, last_snippet
+  FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3`,
+}
+
+export function createEventReader(pool: Pool): EventReader {
+  const one = async (statement: Statement, values: readonly (string | number)[]): Promise<Row | null> =>
+    (await pool.use((connection) => connection.query(statement, values)))[0] ?? null
+
+  /** What is no id is no row, and nothing to ask the database about. */
+  const byId = async (statement: Statement, id: number): Promise<Row | null> =>
+    Number.isSafeInteger(id) ? one(statement, [id]) : null
+
+  return {
+    watermark: () => pool.use((connection: Connection) => readWatermark(connection)),
+    async find(id, tenant) {
+      const row = await byId(SELECT, id)
+      return row && belongsTo(row, tenant) ? storedEvent(row) : null
+    },
+    async payload(id, tenant) {
+      const row = await byId(SELECT_PAYLOAD, id)
+      if (!row || !belongsTo(row, tenant) || row.payload === null) return null
+      const payload = row.payload as Uint8Array
+      if (!hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array)) {
+        throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
+      }
+      return payload
+    },
+    revisions: async (eventId, afterId, limit) =>
+      (await pool.use((connection) => connection.query(SELECT_REVISIONS, [eventId, afterId, limit]))).map(storedEvent),
+    async indexEntry(event) {
+      const row = await one(SELECT_ENTRY, [event.companyId, event.accountId, event.id])
+      return row && indexEntry(row)
+    },
+    async repeats(event): Promise<Repeats | null> {
+      const row = await one(SELECT_REPEATS, [event.companyId, event.id])
+      if (!row) return null
+      return {
+        resends: row.resends as number,
+        revisions: row.revisions as number,
+        lastSeenAt: row.last_seen_at as number,
+      }
+    },
+    async conversation(tenant, channelRef) {
+      const row = await one(SELECT_CONVERSATION, [tenant.companyId, tenant.accountId, channelRef])
+      return row && conversation(row, tenant, channelRef)
+    },
+  }
+}
+
+function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
+  return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
+}
+
+function storedEvent(row: Row): StoredEvent {
+  return {
+    id: row.id as number,
+    kind: row.kind as StoredEvent['kind'],
+    revises: row.revises as number | null,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    receivedAt: row.received_at as number,
+    keyId: row.key_id as string,
+    scope: row.scope as string,
+    route: row.route as string,
+    sourceRef: row.source_ref as string | null,
+    channelRef: row.channel_ref as string | null,
+    idempotencyKey: row.idempotency_key as string | null,
+    contentType: row.content_type as string,
+    size: row.size as number,
+    sha256: row.sha256 as Uint8Array,
+    erasedAt: row.erased_at as number | null,
+    origin: row.origin as StoredEvent['origin'],
+    requestId: row.request_id as string,
+    traceparent: row.traceparent as string | null,
+    userAgent: row.user_agent as string | null,
+    remoteAddr: row.remote_addr as string | null,
+  }
+}
+
+function indexEntry(row: Row): EventIndexEntry {
+  return {
+    conversationId: row.conversation_id as number | null,
+    contactName: row.contact_name as string | null,
+    contactEmail: row.contact_email as string | null,
+    messageType: row.message_type as string | null,
+    snippet: row.snippet as string | null,
+    warnings: row.warnings === null ? [] : (JSON.parse(row.warnings as string) as Warning[]),
+    unindexed: row.unindexed as string | null,
+  }
+}
+
+function conversation(row: Row, { accountId, companyId }: Tenant, channelRef: string): Conversation {
+  return {
+    id: row.id as number,
+    accountId,
+    companyId,
+    channelRef,
+    eventCount: row.event_count as number,
+    firstReceivedAt: row.first_received_at as number,
+    lastEventId: row.last_event_id as number,
+    lastReceivedAt: row.last_received_at as number,
+    firstContact: {
+      name: row.first_contact_name as string | null,
+      email: row.first_contact_email as string | null,
+    },
+    lastContact: { name: row.last_contact_name as string | null, email: row.last_contact_email as string | null },
+    lastSnippet: row.last_snippet as string | null,
+  }
+}

@@ -1,0 +1,49 @@
+// What a failed statement means, by its SQLSTATE. What has none never came from the server: the connection is gone or
+// silent, and nobody knows what became of the statement.
+
+import { StoreFailure } from '../contract/failure.ts'
+
+/** Two transactions got in each other's way; the same again may well succeed. */
+const RETRY = new Set(['40001', '40P01'])
+
+/** Our tables or functions are not there (any more): no retry will bring them back. */
+const SCHEMA_GONE = new Set(['42P01', '42883', '42703', '3F000'])
+
+/** Trouble of the server or of the way to it, by the first two characters. Everything else is about the data. */
+const TROUBLE = new Set(['08', '28', '3D', '40', '53', '57', '58', 'XX', 'F0'])
+/** Further ones: a server that takes no writes, a lock that took too long, a right that was taken away. */
+const TROUBLE_CODES = new Set(['25006', '25P02', '25P03', '25P04', '55P03', '42501'])
+
+export function sqlState(error: unknown): string | null {
+  const code = (error as { code?: unknown } | null)?.code
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
+}
+
+export function storeFailure(error: unknown): StoreFailure {
+  if (error instanceof StoreFailure) return error
+  const message = error instanceof Error ? error.message : String(error)
+  const code = sqlState(error)
+  if (code === null)
+    return new StoreFailure('unavailable', `the database cannot be reached: ${message}`, { cause: error })
+  if (SCHEMA_GONE.has(code)) return new StoreFailure('fatal', message, { cause: error })
+  const trouble = TROUBLE.has(code.slice(0, 2)) || TROUBLE_CODES.has(code)
+  return new StoreFailure(trouble ? 'unavailable' : 'rejected', message, { cause: error })
+}
+
+export function isRetryable(failure: StoreFailure): boolean {
+  return RETRY.has(sqlState(failure.cause) ?? '')
+}
+
+/**
+ * Whether a connection may be used again after this failure. Not when the server said good-bye, cannot be reached, or turned
+ * out to take no writes any more.
+ */
+export function endsConnection(failure: StoreFailure): boolean {
+  const code = sqlState(failure.cause)
+  return code === null ? failure.kind !== 'rejected' : /^(08|57P|58|XX|25006|25P03|25P04)/.test(code)
+}
+
+/** Since the commit: a warning means that what was written may not be where it was promised to be. */
+export function notAcknowledged(warning: string): StoreFailure {
+  return new StoreFailure('unavailable', `the database did not confirm the commit: ${warning}`)
+}

@@ -1,0 +1,220 @@
+// The index on PostgreSQL: a step finds out how far the journal is complete, reads the next rows up to there, derives, and
+// moves the cursor in one transaction. One runner among all nodes: the lock is held for the step, so whoever dies loses it
+// with its connection, and the next node's step goes on. Another runner's step waits for its turn.
+
+import { type Extract, extract } from '../../model/extract.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import type { Connection, Statement } from './connection.ts'
+import { sqlState, storeFailure } from './failure.ts'
+import { type Derived, foldAll, foldEachAlone, foldResends, type JournalRow, reasonOf } from './index-writes.ts'
+import { LOCKS } from './locks.ts'
+import type { Pool } from './pool.ts'
+import { type Ids, readLastIds, Watermark } from './watermark.ts'
+
+/** How long a step waits for another runner's. */
+const TURN_MS = 2000
+const LOCK_NOT_AVAILABLE = '55P03'
+/** Up to here the lag is counted; beyond, it is told from the ids, among which some have no row. */
+const COUNTED = 2000
+
+const SELECT_CURSORS: Statement = {
+  name: 'intray_cursors',
+  text: 'SELECT lane, position, watermark, clearing FROM intray.index_cursors',
+}
+const MOVE_CURSORS: Statement = {
+  name: 'intray_move_cursors',
+  text: `UPDATE intray.index_cursors SET
+    position = CASE lane WHEN 'events' THEN $1::bigint ELSE $2::bigint END,
+    watermark = greatest(watermark, CASE lane WHEN 'events' THEN $3::bigint ELSE $4::bigint END)`,
+}
+const COUNT_LAG: Statement = {
+  name: 'intray_count_lag',
+  text: `SELECT (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $1 LIMIT ${COUNTED + 1}) e) AS events,
+    (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends`,
+}
+/** The next rows, bounded by count and by bytes; always at least one if there is one. */
+const SELECT_EVENTS: Statement = {
+  name: 'intray_next_events',
+  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
+  FROM intray.events WHERE id > $1 AND id <= (
+    SELECT max(id) FROM (
+      SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
+        SELECT id, size FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) sizes) page
+    WHERE bytes_before < $4)
+  ORDER BY id`,
+}
+const SELECT_RESENDS: Statement = {
+  name: 'intray_next_resends',
+  text: `SELECT id, company_id, event_id, received_at FROM intray.resends
+  WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`,
+}
+const REQUEST_REBUILD = 'UPDATE intray.index_cursors SET position = 0, clearing = true'
+const DERIVED_TABLES = ['event_index', 'conversations', 'repeats'] as const
+
+interface Cursors {
+  readonly position: Ids
+  readonly watermark: Ids
+  readonly clearing: boolean
+}
+
+type Fold = (connection: Connection, derived: readonly Derived[]) => Promise<readonly Derived[]>
+
+export function createIndexing(pool: Pool) {
+  const watermark = new Watermark()
+
+  async function step(limits: IndexLimits, fold: Fold): Promise<IndexStepResult> {
+    return pool.use(async (connection) => {
+      const before = await readCursors(connection)
+      const isIdle = !before.clearing && isCovered(before)
+      const found = await watermark.find(connection, before.watermark, isIdle)
+      if (isIdle && !found) return nothingDone(connection, before)
+      try {
+        return await connection.transaction(async () => {
+          await takeTurn(connection)
+          return stepInTurn(connection, limits, found, fold)
+        })
+      } catch (error) {
+        if (sqlState(storeFailure(error).cause) !== LOCK_NOT_AVAILABLE) throw error
+        return nothingDone(connection, await readCursors(connection))
+      }
+    })
+  }
+
+  return {
+    step: async (limits: IndexLimits): Promise<IndexStepResult> => {
+      try {
+        return await step(limits, foldAll)
+      } catch (error) {
+        // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
+        if (storeFailure(error).kind !== 'rejected') throw error
+        return step(limits, foldEachAlone)
+      }
+    },
+    progress: (): Promise<IndexProgress> =>
+      pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
+    requestRebuild: (): Promise<void> =>
+      pool.transaction(async (connection) => {
+        await takeTurn(connection)
+        await connection.query(REQUEST_REBUILD)
+      }),
+  }
+}
+
+export async function readWatermark(connection: Connection): Promise<number> {
+  return (await readCursors(connection)).watermark.events
+}
+
+/** Held to the end of the transaction. */
+async function takeTurn(connection: Connection): Promise<void> {
+  const [group, lock] = LOCKS.indexer
+  await connection.script(`SET LOCAL lock_timeout = ${TURN_MS}; SELECT pg_advisory_xact_lock(${group}, ${lock})`)
+}
+
+async function stepInTurn(
+  connection: Connection,
+  limits: IndexLimits,
+  found: Ids | null,
+  fold: Fold,
+): Promise<IndexStepResult> {
+  const before = await readCursors(connection)
+  const upTo = {
+    events: Math.max(before.watermark.events, found?.events ?? 0),
+    resends: Math.max(before.watermark.resends, found?.resends ?? 0),
+  }
+  if (before.clearing) {
+    const clearing = !(await clearSome(connection, limits.maxRows))
+    await connection.query(MOVE_CURSORS, [0, 0, upTo.events, upTo.resends])
+    const progress = await progressAt(connection, { position: { events: 0, resends: 0 }, watermark: upTo, clearing })
+    return { ...progress, indexed: 0, unindexed: 0 }
+  }
+  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [
+    before.position.events,
+    upTo.events,
+    limits.maxRows,
+    limits.maxBytes,
+  ])
+  const derived = await fold(connection, rows.map(derive))
+  const resends = await connection.query<{ id: number; company_id: number; event_id: number; received_at: number }>(
+    SELECT_RESENDS,
+    [before.position.resends, upTo.resends, limits.maxRows],
+  )
+  await foldResends(connection, resends)
+  const position = {
+    events: positionAfter(rows, upTo.events, limits),
+    resends: resends.length === limits.maxRows ? resends.at(-1)!.id : upTo.resends,
+  }
+  await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
+  const progress = await progressAt(connection, { position, watermark: upTo, clearing: false })
+  return {
+    ...progress,
+    indexed: derived.length,
+    unindexed: derived.filter((one) => one.unindexed !== null).length,
+  }
+}
+
+/** When nothing is left to read the cursor goes to the watermark, so that ids without a row are not waited for. */
+function positionAfter(rows: readonly JournalRow[], upTo: number, limits: IndexLimits): number {
+  const bytes = rows.reduce((sum, row) => sum + row.size, 0)
+  return rows.length === limits.maxRows || bytes >= limits.maxBytes ? rows.at(-1)!.id : upTo
+}
+
+function derive(row: JournalRow): Derived {
+  // Erased content leaves its place in the conversation, and nothing else.
+  if (row.payload === null) return { row, fields: null, unindexed: null }
+  try {
+    const fields: Extract = extract(row.payload)
+    return { row, fields, unindexed: null }
+  } catch (error) {
+    return { row, fields: null, unindexed: reasonOf(error) }
+  }
+}
+
+async function readCursors(connection: Connection): Promise<Cursors> {
+  const rows = await connection.query<{ lane: keyof Ids; position: number; watermark: number; clearing: boolean }>(
+    SELECT_CURSORS,
+  )
+  const at = (lane: keyof Ids, column: 'position' | 'watermark') => rows.find((row) => row.lane === lane)?.[column] ?? 0
+  return {
+    position: { events: at('events', 'position'), resends: at('resends', 'position') },
+    watermark: { events: at('events', 'watermark'), resends: at('resends', 'watermark') },
+    clearing: rows.some((row) => row.clearing),
+  }
+}
+
+function isCovered({ position, watermark }: Cursors): boolean {
+  return position.events >= watermark.events && position.resends >= watermark.resends
+}
+
+async function nothingDone(connection: Connection, at: Cursors): Promise<IndexStepResult> {
+  return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0 }
+}
+
+async function progressAt(connection: Connection, { position, clearing }: Cursors): Promise<IndexProgress> {
+  const [counted] = await connection.query<{ events: number; resends: number }>(COUNT_LAG, [
+    position.events,
+    position.resends,
+  ])
+  let { events, resends } = counted!
+  if (events > COUNTED || resends > COUNTED) {
+    const last = await readLastIds(connection)
+    if (events > COUNTED) events = last.events - position.events
+    if (resends > COUNTED) resends = last.resends - position.resends
+  }
+  return { cursor: position.events, lag: events + resends, clearing }
+}
+
+/** One bounded step of a rebuild's first half. True when nothing is left, and the cursors are free to run again. */
+async function clearSome(connection: Connection, maxRows: number): Promise<boolean> {
+  let cleared = 0
+  for (const table of DERIVED_TABLES) {
+    const remaining = maxRows - cleared
+    if (remaining === 0) return false
+    cleared += await connection.execute(
+      `DELETE FROM intray.${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM intray.${table} LIMIT $1))`,
+      [remaining],
+    )
+  }
+  if (cleared === maxRows) return false
+  await connection.query('UPDATE intray.index_cursors SET clearing = false')
+  return true
+}

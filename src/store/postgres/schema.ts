@@ -1,0 +1,76 @@
+// Brings the database to the schema of this code, and gives a new one its identity. Ten nodes may start at once: one of
+// them migrates under a lock, the others wait for it and find nothing left to do.
+
+import { randomBytes } from 'node:crypto'
+import { newUuid } from '../../runtime/id.ts'
+import { StoreRefused } from '../contract/failure.ts'
+import { type AppliedMigration, type Migration, pendingMigrations, readMigrations } from '../migrations.ts'
+import { byteas, texts } from './binary-array.ts'
+import type { Connection } from './connection.ts'
+import { LOCKS } from './locks.ts'
+
+const MIGRATIONS = new URL('./migrations/', import.meta.url)
+
+const SELECT_TABLES = `SELECT relname AS name FROM pg_class
+  WHERE relnamespace = to_regnamespace('intray') AND relkind IN ('r', 'p')`
+const SELECT_APPLIED = 'SELECT version, name, checksum FROM intray.schema_migrations ORDER BY version'
+const CREATE_LEDGER = `CREATE SCHEMA IF NOT EXISTS intray;
+CREATE TABLE IF NOT EXISTS intray.schema_migrations (
+  version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`
+const INSERT_APPLIED =
+  'INSERT INTO intray.schema_migrations (version, name, checksum, applied_at) VALUES ($1, $2, $3, $4)'
+const INSERT_META = `INSERT INTO intray.meta (key, value) SELECT * FROM unnest($1::text[], $2::bytea[])
+  ON CONFLICT DO NOTHING`
+const SELECT_META = 'SELECT key, value FROM intray.meta'
+
+export interface Identity {
+  readonly databaseUuid: string
+  readonly dedupeKey: Uint8Array
+}
+
+export interface SchemaState {
+  readonly version: number
+  readonly isNew: boolean
+  readonly pending: readonly Migration[]
+}
+
+/** Refuses a database that is ahead of this code, or is not ours. */
+export async function readSchema(connection: Connection): Promise<SchemaState> {
+  const known = readMigrations(MIGRATIONS)
+  const tables = (await connection.query<{ name: string }>(SELECT_TABLES)).map(({ name }) => name)
+  if (tables.length === 0) return { version: known.length, isNew: true, pending: known }
+  if (!tables.includes('schema_migrations')) {
+    throw new StoreRefused(
+      'The schema "intray" of the database belongs to another program. Set INTRAY_DATABASE_URL to a database of its own.',
+    )
+  }
+  const pending = pendingMigrations(known, await connection.query<AppliedMigration>(SELECT_APPLIED))
+  return { version: known.length, isNew: false, pending }
+}
+
+/** All that is missing, in one transaction. */
+export async function migrate(connection: Connection): Promise<void> {
+  await connection.transaction(async () => {
+    await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
+    await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.migrations)
+    const { pending } = await readSchema(connection)
+    if (pending.length === 0) return
+    await connection.script(CREATE_LEDGER)
+    for (const { version, name, checksum, sql } of pending) {
+      await connection.script(sql)
+      await connection.query(INSERT_APPLIED, [version, name, checksum, Date.now()])
+    }
+    const meta = { database_uuid: Buffer.from(newUuid()), dedupe_key: randomBytes(32), fence: Buffer.alloc(1) }
+    await connection.query(INSERT_META, [texts(Object.keys(meta)), byteas(Object.values(meta))])
+  })
+}
+
+export async function readIdentity(connection: Connection): Promise<Identity> {
+  const rows = await connection.query<{ key: string; value: Buffer }>(SELECT_META)
+  const value = (key: string): Buffer => {
+    const row = rows.find((one) => one.key === key)
+    if (!row) throw new StoreRefused(`The database has lost its ${key}. Restore it from a backup.`)
+    return row.value
+  }
+  return { databaseUuid: value('database_uuid').toString(), dedupeKey: value('dedupe_key') }
+}

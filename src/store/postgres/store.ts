@@ -1,0 +1,186 @@
+// The PostgreSQL store: puts the capabilities together. Any number of servers and commands work on one database; there is
+// no state between them but the database itself.
+
+import { StoreFailure, StoreRefused } from '../contract/failure.ts'
+import type { Store, StoreOptions } from '../contract/store.ts'
+import { type Address, parseAddress } from './address.ts'
+import { createAppend } from './append.ts'
+import type { Connection } from './connection.ts'
+import { createEventReader } from './events.ts'
+import { sqlState, storeFailure } from './failure.ts'
+import { createIndexing } from './indexing.ts'
+import { createNodes, readLiveNodes } from './nodes.ts'
+import { NoHost, Pool, StandbyOnly } from './pool.ts'
+import { createRefusalStore } from './refusals.ts'
+import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
+import { createTokenStore } from './tokens.ts'
+
+const OLDEST_VERSION = 150_000
+/** While the server syncs one commit, the next are on their way: each on a connection of its own. */
+const APPENDS_IN_FLIGHT = 3
+
+const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+
+export async function openPostgresStore(url: string, options: StoreOptions): Promise<Store> {
+  const address = parseAddress(url)
+  const pool = new Pool(address)
+  try {
+    const { facts, identity } = await pool.use((connection) => prepare(connection, address, options))
+    return composeStore(pool, facts, identity)
+  } catch (error) {
+    await pool.close()
+    throw refusal(error, address)
+  }
+}
+
+async function prepare(
+  connection: Connection,
+  address: Address,
+  { role }: StoreOptions,
+): Promise<{ facts: Store['facts']; identity: Identity }> {
+  const { server } = connection
+  if (server.version_number < OLDEST_VERSION) {
+    throw new StoreRefused(`PostgreSQL ${server.version} is too old: Intray needs 15 or newer.`)
+  }
+  if (server.encoding !== 'UTF8') {
+    throw new StoreRefused(
+      `The database ${address.database} has the encoding ${server.encoding}. Create one with ENCODING 'UTF8'.`,
+    )
+  }
+  const schema = await readSchema(connection)
+  if (schema.pending.length > 0) {
+    // A server that is new to the others brings the schema up to date. A command leaves that to it.
+    if (role === 'tool' && !schema.isNew && (await readLiveNodes(connection)).length > 0) {
+      throw new StoreRefused(
+        'This version of Intray needs to change the schema, but servers are running on the database. Update a server first.',
+      )
+    }
+    await migrate(connection)
+  }
+  const identity = await readIdentity(connection)
+  return {
+    identity,
+    facts: {
+      driver: 'postgres',
+      hosts: address.hosts.map(({ name }) => name).join(','),
+      database: address.database,
+      postgres_version: server.version,
+      // What the session began with; every append makes sure of `on` again.
+      synchronous_commit: server.synchronous_commit,
+      synchronous_standby: server.synchronous_standby ? 'yes' : 'no',
+      fsync: server.fsync,
+      pool_size: address.poolSize,
+      schema_version: schema.version,
+      database_uuid: identity.databaseUuid,
+    },
+  }
+}
+
+function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
+  const append = createAppend(pool, identity.dedupeKey)
+  const nodes = createNodes(pool)
+  const life = new Life()
+  return {
+    traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
+    facts,
+    journal: life.guard({ append }),
+    events: life.guard(createEventReader(pool)),
+    index: life.guard(createIndexing(pool)),
+    tokens: life.guard(createTokenStore(pool)),
+    refusals: life.guard(createRefusalStore(pool)),
+    nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    ...life.guard({
+      probe: () =>
+        pool.transaction(async (connection) => {
+          await connection.query(PROBE)
+        }),
+    }),
+    onFatal: (listener) => life.onFatal(listener),
+    close: () =>
+      life.close(async () => {
+        nodes.stop()
+        await pool.close()
+      }),
+  }
+}
+
+/** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
+class Life {
+  readonly #underWay = new Set<Promise<unknown>>()
+  readonly #fatalListeners: ((failure: Error) => void)[] = []
+  #fatal: StoreFailure | null = null
+  #closed: Promise<void> | null = null
+
+  guard<T extends object>(capability: T): T {
+    const guarded = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>).map(
+      ([name, call]) => [name, (...args: readonly unknown[]) => this.#run(() => call(...args))] as const,
+    )
+    return Object.fromEntries(guarded) as T
+  }
+
+  /** Whoever asks after it happened is told as well. */
+  onFatal(listener: (failure: Error) => void): void {
+    if (this.#fatal) listener(this.#fatal)
+    else this.#fatalListeners.push(listener)
+  }
+
+  close(end: () => Promise<void>): Promise<void> {
+    this.#closed ??= (async () => {
+      while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+      await end()
+    })()
+    return this.#closed
+  }
+
+  async #run<T>(call: () => Promise<T>): Promise<T> {
+    if (this.#closed) throw new StoreFailure('unavailable', 'the store is closed')
+    const running = call()
+    this.#underWay.add(running)
+    try {
+      return await running
+    } catch (error) {
+      const failure = storeFailure(error)
+      if (failure.kind === 'fatal') this.#announce(failure)
+      throw failure
+    } finally {
+      this.#underWay.delete(running)
+    }
+  }
+
+  #announce(failure: StoreFailure): void {
+    if (this.#fatal) return
+    this.#fatal = failure
+    for (const listener of this.#fatalListeners.splice(0)) listener(failure)
+  }
+}
+
+/** Why the database could not be opened, in a sentence that says what to do and names no secret. */
+function refusal(error: unknown, address: Address): Error {
+  if (error instanceof StoreRefused) return error
+  if (error instanceof NoHost) {
+    return new StoreRefused(
+      error.reasons.map(({ host, error: reason }) => unreachable(host.name, reason, address)).join(' '),
+    )
+  }
+  const failure = storeFailure(error)
+  if (sqlState(failure.cause) === '42501') {
+    return new StoreRefused(
+      `The user may not create what Intray needs in the database ${address.database} (${failure.message}). ` +
+        'Make it the owner of the database.',
+    )
+  }
+  return new StoreRefused(`The database ${address.database} could not be opened: ${failure.message}.`)
+}
+
+function unreachable(host: string, error: unknown, { database }: Address): string {
+  if (error instanceof StandbyOnly) return `${host} takes no writes: it is a standby, or set to read only.`
+  const message =
+    error instanceof Error && error.message ? error.message : String((error as { code?: unknown })?.code ?? error)
+  const code = sqlState(error)
+  if (code === '3D000') return `${host} has no database ${database}. Create it first: CREATE DATABASE ${database}.`
+  if (code?.startsWith('28'))
+    return `${host} does not let us in: ${message}. Check user and password in INTRAY_DATABASE_URL.`
+  if (code) return `${host} refused the connection: ${message}.`
+  return `PostgreSQL cannot be reached at ${host}: ${message}.`
+}

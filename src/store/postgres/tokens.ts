@@ -1,0 +1,121 @@
+// Tokens on PostgreSQL. Changes happen one after the other, under a lock: a generation is one more than the highest yet, and
+// nobody who follows generations can pass one that commits later. The lock also keeps a key id unique over all companies,
+// which no index does (company_id is part of each).
+
+import type { TokenRecord } from '../../model/token.ts'
+import { StoreFailure } from '../contract/failure.ts'
+import type { NewToken, TokenStore } from '../contract/tokens.ts'
+import { bigints, texts } from './binary-array.ts'
+import type { Connection, Row, Statement } from './connection.ts'
+import { LOCKS } from './locks.ts'
+import type { Pool } from './pool.ts'
+
+const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
+  last_used_at, rotated_from`
+const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.tokens)'
+const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
+    created_at, rotated_from, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, ${NEXT_GENERATION})`
+const SELECT: Statement = { name: 'intray_token', text: `SELECT ${COLUMNS} FROM intray.tokens WHERE key_id = $1` }
+const SELECT_ALL = `SELECT ${COLUMNS} FROM intray.tokens ORDER BY created_at, number`
+const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
+const SELECT_CHANGED = `SELECT ${COLUMNS} FROM intray.tokens WHERE generation > $1`
+const SELECT_GENERATION: Statement = {
+  name: 'intray_generation',
+  text: 'SELECT coalesce(max(generation), 0) AS generation FROM intray.tokens',
+}
+const SET_ACTIVE = `UPDATE intray.tokens SET is_active = $2, disabled_at = $3, generation = ${NEXT_GENERATION}
+  WHERE key_id = $1`
+const SET_EXPIRY = `UPDATE intray.tokens SET expires_at = least(expires_at, $2), generation = ${NEXT_GENERATION}
+  WHERE key_id = $1`
+const TOUCH = `UPDATE intray.tokens t SET last_used_at = used.at
+  FROM (SELECT key_id, max(at) AS at FROM unnest($1::text[], $2::bigint[]) AS u (key_id, at) GROUP BY key_id) used
+  WHERE t.key_id = used.key_id AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`
+
+export function createTokenStore(pool: Pool): TokenStore {
+  const change = <T>(work: (connection: Connection) => Promise<T>): Promise<T> =>
+    pool.transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.tokens)
+      return work(connection)
+    })
+
+  return {
+    create: (token) => change((connection) => insert(connection, token)),
+    find: (keyId) => pool.use((connection) => find(connection, keyId)),
+    list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
+    setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),
+    rotate: (successor, oldExpiresAt, now) =>
+      change(async (connection) => {
+        const keyId = successor.rotatedFrom ?? ''
+        if (!(await find(connection, keyId))) return null
+        if ((await connection.query(SELECT_SUCCESSOR, [keyId])).length > 0)
+          throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
+        await insert(connection, successor)
+        if (oldExpiresAt === null) return setActive(connection, keyId, false, now)
+        await connection.query(SET_EXPIRY, [keyId, oldExpiresAt])
+        return find(connection, keyId)
+      }),
+    // Under the lock as well: two nodes that flush the same tokens in different orders would wait for each other.
+    touch: (uses) =>
+      change(async (connection) => {
+        await connection.query(TOUCH, [
+          texts(uses.map(({ keyId }) => keyId)),
+          bigints(uses.map(({ usedAt }) => usedAt)),
+        ])
+      }),
+    generation: async () => {
+      const [row] = await pool.use((connection) => connection.query<{ generation: number }>(SELECT_GENERATION))
+      return row!.generation
+    },
+    changedSince: async (generation) =>
+      (await pool.use((connection) => connection.query(SELECT_CHANGED, [generation]))).map(tokenRecord),
+  }
+}
+
+async function find(connection: Connection, keyId: string): Promise<TokenRecord | null> {
+  const [row] = await connection.query(SELECT, [keyId])
+  return row ? tokenRecord(row) : null
+}
+
+async function insert(connection: Connection, token: NewToken): Promise<void> {
+  if (await find(connection, token.keyId)) {
+    throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
+  }
+  await connection.query(INSERT, [
+    token.keyId,
+    token.hash,
+    token.accountId,
+    token.companyId,
+    token.scope,
+    token.label,
+    token.expiresAt,
+    token.createdAt,
+    token.rotatedFrom,
+  ])
+}
+
+async function setActive(
+  connection: Connection,
+  keyId: string,
+  isActive: boolean,
+  now: number,
+): Promise<TokenRecord | null> {
+  await connection.query(SET_ACTIVE, [keyId, isActive, isActive ? null : now])
+  return find(connection, keyId)
+}
+
+function tokenRecord(row: Row): TokenRecord {
+  return {
+    keyId: row.key_id as string,
+    hash: row.hash as Uint8Array,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    scope: row.scope as string,
+    label: row.label as string,
+    isActive: row.is_active as boolean,
+    expiresAt: row.expires_at as number | null,
+    createdAt: row.created_at as number,
+    disabledAt: row.disabled_at as number | null,
+    lastUsedAt: row.last_used_at as number | null,
+    rotatedFrom: row.rotated_from as string | null,
+  }
+}

@@ -1,0 +1,46 @@
+// The back door of PostgreSQL: a connection of the test's own.
+
+import { hash } from 'node:crypto'
+import { withClient } from '../support/postgres/databases.ts'
+import type { BackDoor } from './back-door.ts'
+
+const DERIVED = {
+  event_index: 'company_id, account_id, event_id',
+  conversations: 'company_id, account_id, channel_ref',
+  repeats: 'company_id, event_id',
+} as const
+
+export const postgresBackDoor: BackDoor = {
+  dumpIndex: (url) =>
+    withClient(url, async (client) => {
+      const dump: Record<string, unknown[]> = {}
+      for (const [table, key] of Object.entries(DERIVED)) {
+        dump[table] = (await client.query(`SELECT * FROM intray.${table} ORDER BY ${key}`)).rows
+      }
+      dump.cursors = (
+        await client.query('SELECT lane, position, clearing FROM intray.index_cursors ORDER BY lane')
+      ).rows
+      return dump
+    }),
+  countJournal: (url) =>
+    withClient(url, async (client) => {
+      const count = async (table: string) =>
+        Number((await client.query(`SELECT count(*) AS n FROM intray.${table}`)).rows[0].n)
+      return { events: await count('events'), resends: await count('resends'), dedupe: await count('dedupe') }
+    }),
+  replacePayload: (url, id, payload) => update(url, 'SET payload = $2 WHERE id = $1', [id, payload]),
+  smugglePayload: (url, id, payload) =>
+    update(url, 'SET payload = $2, size = $3, sha256 = $4 WHERE id = $1', [
+      id,
+      payload,
+      payload.byteLength,
+      hash('sha256', payload, 'buffer'),
+    ]),
+  erase: (url, id, at) => update(url, 'SET payload = NULL, erased_at = $2 WHERE id = $1', [id, at]),
+}
+
+function update(url: string, change: string, values: unknown[]): Promise<void> {
+  return withClient(url, async (client) => {
+    await client.query(`UPDATE intray.events ${change}`, values)
+  })
+}

@@ -1,0 +1,180 @@
+// A real PostgreSQL server for tests: data in a temporary folder, a free port on 127.0.0.1, gone with the process that
+// started it, however that ends (its shell waits for the end of its own standard input).
+
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import net from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { tempFolder } from '../temp.ts'
+import { type Binaries, isRoot, NOBODY, prepareBinaries } from './binaries.ts'
+
+const run = promisify(execFile)
+const identity = isRoot ? { uid: NOBODY, gid: NOBODY } : {}
+
+/** Without syncs: what these tests prove does not hang on the disk. A test of durability sets them on again. */
+const QUICK: Settings = { fsync: 'off', full_page_writes: 'off', max_wal_senders: '0', wal_level: 'minimal' }
+const COMMON: Settings = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '400',
+  shared_buffers: '64MB',
+  autovacuum_naptime: '10s',
+  log_min_messages: 'fatal',
+}
+
+export type Settings = Readonly<Record<string, string>>
+
+export interface PostgresServer {
+  readonly port: number
+  /** The process id of the postmaster. */
+  readonly pid: number
+  readonly dataFolder: string
+  /** The URL of a database of this server. */
+  url(database: string): string
+  /** What the server wrote to its log. */
+  log(): string
+  /** Ends it at once, without a shutdown. */
+  kill(): Promise<void>
+}
+
+/** Writes a new cluster into a folder and returns it: a server, or a copy of one, starts from there. */
+export async function createCluster(folder = tempFolder('postgres')): Promise<string> {
+  chmodSync(folder, 0o755)
+  const binaries = prepareBinaries(folder)
+  const data = join(folder, 'data')
+  mkdirSync(data, { mode: 0o700 })
+  if (isRoot) chownSync(data, NOBODY, NOBODY)
+  const locale = ['-E', 'UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+  await run(binaries.initdb, ['-D', data, '-U', 'intray', '-A', 'trust', '--no-sync', ...locale], {
+    env: binaries.env,
+    cwd: '/',
+    ...identity,
+  })
+  return folder
+}
+
+/** Starts a server on a cluster and waits until it takes connections. */
+export async function startPostgres(folder: string, settings: Settings = QUICK): Promise<PostgresServer> {
+  const binaries = prepareBinaries(folder)
+  // Another process may take the port between our look and the start.
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await startOn(await freePort(), folder, binaries, settings)
+    } catch (error) {
+      if (attempt === 4) throw error
+    }
+  }
+}
+
+/** A cluster and its server in one. */
+export async function newPostgres(settings?: Settings): Promise<PostgresServer> {
+  return startPostgres(await createCluster(), settings)
+}
+
+// The server dies with us: `cat` ends when our end of the pipe is gone, whoever killed us.
+const SHELL = '"$@" </dev/null & p=$!; echo "pid $p"; cat >/dev/null; kill -QUIT $p; wait $p'
+
+async function startOn(port: number, folder: string, binaries: Binaries, settings: Settings): Promise<PostgresServer> {
+  const dataFolder = join(folder, 'data')
+  const options = Object.entries({ ...COMMON, ...settings, port: String(port) }).flatMap(([name, value]) => [
+    '-c',
+    `${name}=${value}`,
+  ])
+  const child = spawn('sh', ['-c', SHELL, 'sh', binaries.postgres, '-D', dataFolder, ...options], {
+    env: binaries.env,
+    cwd: '/',
+    stdio: ['pipe', 'pipe', 'pipe'],
+    ...identity,
+  })
+  let log = ''
+  const pid = Promise.withResolvers<number>()
+  child.stdout.on('data', (chunk: Buffer) => pid.resolve(Number(/pid (\d+)/.exec(chunk.toString())?.[1])))
+  child.stderr.on('data', (chunk: Buffer) => (log = `${log}${chunk}`.slice(-100_000)))
+  const ended = once(child, 'close')
+  const server: PostgresServer = {
+    port,
+    pid: await pid.promise,
+    dataFolder,
+    url: (database) => `postgres://intray@127.0.0.1:${port}/${database}`,
+    log: () => log,
+    kill: async () => {
+      child.ref()
+      child.stdin.end()
+      await ended
+    },
+  }
+  child.stdin.on('error', () => {})
+  await untilListening(server, child)
+  // Nothing here keeps a test process from ending: its end is what stops the server.
+  child.unref()
+  for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as net.Socket).unref()
+  return server
+}
+
+async function untilListening(server: PostgresServer, child: ChildProcess): Promise<void> {
+  const deadline = Date.now() + 30_000
+  while (!(await answers(server.port))) {
+    if (child.exitCode !== null || !isAlive(server.pid) || Date.now() > deadline) {
+      await server.kill()
+      throw new Error(`PostgreSQL did not start: ${server.log()}`)
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}
+
+/** Asks for TLS and is told yes or no: only a server that has started answers, and "starting up" would not. */
+function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = net.connect({ port, host: '127.0.0.1' })
+    const done = (found: boolean) => {
+      socket.destroy()
+      resolve(found)
+    }
+    socket.once('error', () => done(false))
+    socket.once('close', () => done(false))
+    socket.once('connect', () => socket.write(startupMessage()))
+    // 'R': it asks who we are, or lets us in. 'E': it is starting up.
+    socket.once('data', (answer) => done(answer[0] === 0x52))
+  })
+}
+
+function startupMessage(): Buffer {
+  const text = Buffer.from('user\0intray\0database\0postgres\0\0')
+  const head = Buffer.alloc(8)
+  head.writeInt32BE(8 + text.length, 0)
+  head.writeInt32BE(196608, 4)
+  return Buffer.concat([head, text])
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = net.createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const { port } = probe.address() as net.AddressInfo
+      probe.close(() => resolve(port))
+    })
+  })
+}
+
+/** Makes the folder of a cluster a standby of another server. */
+export function makeStandby(folder: string, conninfo: string): void {
+  const data = join(folder, 'data')
+  for (const [name, text] of [
+    ['standby.signal', ''],
+    ['postgresql.auto.conf', `primary_conninfo = '${conninfo}'\n`],
+  ] as const) {
+    writeFileSync(join(data, name), text)
+    if (isRoot) chownSync(join(data, name), NOBODY, NOBODY)
+  }
+}
