@@ -35,3 +35,20 @@ export function print(text: string): void {
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
+
+/** Progress on stderr: on a terminal one line that is written over; else a line now and then. */
+export function createProgress(name: string): { say(text: string): void; end(): void } {
+  const isTerminal = process.stderr.isTTY
+  let saidAt = Number.NEGATIVE_INFINITY
+  return {
+    say: (text) => {
+      const now = performance.now()
+      if (now - saidAt < (isTerminal ? 100 : 5000)) return
+      saidAt = now
+      process.stderr.write(isTerminal ? `\r\u001b[K${name}: ${text}` : `${name}: ${text}\n`)
+    },
+    end: () => {
+      if (isTerminal) process.stderr.write('\n')
+    },
+  }
+}

@@ -6,7 +6,7 @@ import type { IndexProgress } from '../store/contract/indexing.ts'
 import type { Store } from '../store/contract/store.ts'
 import type { Command } from './command.ts'
 import { withStore } from './open.ts'
-import { print, printJson } from './output.ts'
+import { createProgress, print, printJson } from './output.ts'
 
 const LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 const LOOK_EVERY_MS = 200
@@ -43,15 +43,15 @@ async function rebuild(store: Store): Promise<void> {
   await store.index.requestRebuild()
   // What arrives meanwhile is not waited for: under steady intake there is always something new.
   const goal = await store.events.watermark()
-  const showProgress = progressLine()
+  const progressLine = createProgress('reindex')
   for (;;) {
     // A server that is there does the work; looking each time, we also take over from one that stops.
     const served = (await store.nodes.live()).length > 0
     const progress = served ? await watched(store) : await store.index.step(LIMITS)
-    showProgress(progress)
+    progressLine.say(describe(progress))
     if (!progress.clearing && progress.cursor >= goal) break
   }
-  if (process.stderr.isTTY) process.stderr.write('\n')
+  progressLine.end()
 }
 
 async function watched(store: Store): Promise<IndexProgress> {
@@ -59,19 +59,11 @@ async function watched(store: Store): Promise<IndexProgress> {
   return store.index.progress()
 }
 
-/** On a terminal one line that is written over; else a line now and then. */
-function progressLine(): (progress: IndexProgress) => void {
-  let saidAt = 0
-  return ({ cursor, lag, clearing }) => {
-    const now = Date.now()
-    if (now - saidAt < (process.stderr.isTTY ? 100 : 5000)) return
-    saidAt = now
-    const total = cursor + lag
-    const text = clearing
-      ? 'emptying the old index'
-      : `${cursor} of ${total} (${total === 0 ? 100 : Math.floor((100 * cursor) / total)} %)`
-    process.stderr.write(process.stderr.isTTY ? `\r\u001b[Kreindex: ${text}` : `reindex: ${text}\n`)
-  }
+function describe({ cursor, lag, clearing }: IndexProgress): string {
+  const total = cursor + lag
+  return clearing
+    ? 'emptying the old index'
+    : `${cursor} of ${total} (${total === 0 ? 100 : Math.floor((100 * cursor) / total)} %)`
 }
 
 function tellText({ cursor, lag, clearing }: IndexProgress): void {

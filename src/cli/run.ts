@@ -11,6 +11,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serve,
   token: async () => (await import('./token.ts')).token,
   event: async () => (await import('./event.ts')).event,
+  copy: async () => (await import('./copy.ts')).copy,
   reindex: async () => (await import('./reindex.ts')).reindex,
 }
 

@@ -1,21 +1,43 @@
 // URL → store. A driver is loaded only when it is used.
 
 import { resolve } from 'node:path'
+import type { CopySide } from './contract/copy.ts'
 import { StoreRefused } from './contract/failure.ts'
 import type { Store, StoreOptions } from './contract/store.ts'
+
+const POSTGRES = /^postgres(ql)?:/i
 
 export async function openStore(url: string, options: StoreOptions): Promise<Store> {
   if (url.startsWith('sqlite:')) {
     const { openSqliteStore } = await import('./sqlite/store.ts')
     return openSqliteStore(sqlitePath(url), options)
   }
-  if (/^postgres(ql)?:/i.test(url)) {
+  if (POSTGRES.test(url)) {
     const { openPostgresStore } = await import('./postgres/store.ts')
     return openPostgresStore(url, options)
   }
-  throw new StoreRefused(
-    'INTRAY_DATABASE_URL must look like sqlite:./data/intray.db or postgres://user:password@host/database.',
-  )
+  throw unknownUrl('INTRAY_DATABASE_URL')
+}
+
+export interface CopyOptions {
+  /** The source of a copy: nothing is created in its place. */
+  readonly mustExist: boolean
+}
+
+export async function openCopySide(url: string, { mustExist }: CopyOptions): Promise<CopySide> {
+  if (url.startsWith('sqlite:')) {
+    const { openSqliteCopy } = await import('./sqlite/copy.ts')
+    return openSqliteCopy(sqlitePath(url), mustExist)
+  }
+  if (POSTGRES.test(url)) {
+    const { openPostgresCopy } = await import('./postgres/store.ts')
+    return openPostgresCopy(url, mustExist)
+  }
+  throw unknownUrl('A database')
+}
+
+function unknownUrl(what: string): StoreRefused {
+  return new StoreRefused(`${what} must look like sqlite:./data/intray.db or postgres://user:password@host/database.`)
 }
 
 /** sqlite:./relative, sqlite:/absolute and sqlite:///absolute. */

@@ -4,6 +4,7 @@
 //
 //   committed, confirmed                          → the outcomes
 //   40P01, 40001: two batches got in the way      → the same again, after a short random pause
+//   frozen: the database is being copied          → refused at once
 //   about the data                                → the batch in halves, down to the row that fails alone
 //   connection lost, silent, or the commit not    → unknown: the same again on a new connection, for GIVE_UP_MS. The keys
 //   confirmed by the standby                        the node minted tell its own rows, so nothing is stored twice.
@@ -16,7 +17,7 @@ import type { AppendItem, AppendOutcome } from '../contract/append.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { type AppendRows, createPackRows, problemOf, splitRows } from './append-rows.ts'
 import type { Connection, Statement } from './connection.ts'
-import { isRetryable, storeFailure } from './failure.ts'
+import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
 import type { Pool } from './pool.ts'
 
 /** How long a batch whose fate is unknown is tried again. */
@@ -81,6 +82,8 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
       const failure = storeFailure(error)
       if (isRetryable(failure)) {
         if (++collisions > MAX_COLLISIONS) throw failure
+      } else if (sqlState(failure.cause) === FROZEN_STATE) {
+        throw failure
       } else if (failure.kind === 'unavailable') {
         unknown = failure
         // Whatever else is connected to that server may be as dead.

@@ -120,6 +120,12 @@ export class Connection {
     return rows[0] ?? []
   }
 
+  /** Rows as arrays of cells, by the order of the columns. */
+  async rows<T extends readonly unknown[]>(text: string, values: readonly Value[]): Promise<T[]> {
+    const config = { text, values: values as Value[], rowMode: 'array' as const }
+    return (await this.#run<pg.QueryArrayResult>(config)).rows as unknown as T[]
+  }
+
   /** How many rows it changed. */
   async execute(statement: Statement | string, values: readonly Value[] = []): Promise<number> {
     const { rowCount } = await this.#run<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })

@@ -9,6 +9,9 @@ const RETRY = new Set(['40001', '40P01'])
 /** Our tables or functions are not there (any more): no retry will bring them back. */
 const SCHEMA_GONE = new Set(['42P01', '42883', '42703', '3F000'])
 
+/** What the triggers of a frozen database raise: an operator's doing, which no retry changes. */
+export const FROZEN_STATE = '57I01'
+
 /** Trouble of the server or of the way to it, by the first two characters. Everything else is about the data. */
 const TROUBLE = new Set(['08', '28', '3D', '40', '53', '57', '58', 'XX', 'F0'])
 /** Further ones: a server that takes no writes, a lock that took too long, a right that was taken away. */

@@ -1,11 +1,13 @@
 // The PostgreSQL store: puts the capabilities together. Any number of servers and commands work on one database; there is
 // no state between them but the database itself.
 
+import type { CopySide } from '../contract/copy.ts'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { type Address, parseAddress } from './address.ts'
 import { createAppend } from './append.ts'
 import type { Connection } from './connection.ts'
+import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
 import { createEventReader } from './events.ts'
 import { sqlState, storeFailure } from './failure.ts'
 import { createIndexing } from './indexing.ts'
@@ -21,6 +23,23 @@ const APPENDS_IN_FLIGHT = 3
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+
+export async function openPostgresCopy(url: string, mustExist: boolean): Promise<CopySide> {
+  const address = parseAddress(url)
+  const pool = new Pool(address)
+  try {
+    await pool.use(async (connection) => {
+      if (mustExist && (await readSchema(connection)).isNew) {
+        throw new StoreRefused(`There is nothing of Intray in the database ${address.database}.`)
+      }
+      await prepare(connection, address, { role: 'tool' })
+    })
+    return new PostgresCopy(pool)
+  } catch (error) {
+    await pool.close()
+    throw refusal(error, address)
+  }
+}
 
 export async function openPostgresStore(url: string, options: StoreOptions): Promise<Store> {
   const address = parseAddress(url)
@@ -58,6 +77,8 @@ async function prepare(
     }
     await migrate(connection)
   }
+  const problem = role === 'server' ? await copyProblem(connection) : null
+  if (problem) throw new StoreRefused(problem)
   const identity = await readIdentity(connection)
   return {
     identity,
@@ -93,6 +114,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     ...life.guard({
       probe: () =>
         pool.transaction(async (connection) => {
+          if (await isFrozen(connection)) throw new StoreFailure('unavailable', 'the database is frozen')
           await connection.query(PROBE)
         }),
     }),

@@ -24,6 +24,9 @@ const CACHE_KIB = 4 * 1024
 /** 32 MB of WAL before a checkpoint: pages that many commits touch are written back once. */
 export const CHECKPOINT_PAGES = 8000
 
+/** What the triggers of a frozen database say. */
+export const FROZEN = 'the database is frozen: it is being copied to another one'
+
 export type ConnectionRole = 'writer' | 'reader' | 'tool'
 
 export function openConnection(path: string, role: ConnectionRole): DatabaseSync {
@@ -134,6 +137,7 @@ export const SQLITE = {
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
   const message = error instanceof Error ? error.message : String(error)
+  if (message === FROZEN) return new StoreFailure('unavailable', message, { cause: error })
   switch (sqliteCode(error)) {
     case SQLITE.NOMEM:
       return new StoreFailure('unavailable', 'out of memory', { cause: error })

@@ -3,9 +3,11 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { AppendOutcome } from '../contract/append.ts'
+import { StoreFailure } from '../contract/failure.ts'
 import { prepareAppend } from './append.ts'
 import type { AppendBatch } from './append-batch.ts'
-import { inTransaction } from './connection.ts'
+import { FROZEN, inTransaction } from './connection.ts'
+import { isFrozen } from './copy.ts'
 import { prepareIndexing } from './indexing.ts'
 import { prepareNodeWrites } from './nodes.ts'
 import { prepareRefusalWrites } from './refusals.ts'
@@ -32,6 +34,7 @@ export function prepareOperations(db: DatabaseSync) {
     addRefusals: refusals.add,
     probe: (): void =>
       inTransaction(db, () => {
+        if (isFrozen(db)) throw new StoreFailure('unavailable', FROZEN)
         db.exec("INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', x'01')")
       }),
   }

@@ -6,6 +6,7 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { packBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
+import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
@@ -33,6 +34,8 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
     const lock = acquireServerLock(path)
     try {
       const facts = prepareFile(db, path)
+      const problem = copyProblem(db)
+      if (problem) throw new StoreRefused(problem)
       db.close()
       return await openServerStore(path, facts, lock.release)
     } catch (error) {

@@ -1,0 +1,180 @@
+// Moving a database to another store: what is primary is copied row by row, what is derived is built anew.
+//
+// Promises
+// - A frozen database takes no message, token or refusal, through whatever process: an attempt fails as `unavailable`.
+//   Being frozen is part of the database and outlives every process.
+// - Rows come in the order of the table's key, so that a copy goes on after the last row that was written.
+// - A target remembers, in the transaction of the rows, which database they came from and how far each table is. It takes
+//   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
+
+export type Cell = string | number | null | Uint8Array
+export type CopyRow = readonly Cell[]
+
+export type ColumnType = 'integer' | 'text' | 'bytes'
+
+export interface CopyTable {
+  readonly name: string
+  readonly columns: Readonly<Record<string, ColumnType>>
+  /** Unique, and what rows are read by. */
+  readonly key: readonly string[]
+  /** How many rows at once, at most. */
+  readonly page: number
+}
+
+/** Where no column says how large a row is, the page is small. */
+export const COPY_TABLES: readonly CopyTable[] = [
+  {
+    name: 'tokens',
+    key: ['created_at', 'key_id'],
+    page: 1000,
+    columns: {
+      key_id: 'text',
+      hash: 'bytes',
+      account_id: 'integer',
+      company_id: 'integer',
+      scope: 'text',
+      label: 'text',
+      is_active: 'integer',
+      expires_at: 'integer',
+      created_at: 'integer',
+      disabled_at: 'integer',
+      last_used_at: 'integer',
+      rotated_from: 'text',
+      generation: 'integer',
+    },
+  },
+  {
+    name: 'dedupe',
+    key: ['company_id', 'digest'],
+    page: 2000,
+    columns: {
+      company_id: 'integer',
+      digest: 'bytes',
+      event_id: 'integer',
+      sha256: 'bytes',
+      minted_key: 'bytes',
+    },
+  },
+  {
+    name: 'events',
+    key: ['id'],
+    page: 1000,
+    columns: {
+      id: 'integer',
+      kind: 'text',
+      revises: 'integer',
+      account_id: 'integer',
+      company_id: 'integer',
+      received_at: 'integer',
+      key_id: 'text',
+      scope: 'text',
+      route: 'text',
+      source_ref: 'text',
+      channel_ref: 'text',
+      idempotency_key: 'text',
+      content_type: 'text',
+      size: 'integer',
+      sha256: 'bytes',
+      erased_at: 'integer',
+      origin: 'text',
+      request_id: 'text',
+      traceparent: 'text',
+      user_agent: 'text',
+      remote_addr: 'text',
+      payload: 'bytes',
+    },
+  },
+  {
+    name: 'resends',
+    key: ['id'],
+    page: 2000,
+    columns: {
+      id: 'integer',
+      company_id: 'integer',
+      event_id: 'integer',
+      received_at: 'integer',
+      key_id: 'text',
+      request_id: 'text',
+    },
+  },
+  {
+    name: 'refusals',
+    key: ['company_id', 'account_id', 'id'],
+    page: 100,
+    columns: {
+      id: 'integer',
+      account_id: 'integer',
+      company_id: 'integer',
+      received_at: 'integer',
+      key_id: 'text',
+      code: 'text',
+      route: 'text',
+      request_id: 'text',
+      headers: 'text',
+      body_size: 'integer',
+      body: 'bytes',
+    },
+  },
+]
+
+/** Bytes of payload in one page: a page holds fewer rows where rows are large, and at least one. */
+export const COPY_PAGE_BYTES = 8 * 1024 * 1024
+
+/** What a database is besides its rows. */
+export interface CopyIdentity {
+  readonly databaseUuid: string
+  /** The key of the dedupe digests: without it, the same message would be another one in the copy. */
+  readonly dedupeKey: Uint8Array
+  /** The last id given out in each sequence: none is ever used again, in the copy either. */
+  readonly lastIds: Readonly<Record<CopySequence, number>>
+}
+
+export type CopySequence = 'events' | 'resends' | 'refusals'
+
+/** How far a target is: the key of the last row of each table that was begun. */
+export interface CopyState {
+  readonly sourceUuid: string
+  readonly finished: boolean
+  readonly positions: Readonly<Record<string, CopyRow>>
+}
+
+/** One database, as either side of a copy. */
+export interface CopySide {
+  readonly tables: readonly CopyTable[]
+  identity(): Promise<CopyIdentity>
+  /** The rows after a key (null: from the first), in the order of the key. None: there are no more. */
+  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
+  count(table: CopyTable): Promise<number>
+
+  freeze(): Promise<void>
+  release(): Promise<void>
+
+  /** Refuses a database that holds anything but a copy of this source, or that a server is using. */
+  begin(sourceUuid: string): Promise<CopyState>
+  /** The rows, and that the table is copied up to the last of them. */
+  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void>
+  /** Takes over what is not in rows, and opens the database to servers. */
+  finish(source: CopyIdentity): Promise<void>
+  close(): Promise<void>
+}
+
+export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
+  const names = Object.keys(table.columns)
+  return table.key.map((column) => row[names.indexOf(column)] ?? null)
+}
+
+/** As text, for the state that a target keeps. */
+export function encodeState({ sourceUuid, finished, positions }: CopyState): string {
+  const encoded = Object.entries(positions).map(([table, key]) => [table, key.map(encodeCell)])
+  return JSON.stringify({ sourceUuid, finished, positions: Object.fromEntries(encoded) })
+}
+
+export function decodeState(text: string): CopyState {
+  return JSON.parse(text, (_, value: { hex?: unknown } | null) =>
+    typeof value?.hex === 'string' ? Buffer.from(value.hex, 'hex') : value,
+  ) as CopyState
+}
+
+function encodeCell(cell: Cell): unknown {
+  return cell instanceof Uint8Array ? { hex: Buffer.from(cell).toString('hex') } : cell
+}

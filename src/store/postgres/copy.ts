@@ -1,0 +1,215 @@
+// Either side of a copy, on PostgreSQL. Freezing is triggers that refuse: making them waits for every write under way, and
+// they hold for all nodes at once.
+
+import {
+  COPY_PAGE_BYTES,
+  COPY_TABLES,
+  type ColumnType,
+  type CopyIdentity,
+  type CopyRow,
+  type CopySide,
+  type CopyState,
+  type CopyTable,
+  decodeState,
+  encodeState,
+  keyOf,
+} from '../contract/copy.ts'
+import { StoreRefused } from '../contract/failure.ts'
+import { bigints, byteas, texts } from './binary-array.ts'
+import type { Connection, Value } from './connection.ts'
+import { FROZEN_STATE, storeFailure } from './failure.ts'
+import { readLiveNodes } from './nodes.ts'
+import type { Pool } from './pool.ts'
+import { readIdentity } from './schema.ts'
+
+const STATE = 'copy'
+const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
+const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+const SELECT_LAST_IDS = `SELECT
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.event_ids) AS events,
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.resend_ids) AS resends,
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.refusal_ids) AS refusals`
+/** A sequence that gave out nothing yet begins at 1. */
+const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
+const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'the database is frozen: it is being copied to another one' USING ERRCODE = '${FROZEN_STATE}';
+END $$`
+const IS_FROZEN = `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'frozen'
+  AND tgrelid = 'intray.events'::regclass) AS frozen`
+
+/** How a column is read and written where the two databases hold the same in different types. */
+const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
+const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
+
+const ARRAYS: Record<ColumnType, { readonly type: string; readonly pack: (cells: readonly never[]) => Buffer }> = {
+  integer: { type: 'bigint', pack: bigints },
+  text: { type: 'text', pack: texts },
+  bytes: { type: 'bytea', pack: byteas },
+}
+
+/** Why no server may open this database; null if nothing speaks against it. */
+export async function copyProblem(connection: Connection): Promise<string | null> {
+  const state = await readState(connection)
+  if (state && !state.finished) {
+    return 'The database is the target of a copy that is not finished. Run the same ./intray copy again: it goes on where it stopped.'
+  }
+  if (await isFrozen(connection)) {
+    return (
+      'The database was copied to another one and is frozen. Use the copy, ' +
+      'or take this one back into service: ./intray copy --release <its URL>.'
+    )
+  }
+  return null
+}
+
+export async function isFrozen(connection: Connection): Promise<boolean> {
+  const [row] = await connection.query<{ frozen: boolean }>(IS_FROZEN)
+  return row!.frozen
+}
+
+export class PostgresCopy implements CopySide {
+  readonly tables = COPY_TABLES
+  readonly #pool: Pool
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  identity(): Promise<CopyIdentity> {
+    return this.#use(async (connection) => {
+      const { databaseUuid, dedupeKey } = await readIdentity(connection)
+      const [lastIds] = await connection.query<CopyIdentity['lastIds'] & object>(SELECT_LAST_IDS)
+      return { databaseUuid, dedupeKey, lastIds: lastIds! }
+    })
+  }
+
+  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
+    const names = Object.keys(table.columns)
+    const columns = names.map((name) => READ_AS[`${table.name}.${name}`] ?? name).join(', ')
+    const key = table.key.join(', ')
+    const where = after ? `(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})` : 'true'
+    const values = (after ?? []) as Value[]
+    return this.#use(async (connection) => {
+      const limit = await pageSize(connection, table, where, key, values)
+      return connection.rows(
+        `SELECT ${columns} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
+        values,
+      )
+    })
+  }
+
+  count(table: CopyTable): Promise<number> {
+    return this.#use(async (connection) => {
+      const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
+      return row!.count
+    })
+  }
+
+  freeze(): Promise<void> {
+    return this.#transaction(async (connection) => {
+      await connection.script(`SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; ${CREATE_REFUSAL}`)
+      for (const { name } of COPY_TABLES) {
+        await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
+          FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
+      }
+    })
+  }
+
+  release(): Promise<void> {
+    return this.#transaction(async (connection) => {
+      for (const { name } of COPY_TABLES) await connection.script(`DROP TRIGGER IF EXISTS frozen ON intray.${name}`)
+    })
+  }
+
+  begin(sourceUuid: string): Promise<CopyState> {
+    return this.#transaction(async (connection) => {
+      if ((await readLiveNodes(connection)).length > 0) {
+        throw new StoreRefused('Servers are running on the target. Stop them, or give an empty database.')
+      }
+      const state = await readState(connection)
+      if (state?.sourceUuid === sourceUuid) return state
+      if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
+      for (const { name } of COPY_TABLES) {
+        if ((await connection.query(`SELECT 1 FROM intray.${name} LIMIT 1`)).length > 0) {
+          throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
+        }
+      }
+      const begun = { sourceUuid, finished: false, positions: {} }
+      await saveState(connection, begun)
+      return begun
+    })
+  }
+
+  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+    const names = Object.keys(table.columns)
+    const types = Object.values(table.columns)
+    const arrays = types.map((type, n) => ARRAYS[type].pack(rows.map((row) => row[n]) as never[]))
+    const places = types.map((type, n) => `$${n + 1}::${ARRAYS[type].type}[]`).join(', ')
+    const values = names.map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`).join(', ')
+    return this.#transaction(async (connection) => {
+      await connection.execute(
+        `INSERT INTO intray.${table.name} (${names.join(', ')}) SELECT ${values} FROM unnest(${places}) AS k (${names.join(', ')})`,
+        arrays,
+      )
+      const state = (await readState(connection))!
+      const last = rows.at(-1)
+      const positions = last ? { ...state.positions, [table.name]: keyOf(table, last) } : state.positions
+      await saveState(connection, { ...state, positions })
+    })
+  }
+
+  finish({ dedupeKey, lastIds }: CopyIdentity): Promise<void> {
+    return this.#transaction(async (connection) => {
+      await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [dedupeKey])
+      await connection.query(SET_LAST_ID, ['intray.event_ids', lastIds.events])
+      await connection.query(SET_LAST_ID, ['intray.resend_ids', lastIds.resends])
+      await connection.query(SET_LAST_ID, ['intray.refusal_ids', lastIds.refusals])
+      await saveState(connection, { ...(await readState(connection))!, finished: true })
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close()
+  }
+
+  async #use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#pool.use(work)
+    } catch (error) {
+      throw error instanceof StoreRefused ? error : storeFailure(error)
+    }
+  }
+
+  #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.#use((connection) => connection.transaction(() => work(connection)))
+  }
+}
+
+/** How many rows fit into a page of payloads; where nothing says how large a row is, the page is small anyway. */
+async function pageSize(
+  connection: Connection,
+  table: CopyTable,
+  where: string,
+  key: string,
+  values: readonly Value[],
+): Promise<number> {
+  if (!('size' in table.columns)) return table.page
+  const sizes = await connection.query<{ size: number }>(
+    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
+    values,
+  )
+  let bytes = 0
+  const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
+  return full === -1 ? table.page : full + 1
+}
+
+async function readState(connection: Connection): Promise<CopyState | null> {
+  const [row] = await connection.query<{ value: Buffer }>(SELECT_STATE, [STATE])
+  return row ? decodeState(row.value.toString()) : null
+}
+
+async function saveState(connection: Connection, state: CopyState): Promise<void> {
+  await connection.execute(SAVE_STATE, [STATE, Buffer.from(encodeState(state))])
+}

@@ -1,0 +1,203 @@
+// Either side of a copy, on SQLite. Freezing is triggers that refuse: they hold for a running server and for commands alike.
+
+import { existsSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import {
+  type Cell,
+  COPY_PAGE_BYTES,
+  COPY_TABLES,
+  type CopyIdentity,
+  type CopyRow,
+  type CopySequence,
+  type CopySide,
+  type CopyState,
+  type CopyTable,
+  decodeState,
+  encodeState,
+  keyOf,
+} from '../contract/copy.ts'
+import { StoreRefused } from '../contract/failure.ts'
+import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from './connection.ts'
+import { acquireServerLock, isServerRunning, type ServerLock } from './lock.ts'
+import { migrate, needsMigration, readMeta } from './schema.ts'
+
+const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
+const STATE = 'copy'
+
+export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
+  if (mustExist && !existsSync(path)) throw new StoreRefused(`There is no database at ${path}.`)
+  const db = openConnection(path, 'tool')
+  try {
+    if (needsMigration(db) && isServerRunning(path)) {
+      throw new StoreRefused('A server of another version is running on the database. Stop it first.')
+    }
+    migrate(db)
+    return new SqliteCopy(db, path)
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Why no server may open this database; null if nothing speaks against it. */
+export function copyProblem(db: DatabaseSync): string | null {
+  const state = readState(db)
+  if (state && !state.finished) {
+    return 'The database is the target of a copy that is not finished. Run the same ./intray copy again: it goes on where it stopped.'
+  }
+  if (isFrozen(db)) {
+    return (
+      'The database was copied to another one and is frozen. Use the copy, ' +
+      'or take this one back into service: ./intray copy --release <its URL>.'
+    )
+  }
+  return null
+}
+
+class SqliteCopy implements CopySide {
+  readonly tables = COPY_TABLES
+  readonly #db: DatabaseSync
+  readonly #path: string
+  #lock: ServerLock | null = null
+
+  constructor(db: DatabaseSync, path: string) {
+    this.#db = db
+    this.#path = path
+  }
+
+  async identity(): Promise<CopyIdentity> {
+    const value = (sql: string, ...args: string[]) => Number(this.#db.prepare(sql).get(...args)?.value ?? 0)
+    const lastId = (name: CopySequence) => value('SELECT value FROM sequences WHERE name = ?', name)
+    return {
+      databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
+      dedupeKey: readMeta(this.#db, 'dedupe_key'),
+      lastIds: {
+        events: lastId('events'),
+        resends: lastId('resends'),
+        refusals: value("SELECT seq AS value FROM sqlite_sequence WHERE name = 'refusals'"),
+      },
+    }
+  }
+
+  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
+    return attempt(() => {
+      const key = table.key.join(', ')
+      const places = table.key.map(() => '?').join(', ')
+      const where = after ? `WHERE (${key}) > (${places})` : ''
+      const statement = this.#db.prepare(
+        `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ?`,
+      )
+      statement.setReturnArrays(true)
+      const rows: CopyRow[] = []
+      let bytes = 0
+      for (const found of statement.iterate(...(after ?? []), table.page)) {
+        const row = found as unknown as CopyRow
+        rows.push(row)
+        for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
+        if (bytes >= COPY_PAGE_BYTES) break
+      }
+      return rows
+    })
+  }
+
+  count(table: CopyTable): Promise<number> {
+    return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
+  }
+
+  freeze(): Promise<void> {
+    return this.#inTransaction(() => {
+      for (const [trigger, table, change] of freezeTriggers()) {
+        this.#db.exec(
+          `CREATE TRIGGER IF NOT EXISTS ${trigger} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, '${FROZEN}'); END`,
+        )
+      }
+    })
+  }
+
+  release(): Promise<void> {
+    return this.#inTransaction(() => {
+      for (const [trigger] of freezeTriggers()) this.#db.exec(`DROP TRIGGER IF EXISTS ${trigger}`)
+    })
+  }
+
+  async begin(sourceUuid: string): Promise<CopyState> {
+    // Held until the copy is closed: no server starts in the middle of it.
+    this.#lock ??= acquireServerLock(this.#path)
+    this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    const state = readState(this.#db)
+    if (state?.sourceUuid === sourceUuid) return state
+    if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
+    for (const { name } of COPY_TABLES) {
+      if (this.#db.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get()) {
+        throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
+      }
+    }
+    const begun = { sourceUuid, finished: false, positions: {} }
+    await this.#inTransaction(() => this.#saveState(begun))
+    return begun
+  }
+
+  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+    const names = Object.keys(table.columns)
+    return this.#inTransaction(() => {
+      const insert = this.#db.prepare(
+        `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+      )
+      for (const row of rows) insert.run(...(row as Cell[]))
+      const state = readState(this.#db)!
+      const last = rows.at(-1)
+      if (last) this.#saveState({ ...state, positions: { ...state.positions, [table.name]: keyOf(table, last) } })
+    })
+  }
+
+  finish(source: CopyIdentity): Promise<void> {
+    return this.#inTransaction(() => {
+      this.#db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(source.dedupeKey)
+      const { events, resends, refusals } = source.lastIds
+      const setLastId = this.#db.prepare('UPDATE sequences SET value = ? WHERE name = ?')
+      setLastId.run(events, 'events')
+      setLastId.run(resends, 'resends')
+      this.#db.exec("DELETE FROM sqlite_sequence WHERE name = 'refusals'")
+      this.#db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('refusals', ?)").run(refusals)
+      this.#saveState({ ...readState(this.#db)!, finished: true })
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#db.close()
+    this.#lock?.release()
+  }
+
+  #saveState(state: CopyState): void {
+    this.#db
+      .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
+      .run(STATE, Buffer.from(encodeState(state)))
+  }
+
+  #inTransaction(work: () => void): Promise<void> {
+    return attempt(() => inTransaction(this.#db, work))
+  }
+}
+
+function freezeTriggers(): [trigger: string, table: string, change: string][] {
+  return COPY_TABLES.flatMap(({ name }) =>
+    CHANGES.map((change): [string, string, string] => [`frozen_${name}_${change.toLowerCase()}`, name, change]),
+  )
+}
+
+export function isFrozen(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'frozen_%'").get() !== undefined
+}
+
+function readState(db: DatabaseSync): CopyState | null {
+  const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(STATE)
+  return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
+}
+
+async function attempt<T>(work: () => T): Promise<T> {
+  try {
+    return work()
+  } catch (error) {
+    throw storeFailure(error)
+  }
+}

@@ -1,0 +1,201 @@
+// `./intray copy`: a database moved to another store and back, whole, frozen meanwhile, and resumable.
+
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import type { Store } from '../../src/store/contract/store.ts'
+import { backDoorOf } from '../store/back-door.ts'
+import { item, newToken, refusal, TENANT } from '../store/rows.ts'
+import { intrayJson } from '../support/command.ts'
+import { type Driver, drivers } from '../support/drivers.ts'
+import { createToken, withStore } from '../support/journal.ts'
+import { post } from '../support/load.ts'
+import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
+
+interface CopyReport {
+  readonly ok: boolean
+  readonly tables: readonly { readonly table: string; readonly rows: number; readonly sha256: string }[]
+}
+
+const WAYS = drivers.flatMap((from) => drivers.map((to) => ({ from, to })))
+
+/** One of each: events with every kind of field, a revision, resends, an erased one, odd bytes, tokens, refusals. */
+async function fill(store: Store): Promise<void> {
+  await store.journal.append([
+    item({ sourceRef: 'a', channelRef: 'c', body: { message: { text: 'one' }, contact: { name: 'Zoë 💌' } } }),
+    item({ sourceRef: 'ä\u0001%\\', channelRef: 'c', userAgent: 'x', remoteAddr: '::1', traceparent: '00-0-0-00' }),
+    item({ idempotencyKey: 'k', body: '{"n":12345678901234567890,"n":1}' }),
+    item({ payload: Buffer.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d]) }),
+    item({ sourceRef: 'other tenant', accountId: 8, companyId: 43 }),
+  ])
+  await store.journal.append([item({ sourceRef: 'a', body: { message: { text: 'two' } } })])
+  const again = item({ sourceRef: 'a', channelRef: 'c', body: { message: { text: 'two' } } })
+  await store.journal.append([again])
+  await store.tokens.create(newToken({ label: 'first', expiresAt: 5 }))
+  const old = newToken({ label: 'second' })
+  await store.tokens.create(old)
+  await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), null, 9)
+  await store.refusals.add([refusal(), refusal()], { maxCount: 10, maxAgeMs: 1e12 }, Date.now())
+}
+
+async function filled(driver: Driver): Promise<string> {
+  const url = await driver.newDatabase()
+  await withStore(url, fill)
+  await withStore(url, indexWhole)
+  return url
+}
+
+async function indexWhole(store: Store): Promise<void> {
+  while ((await store.index.step({ maxRows: 1000, maxBytes: 1e9 })).lag > 0);
+}
+
+function copyArgs(from: string, to: string): string[] {
+  return ['copy', '--from', from, '--to', to]
+}
+
+for (const { from, to } of WAYS) {
+  test(`${from.name} to ${to.name}: every row arrives, ids and tokens go on, and what was sent is known`, async (t) => {
+    const source = await filled(from)
+    const target = await to.newDatabase()
+    const report = (await intrayJson([...copyArgs(source, target), '--json'], {})) as unknown as CopyReport
+    assert.deepEqual(
+      report.tables.map(({ table, rows }) => [table, rows]),
+      [
+        ['tokens', 3],
+        ['dedupe', 5],
+        ['events', 6],
+        ['resends', 1],
+        ['refusals', 2],
+      ],
+    )
+    assert.deepEqual(plain(await backDoorOf(to).dumpIndex(target)), plain(await backDoorOf(from).dumpIndex(source)))
+    await withStore(target, async (store) => {
+      const [known, fresh] = await store.journal.append([
+        item({ sourceRef: 'a', channelRef: 'c', body: { message: { text: 'one' }, contact: { name: 'Zoë 💌' } } }),
+        item({ sourceRef: 'new' }),
+      ])
+      const first = (await withStore(source, (old) => old.events.find(1, TENANT)))!
+      assert.deepEqual(known, { outcome: 'duplicate', id: first.id })
+      const id = fresh?.outcome === 'stored' ? fresh.id : 0
+      assert.ok(id > 6, `id ${id}`)
+      assert.deepEqual(plain(await store.events.find(1)), plain(first))
+      assert.deepEqual(await payloadHex(store, 4), 'efbbbf7b7d')
+      await store.tokens.create(newToken())
+      assert.equal((await store.tokens.list()).length, 4)
+    })
+    const again = await intray(copyArgs(source, target), {})
+    assert.match(again.stderr, /finished before/)
+    t.diagnostic(report.tables.map(({ table, sha256 }) => `${table} ${sha256.slice(0, 8)}`).join(', '))
+  })
+}
+
+async function payloadHex(store: Store, id: number): Promise<string> {
+  return Buffer.from((await store.events.payload(id))!).toString('hex')
+}
+
+/** Rows by their columns' names, whatever order the database keeps them in, and without what only one kind has. */
+function plain(dump: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(dump, (_, value: unknown) => {
+      if (value instanceof Uint8Array) return Buffer.from(value).toJSON()
+      if (value === null || typeof value !== 'object' || Array.isArray(value)) return plainCell(value)
+      return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    }),
+  )
+}
+
+function plainCell(value: unknown): unknown {
+  if (value === true) return 1
+  if (value === false) return 0
+  return typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value
+}
+
+for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
+  test(`${from.name} to ${to.name}: killed half-way, no server opens it, and the same command goes on`, async () => {
+    const source = await filled(from)
+    const count = 4000
+    await withStore(source, async (store) => {
+      for (let n = 0; n < count; n += 200) {
+        await store.journal.append(Array.from({ length: 200 }, (_, i) => item({ sourceRef: `ref ${n + i}` })))
+      }
+    })
+    const target = await to.newDatabase()
+    let kills = 0
+    for (const table of ['dedupe', 'events']) {
+      if (await killedWhile(table, copyArgs(source, target))) kills += 1
+      const refused = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: target })
+      assert.match(refused.stderr, /a copy that is not finished/)
+      assert.equal(refused.code, 1)
+    }
+    assert.equal(kills, 2)
+    const report = (await intrayJson([...copyArgs(source, target), '--json'], {})) as unknown as CopyReport
+    assert.equal(report.tables.find(({ table }) => table === 'events')?.rows, count + 6)
+    assert.equal((await backDoorOf(to).countJournal(target)).dedupe, count + 5)
+  })
+}
+
+/** Kills the command when it says that it is at this table. True if it was still running. */
+async function killedWhile(table: string, args: readonly string[]): Promise<boolean> {
+  const child = spawn(LAUNCHER, args, { env: cleanEnvironment({}), stdio: ['ignore', 'ignore', 'pipe'] })
+  const ended = once(child, 'close')
+  let said = ''
+  for await (const chunk of child.stderr) {
+    said += chunk
+    if (said.includes(`copy: ${table} `)) break
+  }
+  const alive = child.exitCode === null && child.kill('SIGKILL')
+  await ended
+  return alive && child.signalCode === 'SIGKILL'
+}
+
+for (const driver of drivers) {
+  test(`${driver.name}: while it is frozen a running server answers 503, and a release brings it back`, async (t) => {
+    const source = await filled(driver)
+    const token = await withStore(source, (store) => createToken(store))
+    const server = await startServer(t, { INTRAY_DATABASE_URL: source })
+    const target = await drivers[0]!.newDatabase()
+    assert.equal((await intray(copyArgs(source, target), {})).code, 0)
+    const answer = await post(server.port, token, '{"source_ref":"late"}')
+    assert.equal(answer.status, 503)
+    assert.match(answer.text, /"error":"storage_unavailable"/)
+    assert.equal((await ready(server.url)).status, 503)
+    const second = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: source })
+    assert.match(second.stderr, driver.name === 'sqlite' ? /Another Intray server/ : /frozen/)
+    assert.equal((await intray(['copy', '--release', source], {})).code, 0)
+    assert.equal((await post(server.port, token, '{"source_ref":"late"}')).status, 200)
+  })
+}
+
+function ready(url: string): Promise<Response> {
+  return fetch(`${url}/readyz`)
+}
+
+test('what cannot be copied is refused before anything is frozen', async (t: TestContext) => {
+  const [sqlite, postgres] = drivers
+  const source = await filled(sqlite!)
+  const other = await filled(postgres!)
+  const refusals: [args: string[], says: RegExp][] = [
+    [copyArgs(source, other), /The target is in use: it holds tokens/],
+    [copyArgs(source, source), /same database/],
+    [copyArgs('sqlite:/nowhere/intray.db', other), /There is no database at/],
+    [copyArgs(await postgres!.newDatabase(), await sqlite!.newDatabase()), /nothing of Intray/],
+    [copyArgs(source, 'mysql://x'), /must look like/],
+    [['copy', '--from', source], /Say --from/],
+    [['copy', '--release', source, '--to', other], /stands alone/],
+  ]
+  for (const [args, says] of refusals) {
+    const { code, stderr } = await intray(args, {})
+    assert.match(stderr, says)
+    assert.notEqual(code, 0)
+  }
+  await withStore(source, async (store) => {
+    const [outcome] = await store.journal.append([item({ sourceRef: 'still open' })])
+    assert.equal(outcome?.outcome, 'stored')
+  })
+  const copied = await sqlite!.newDatabase()
+  const mine = await filled(postgres!)
+  assert.equal((await intray(copyArgs(mine, copied), {})).code, 0)
+  assert.match((await intray(copyArgs(source, copied), {})).stderr, /a copy of another database/)
+  t.diagnostic(`${refusals.length + 1} refusals`)
+})
