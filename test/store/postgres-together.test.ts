@@ -1,0 +1,105 @@
+// Several nodes on one PostgreSQL database: they start at once, meet over the same keys, and take over from each other.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Store } from '../../src/store/contract/store.ts'
+import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { drivers } from '../support/drivers.ts'
+import { until } from '../support/until.ts'
+import { backDoorOf } from './back-door.ts'
+import { startChild } from './child.ts'
+import { idOf, item } from './rows.ts'
+import { indexAll, newDatabase } from './suite.ts'
+
+const postgres = drivers.find(({ name }) => name === 'postgres')!
+
+test('ten nodes that start at once on an empty database migrate once', async (t) => {
+  const url = await newPostgresDatabase()
+  const children = Array.from({ length: 10 }, (_, n) => startChild(t, 'open', url, n % 3 === 0 ? 'tool' : 'server'))
+  for (const child of children) await child.line('waiting')
+  for (const child of children) child.go()
+  const opened = new Set(await Promise.all(children.map((child) => child.line('opened '))))
+  for (const child of children) assert.equal((await child.exited).code, 0, child.lines.join('\n'))
+  assert.equal(opened.size, 1, 'all found one schema and one identity')
+  const applied = await withClient(url, (client) => client.query('SELECT version FROM intray.schema_migrations'))
+  assert.deepEqual(
+    applied.rows.map(({ version }) => version),
+    [1, 2, 3],
+  )
+})
+
+const REFS = 1000
+const ROUNDS = 50
+const BATCH = 50
+
+test('two nodes that send the same 1,000 refs in opposite order, 50 rounds: no failure, one event each', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const nodes = [await database.open('server'), await database.open('server')]
+  const refs = Array.from({ length: REFS }, (_, n) => `ref-${n}`)
+  const ids = new Map<string, number>()
+  let stored = 0
+  const send = async (node: Store, order: readonly string[], round: number): Promise<void> => {
+    const calls: Promise<void>[] = []
+    for (let at = 0; at < order.length; at += BATCH) {
+      const part = order.slice(at, at + BATCH)
+      // Now and then other bytes: revisions of one key by both nodes must not wait for each other either.
+      const items = part.map((sourceRef) => item({ sourceRef, body: round % 10 === 9 ? `other ${round}` : 'A' }))
+      const call = node.journal.append(items).then((outcomes) => {
+        for (const [n, outcome] of outcomes.entries()) {
+          if (outcome.outcome === 'stored') stored += 1
+          const known = ids.get(part[n]!)
+          if (known === undefined) ids.set(part[n]!, idOf(outcome))
+          else assert.equal(idOf(outcome), known, `${part[n]} has one id`)
+        }
+      })
+      calls.push(call)
+    }
+    await Promise.all(calls)
+  }
+  for (let round = 0; round < ROUNDS; round++) {
+    await Promise.all([send(nodes[0]!, refs, round), send(nodes[1]!, refs.toReversed(), round)])
+  }
+  assert.equal(stored, REFS)
+  assert.equal(ids.size, REFS)
+  const counted = await backDoorOf(postgres).countJournal(database.url)
+  assert.deepEqual(counted, { events: REFS * 6, resends: REFS * (2 * ROUNDS - 6), dedupe: REFS })
+  const deadlocks = await withClient(database.url, (client) =>
+    client.query('SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()'),
+  )
+  assert.equal(deadlocks.rows[0].deadlocks, 0, 'nobody had to be killed for it')
+})
+
+test('while the indexer of one node is at work another leaves it alone; when it is killed the other goes on', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const other = await database.open('server')
+  for (let n = 0; n < 20; n++) {
+    await other.journal.append(Array.from({ length: 200 }, (_, k) => item({ channelRef: `page ${k % 7}` })))
+  }
+  const holder = startChild(t, 'index', database.url, 'server', '5')
+  await holder.line('step')
+  // Stopped where it holds the lock: found by stopping it again and again.
+  const looker = await connect(database.url)
+  t.after(() => looker.end())
+  await until('the holder stands still in the middle of a step', async () => {
+    holder.process.kill('SIGSTOP')
+    const { rows } = await looker.query(`SELECT 1 FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+      WHERE d.datname = current_database() AND locktype = 'advisory' AND granted`)
+    if (rows.length > 0) return true
+    holder.process.kill('SIGCONT')
+    return false
+  })
+  const before = await other.index.progress()
+  assert.ok(before.lag > 0)
+  const { indexed } = await other.index.step({ maxRows: 5, maxBytes: 1 << 20 })
+  assert.equal(indexed, 0, 'the holder is alive, as far as anybody knows')
+  const startedAt = Date.now()
+  await holder.kill()
+  await until('the other goes on', async () => (await other.index.step({ maxRows: 5, maxBytes: 1 << 20 })).indexed > 0)
+  const took = Date.now() - startedAt
+  assert.ok(took < 5000, `it took over after ${took} ms`)
+  await indexAll(other)
+  const arrived = await backDoorOf(postgres).dumpIndex(database.url)
+  await other.index.requestRebuild()
+  await indexAll(other)
+  assert.deepEqual(arrived, await backDoorOf(postgres).dumpIndex(database.url))
+})

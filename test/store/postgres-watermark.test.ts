@@ -1,0 +1,137 @@
+// A reader that follows the watermark sees every event exactly once, wherever an append is held up: before it takes its
+// xid, between xid and ids, between ids and commit. The same in two controls that must skip: a reader that follows the
+// highest id, and appends that take their xid after their ids.
+//
+// On a server of its own: what is held up here holds up the watermark of every database of a server.
+
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import type pg from 'pg'
+import type { Store } from '../../src/store/contract/store.ts'
+import { openStore } from '../../src/store/open.ts'
+import { connect, createDatabase, withClient } from '../support/postgres/databases.ts'
+import { newPostgres, type PostgresServer } from '../support/postgres/server.ts'
+import { item } from './rows.ts'
+import { append, indexAll } from './suite.ts'
+
+let server: PostgresServer
+before(async () => {
+  server = await newPostgres()
+})
+
+const LANES = 6
+const BATCHES = 80
+const TAKES_XID = 'PERFORM pg_current_xact_id();'
+const DRAWN = '-- Keys in the order'
+/** Mostly nothing, now and then long enough for others to overtake. */
+const DELAY = 'PERFORM pg_sleep(CASE WHEN random() < 0.25 THEN random() * 0.05 ELSE 0 END);'
+
+/** The real function with delays put into it. */
+async function holdUp(url: string, change: (source: string) => string): Promise<void> {
+  await withClient(url, async (client) => {
+    const found = await client.query("SELECT pg_get_functiondef('intray.append_batch'::regproc) AS source")
+    const source = found.rows[0].source as string
+    for (const mark of [TAKES_XID, DRAWN]) assert.equal(source.split(mark).length, 2, `one ${mark}`)
+    await client.query(change(source))
+  })
+}
+
+interface Seen {
+  readonly byWatermark: readonly number[]
+  readonly byHighest: readonly number[]
+  readonly stored: readonly number[]
+}
+
+async function readWhileAppending(url: string): Promise<Seen> {
+  const nodes = [await openStore(url, { role: 'server' }), await openStore(url, { role: 'server' })]
+  const reader = await connect(url)
+  const byWatermark: number[] = []
+  const byHighest: number[] = []
+  let watermark = 0
+  let highest = 0
+  let appending = true
+  const look = async (store: Store): Promise<void> => {
+    const upTo = await store.events.watermark()
+    byWatermark.push(...(await idsBetween(reader, watermark, upTo)))
+    watermark = upTo
+    const naive = await idsBetween(reader, highest, Number.MAX_SAFE_INTEGER)
+    byHighest.push(...naive)
+    highest = naive.at(-1) ?? highest
+  }
+  const index = async (store: Store): Promise<void> => {
+    while (appending) await store.index.step({ maxRows: 100, maxBytes: 1 << 20 })
+  }
+  const lane = async (n: number): Promise<void> => {
+    for (let k = 0; k < BATCHES; k++) await nodes[n % 2]!.journal.append([item(), item(), item()])
+  }
+  const follow = async (): Promise<void> => {
+    while (appending) await look(nodes[1]!)
+  }
+  try {
+    const following = Promise.all([index(nodes[0]!), index(nodes[1]!), follow()])
+    await Promise.all(Array.from({ length: LANES }, (_, n) => lane(n)))
+    appending = false
+    await following
+    await indexAll(nodes[0]!)
+    await look(nodes[1]!)
+    return { byWatermark, byHighest, stored: await idsBetween(reader, 0, Number.MAX_SAFE_INTEGER) }
+  } finally {
+    await Promise.all([...nodes.map((node) => node.close()), reader.end()])
+  }
+}
+
+async function idsBetween(client: pg.Client, after: number, upTo: number): Promise<number[]> {
+  const { rows } = await client.query('SELECT id FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id', [
+    after,
+    upTo,
+  ])
+  return rows.map(({ id }) => Number(id))
+}
+
+async function newDatabase(): Promise<string> {
+  const url = await createDatabase(server.url('postgres'))
+  await (await openStore(url, { role: 'tool' })).close()
+  return url
+}
+
+test('every event exactly once, with delays before the xid, before the ids and before the commit', async (t) => {
+  const url = await newDatabase()
+  await holdUp(url, (source) =>
+    source.replace(TAKES_XID, `${DELAY} ${TAKES_XID} ${DELAY}`).replace(DRAWN, `${DELAY}\n${DRAWN}`),
+  )
+  const { byWatermark, byHighest, stored } = await readWhileAppending(url)
+  assert.equal(stored.length, LANES * BATCHES * 3)
+  assert.deepEqual(byWatermark, stored)
+  const skipped = stored.length - new Set(byHighest).size
+  t.diagnostic(`a reader that follows the highest id skipped ${skipped} of ${stored.length}`)
+  assert.ok(skipped > 0, 'the control skips')
+})
+
+test('the control: appends that take their xid after their ids are skipped', async (t) => {
+  const url = await newDatabase()
+  await holdUp(url, (source) => source.replace(TAKES_XID, '').replace(DRAWN, `${DELAY}\n${DRAWN}`))
+  const { byWatermark, stored } = await readWhileAppending(url)
+  const skipped = stored.length - new Set(byWatermark).size
+  t.diagnostic(`the watermark skipped ${skipped} of ${stored.length}`)
+  assert.ok(skipped > 0, 'the order of xid and ids is what it rests on')
+})
+
+test('a transaction left open in another database: appends go on, readers catch up after it', async (t) => {
+  const store = await openStore(await newDatabase(), { role: 'server' })
+  t.after(() => store.close())
+  const first = await append(store)
+  await indexAll(store)
+  const foreign = await connect(server.url('postgres'))
+  t.after(() => foreign.end())
+  await foreign.query('BEGIN; SELECT pg_current_xact_id()')
+  const ids: number[] = []
+  for (let n = 0; n < 50; n++) ids.push(await append(store, { channelRef: 'page' }))
+  const held = await store.index.step({ maxRows: 100, maxBytes: 1 << 20 })
+  assert.deepEqual([held.indexed, held.lag], [0, 50])
+  assert.equal(await store.events.watermark(), first)
+  assert.ok(await store.events.find(ids[0]!), 'by its id an event is there at once')
+  await foreign.query('COMMIT')
+  await indexAll(store)
+  assert.equal(await store.events.watermark(), ids.at(-1))
+  assert.equal((await store.events.conversation({ accountId: 7, companyId: 42 }, 'page'))?.eventCount, 50)
+})
