@@ -5,6 +5,7 @@
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Contestant, startBare, startExpress } from './contestants/contestant.ts'
+import { type Databases, startDatabases } from './contestants/databases.ts'
 import { type Intray, startIntray } from './contestants/intray.ts'
 import { type DrainReport, drainIndex, type FillReport, fillStore } from './intake/fill.ts'
 import { INTAKE_HELP, type IntakeOptions, parseIntakeOptions } from './intake/options.ts'
@@ -63,19 +64,24 @@ class IntakeBench {
   }
 
   async run(): Promise<IntakeReport> {
-    const { skip, fill } = this.#options
+    const { skip, fill, store } = this.#options
     const startedAt = new Date().toISOString()
     const fsyncBefore = measureFsync(this.#scope.folder, FSYNCS)
     const bare = skip.has('bare') ? null : await startBare(this.#scope)
-    const intray = skip.has('intray') ? null : await startIntray(this.#scope, this.#profileFolder)
-    const express = skip.has('express') ? null : await startExpress(this.#scope)
-    const contestants = [bare, intray, express].filter((contestant) => contestant !== null)
+    const databases = await startDatabases(store, this.#scope)
+    const intray = skip.has('intray')
+      ? null
+      : await startIntray(this.#scope, databases, { profileFolder: this.#profileFolder })
+    const two = skip.has('two') || store === 'sqlite' ? null : await startIntray(this.#scope, databases, { workers: 2 })
+    const express = skip.has('express') ? null : await startExpress(this.#scope, databases)
+    const contestants = [bare, intray, two, express].filter((contestant) => contestant !== null)
 
     const throughput = await this.#rounds(contestants, this.#options.connections)
     const latency = skip.has('latency') ? [] : await this.#rounds(contestants, 1)
     const drainShort = intray && fill === 0 && !skip.has('drain') ? await this.#burstAndDrain(intray) : null
-    if (intray) await this.#scope.stop(intray.child)
-    const long = fill > 0 ? await this.#fill(bare) : null
+    for (const { child } of [intray, two, express].filter((one) => one !== null)) await this.#scope.stop(child)
+    const long = fill > 0 ? await this.#fill(bare, databases) : null
+    await databases.close()
 
     const fsyncAfter = measureFsync(this.#scope.folder, FSYNCS)
     const figures = {
@@ -93,7 +99,7 @@ class IntakeBench {
       fsyncBefore,
       fsyncAfter,
       ...figures,
-      verdicts: verdicts(figures),
+      verdicts: verdicts(store, figures),
     }
   }
 
@@ -110,9 +116,10 @@ class IntakeBench {
   /** In a fresh Intray, so that the memory marks are exact: the one of the rounds holds some 100,000 events by now. */
   async #fill(
     bare: Contestant | null,
+    databases: Databases,
   ): Promise<{ fill: FillReport; filled: readonly Round[]; drain: DrainReport | null }> {
     const { fill: events, connections, skip } = this.#options
-    const intray = await startIntray(this.#scope)
+    const intray = await startIntray(this.#scope, databases)
     const fill = await fillStore(this.#load, intray, events, connections, (stored) =>
       say(`filled ${stored.toLocaleString('en')} of ${events.toLocaleString('en')}`),
     )

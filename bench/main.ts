@@ -11,7 +11,10 @@ interface Benchmark {
 }
 
 const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
-  intake: { summary: 'messages per second and latency against bare node:http and Express + SQLite', run: runIntake },
+  intake: {
+    summary: 'messages per second and latency against bare node:http and Express with the same database',
+    run: runIntake,
+  },
   profile: { summary: 'top functions of the CPU profiles that `intake --profile <folder>` wrote', run: runProfile },
 }
 

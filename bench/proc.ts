@@ -25,13 +25,19 @@ function childrenOf(pid: number): number[] {
 }
 
 /** CPU seconds of a process and its descendants, all threads, user and system. */
-export function cpuSeconds(pid: number): number | null {
+function cpuSeconds(pid: number): number | null {
   const stat = read(`/proc/${pid}/stat`)
   if (stat === null) return null
   // The second field is the command in parentheses and may hold spaces: count fields from behind it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const own = (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
   return childrenOf(pid).reduce((sum, child) => sum + (cpuSeconds(child) ?? 0), own)
+}
+
+/** Of several; null if one of them is gone. */
+export function cpuSecondsOf(pids: readonly number[]): number | null {
+  const all = pids.map(cpuSeconds)
+  return all.includes(null) ? null : all.reduce<number>((sum, one) => sum + (one ?? 0), 0)
 }
 
 /** Resident memory of a process in MiB. */

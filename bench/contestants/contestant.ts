@@ -2,17 +2,18 @@
 // Promises: a contestant is returned once it listens; one that does not start in time is an error that says why.
 
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdirSync } from 'node:fs'
-import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Scope } from '../scope.ts'
+import type { Databases } from './databases.ts'
 
-export const CONTESTANTS = ['bare', 'intray', 'express'] as const
+/** `two`: Intray with two processes on the port, where the store allows it. */
+export const CONTESTANTS = ['bare', 'intray', 'two', 'express'] as const
 export type ContestantName = (typeof CONTESTANTS)[number]
 
 export interface Contestant {
   readonly name: ContestantName
-  readonly pid: number
+  /** Its own processes first, then the database server's: what its answers cost. */
+  readonly pids: readonly number[]
   readonly port: number
   readonly token: string
   readonly child: ChildProcess
@@ -49,8 +50,14 @@ export function assertRunning({ name, child }: Contestant): void {
   throw new Error(`${name} ended during the run (${child.signalCode ?? `exit code ${child.exitCode}`}).`)
 }
 
-function startForked(scope: Scope, name: 'bare' | 'express', args: readonly string[]): Promise<Contestant> {
-  const program = fileURLToPath(new URL(`./${name}.ts`, import.meta.url))
+function startForked(
+  scope: Scope,
+  name: 'bare' | 'express',
+  file: string,
+  args: readonly string[],
+  databases: Databases | null,
+): Promise<Contestant> {
+  const program = fileURLToPath(new URL(file, import.meta.url))
   const child = scope.own(
     fork(program, args, {
       execArgv: [],
@@ -60,18 +67,23 @@ function startForked(scope: Scope, name: 'bare' | 'express', args: readonly stri
   )
   const listening = new Promise<Contestant>((resolve) => {
     child.once('message', ({ port }: { port: number }) =>
-      resolve({ name, pid: child.pid ?? 0, port, token: DUMMY_TOKEN, child }),
+      resolve({ name, pids: pidsOf(child, databases), port, token: DUMMY_TOKEN, child }),
     )
   })
   return startOf(name, child, listening, () => '')
 }
 
 export function startBare(scope: Scope): Promise<Contestant> {
-  return startForked(scope, 'bare', [])
+  return startForked(scope, 'bare', './bare.ts', [], null)
 }
 
-export function startExpress(scope: Scope): Promise<Contestant> {
-  const folder = join(scope.folder, 'express')
-  mkdirSync(folder)
-  return startForked(scope, 'express', [join(folder, 'events.db')])
+export async function startExpress(scope: Scope, databases: Databases): Promise<Contestant> {
+  const url = await databases.newUrl()
+  return databases.store === 'sqlite'
+    ? startForked(scope, 'express', './express-sqlite.ts', [url.slice('sqlite:'.length)], databases)
+    : startForked(scope, 'express', './express-postgres.ts', [url], databases)
+}
+
+export function pidsOf(child: ChildProcess, databases: Databases | null): number[] {
+  return [child.pid ?? 0, ...(databases?.pid ? [databases.pid] : [])]
 }

@@ -1,4 +1,4 @@
-// Intray as a user starts it: `./intray serve` on a fresh SQLite file with default settings, and its CLI beside it.
+// Intray as a user starts it: `./intray serve` on a fresh database with default settings, and its CLI beside it.
 // Promises: no INTRAY_* setting of the caller leaks in; log lines go to a file, so that logging costs what it costs.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { Scope } from '../scope.ts'
-import { type Contestant, startOf } from './contestant.ts'
+import { type Contestant, pidsOf, startOf } from './contestant.ts'
+import type { Databases } from './databases.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LAUNCHER = join(ROOT, 'intray')
@@ -15,17 +16,23 @@ const CLI_LIMIT_MS = 30_000
 const LOG_TAIL_CHARS = 2000
 
 export interface Intray extends Contestant {
-  readonly name: 'intray'
+  readonly name: 'intray' | 'two'
   /** Runs `./intray <args>` against this server's database and parses the one JSON object it prints. */
   cli(args: readonly string[]): Promise<Record<string, unknown>>
 }
 
-function environment(folder: string, profileFolder: string | null): NodeJS.ProcessEnv {
+export interface IntrayOptions {
+  readonly profileFolder?: string | null
+  readonly workers?: number
+}
+
+function environment(databaseUrl: string, { profileFolder = null, workers = 1 }: IntrayOptions): NodeJS.ProcessEnv {
   const own = Object.entries(process.env).filter(([key]) => !key.startsWith('INTRAY_') && !key.startsWith('npm_'))
   return {
     ...Object.fromEntries(own),
     INTRAY_PORT: '0',
-    INTRAY_DATABASE_URL: `sqlite:${join(folder, 'intray.db')}`,
+    INTRAY_DATABASE_URL: databaseUrl,
+    INTRAY_WORKERS: String(workers),
     ...(profileFolder === null ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
   }
 }
@@ -47,9 +54,9 @@ async function runCli(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<
   return JSON.parse(stdout) as Record<string, unknown>
 }
 
-export async function startIntray(scope: Scope, profileFolder: string | null = null): Promise<Intray> {
+export async function startIntray(scope: Scope, databases: Databases, options: IntrayOptions = {}): Promise<Intray> {
   const folder = mkdtempSync(join(scope.folder, 'intray-'))
-  const env = environment(folder, profileFolder)
+  const env = environment(await databases.newUrl(), options)
   const logPath = join(folder, 'stderr.log')
   const log = openSync(logPath, 'a')
   const child = scope.own(spawn(LAUNCHER, ['serve'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', log] }))
@@ -62,5 +69,6 @@ export async function startIntray(scope: Scope, profileFolder: string | null = n
   const cli = (args: readonly string[]): Promise<Record<string, unknown>> => runCli(env, args)
   const { token } = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--json'])
   if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
-  return { name: 'intray', pid: child.pid ?? 0, port, token, child, cli }
+  const name = (options.workers ?? 1) === 1 ? 'intray' : 'two'
+  return { name, pids: pidsOf(child, databases), port, token, child, cli }
 }

@@ -46,7 +46,7 @@ export async function fillStore(
   let errorSample: string | null = null
   for (const mark of [...MEMORY_MARKS.filter((memoryMark) => memoryMark < events), events]) {
     const count = mark - stored
-    const { port, token, pid } = intray
+    const { port, token, pids } = intray
     const before = stored
     const report = await load.run({ port, token, connections, count, seconds: count / SLOWEST_RATE + 30 }, (done) =>
       onProgress(before + done),
@@ -54,7 +54,7 @@ export async function fillStore(
     stored += report.answers
     errorCount += report.errorCount
     errorSample ??= report.errorSample
-    marks.push({ events: stored, rssMiB: residentMiB(pid), seconds: report.seconds, rate: report.rate })
+    marks.push({ events: stored, rssMiB: residentMiB(pids[0] ?? 0), seconds: report.seconds, rate: report.rate })
     if (stored < mark) {
       throw new Error(
         `the fill stopped at ${stored} of ${events} events: ${JSON.stringify(report.errors)} ${errorSample}`,

@@ -4,12 +4,14 @@
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { CONTESTANTS } from '../contestants/contestant.ts'
+import { STORES, type StoreName } from '../contestants/databases.ts'
 import { UsageError } from '../usage-error.ts'
 
 const SKIPPABLE = [...CONTESTANTS, 'latency', 'drain'] as const
 export type Skippable = (typeof SKIPPABLE)[number]
 
 export interface IntakeOptions {
+  readonly store: StoreName
   readonly rounds: number
   readonly seconds: number
   readonly warmSeconds: number
@@ -27,6 +29,7 @@ export interface IntakeOptions {
 
 export const INTAKE_HELP = `Usage: npm run bench -- intake [options]
 
+  --store <name>      what is measured: ${STORES.join(', ')} (sqlite)
   --rounds <n>        rounds per set, each contestant once a round (7)
   --seconds <n>       measured seconds per contestant and round (5)
   --warm <n>          warm-up seconds per contestant and set (3)
@@ -42,6 +45,7 @@ export const INTAKE_HELP = `Usage: npm run bench -- intake [options]
   --help`
 
 const FLAGS = {
+  store: { type: 'string' },
   rounds: { type: 'string' },
   seconds: { type: 'string' },
   warm: { type: 'string' },
@@ -91,12 +95,19 @@ function skipped(names: readonly string[]): ReadonlySet<Skippable> {
   return skip
 }
 
+function storeOf(name: string | undefined): StoreName {
+  const store = STORES.find((known) => known === (name ?? 'sqlite'))
+  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}, not "${name}".`)
+  return store
+}
+
 /** Null when help was asked for. */
 export function parseIntakeOptions(argv: readonly string[]): IntakeOptions | null {
   const flags = parse(argv)
   if (flags.help) return null
   const quick = flags.quick === true
   const options: IntakeOptions = {
+    store: storeOf(flags.store),
     rounds: wholeIn('rounds', flags.rounds, quick ? 3 : 7, 1, 100),
     seconds: numberIn('seconds', flags.seconds, quick ? 2 : 5, 0.5, 300),
     warmSeconds: numberIn('warm', flags.warm, quick ? 1 : 3, 0.5, 300),

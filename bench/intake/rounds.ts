@@ -7,7 +7,7 @@ import { assertRunning, type Contestant, type ContestantName } from '../contesta
 import type { LoadGenerator } from '../load/generator.ts'
 import type { LoadReport } from '../load/job.ts'
 import { type FsyncCost, measureFsync } from '../machine.ts'
-import { busySeconds, cpuSeconds, machineTicks, residentMiB, stealShare } from '../proc.ts'
+import { busySeconds, cpuSecondsOf, machineTicks, residentMiB, stealShare } from '../proc.ts'
 
 const FSYNCS_PER_ROUND = 100
 const QUIET_SAMPLE_MS = 200
@@ -43,12 +43,12 @@ export interface RoundPlan {
 }
 
 /** Polls the server's CPU time until it stands still. */
-async function settle(pid: number): Promise<number> {
+async function settle(pids: readonly number[]): Promise<number> {
   const startedAt = performance.now()
-  let before = cpuSeconds(pid)
+  let before = cpuSecondsOf(pids)
   for (;;) {
     await interval(QUIET_SAMPLE_MS)
-    const now = cpuSeconds(pid)
+    const now = cpuSecondsOf(pids)
     const elapsedMs = performance.now() - startedAt
     if (before === null || now === null || now - before <= QUIET_CPU_SECONDS) return elapsedMs - QUIET_SAMPLE_MS
     if (elapsedMs > QUIET_LIMIT_MS) return elapsedMs
@@ -74,15 +74,15 @@ async function measure(
   seconds: number,
   round: number,
 ): Promise<Measurement> {
-  const { name, pid, port, token } = contestant
-  const cpuBefore = cpuSeconds(pid)
+  const { name, pids, port, token } = contestant
+  const cpuBefore = cpuSecondsOf(pids)
   const ticksBefore = machineTicks()
   assertRunning(contestant)
   const report = await load.run({ port, token, connections, seconds, count: null })
   assertRunning(contestant)
   const ticksAfter = machineTicks()
-  const cpuAfter = cpuSeconds(pid)
-  const serverRssMiB = residentMiB(pid)
+  const cpuAfter = cpuSecondsOf(pids)
+  const serverRssMiB = residentMiB(pids[0] ?? 0)
   const serverCpuSeconds = cpuBefore === null || cpuAfter === null ? null : cpuAfter - cpuBefore
   const busy = busySeconds(ticksBefore, ticksAfter)
   return {
@@ -95,7 +95,7 @@ async function measure(
     stealShare: stealShare(ticksBefore, ticksAfter),
     otherCpuSeconds:
       busy === null || serverCpuSeconds === null ? null : Math.max(0, busy - serverCpuSeconds - report.cpuSeconds),
-    settleMs: await settle(pid),
+    settleMs: await settle(pids),
   }
 }
 

@@ -1,0 +1,39 @@
+// Where the contestants keep their messages: each in a database of its own, of the kind that is measured.
+// Promises: PostgreSQL runs as a user would have it, with its syncs on and its defaults; it ends with the bench.
+
+import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs'
+import { join } from 'node:path'
+import { createDatabase } from '../../test/support/postgres/databases.ts'
+import { createCluster, type PostgresServer, startPostgres } from '../../test/support/postgres/server.ts'
+import type { Scope } from '../scope.ts'
+
+export const STORES = ['sqlite', 'postgres'] as const
+export type StoreName = (typeof STORES)[number]
+
+export interface Databases {
+  readonly store: StoreName
+  /** The process of the database server, if there is one: its CPU time is the contestants'. */
+  readonly pid: number | null
+  newUrl(): Promise<string>
+  close(): Promise<void>
+}
+
+const AS_USERS_HAVE_IT = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
+
+export async function startDatabases(store: StoreName, scope: Scope): Promise<Databases> {
+  if (store === 'sqlite') {
+    const newUrl = async () => `sqlite:${join(mkdtempSync(join(scope.folder, 'sqlite-')), 'events.db')}`
+    return { store, pid: null, newUrl, close: async () => {} }
+  }
+  // As root the server runs as another user, who has to get to its folder.
+  chmodSync(scope.folder, 0o711)
+  const folder = join(scope.folder, 'postgres')
+  mkdirSync(folder)
+  const server: PostgresServer = await startPostgres(await createCluster(folder), AS_USERS_HAVE_IT)
+  return {
+    store,
+    pid: server.pid,
+    newUrl: () => createDatabase(server.url('postgres')),
+    close: () => server.kill(),
+  }
+}
