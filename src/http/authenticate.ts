@@ -14,24 +14,28 @@ export interface Gate {
   readonly intakeScopes: readonly string[] | null
 }
 
-/** Null if the request may pass; the exchange then knows its principal. */
-export async function authenticate(
+type Admission = Problem | null
+
+/** Null if the request may pass; the exchange then knows its principal. Answers at once for a token in memory. */
+export function authenticate(
   gate: Gate,
   route: Route,
   req: IncomingMessage,
   exchange: Exchange,
-): Promise<Problem | null> {
+): Admission | Promise<Admission> {
   const credentials = bearerToken(req.rawHeaders)
   if ('problem' in credentials) return credentials.problem
   return admit(gate, route, credentials.token, exchange)
 }
 
-export async function admit(gate: Gate, route: Route, token: string, exchange: Exchange): Promise<Problem | null> {
+export function admit(gate: Gate, route: Route, token: string, exchange: Exchange): Admission | Promise<Admission> {
+  const judge = (found: Authentication): Admission => {
+    if ('problem' in found) return found.problem
+    exchange.principal = found.principal
+    return scopeProblem(gate, route, found.principal)
+  }
   const answer = gate.principals.authenticate(token)
-  const found: Authentication = answer instanceof Promise ? await answer : answer
-  if ('problem' in found) return found.problem
-  exchange.principal = found.principal
-  return scopeProblem(gate, route, found.principal)
+  return answer instanceof Promise ? answer.then(judge) : judge(answer)
 }
 
 function scopeProblem(gate: Gate, route: Route, principal: Principal): Problem | null {

@@ -16,7 +16,7 @@ export interface Collected {
   readonly state: 'whole' | 'more' | 'gone'
 }
 
-/** Reads until the body ends or exceeds the limit. What comes after that is thrown away. */
+/** Reads until the body ends or exceeds the limit. What comes after that is left to the stream. */
 export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Collected> {
   return new Promise((resolve) => {
     const collector = new Collector()
@@ -27,14 +27,37 @@ export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Col
       resolve({ bytes: collector.bytes(maxBytes), state })
     }
     if (req.errored || req.destroyed) return finish('gone')
-    req.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer | null) => {
       if (done) return
+      if (chunk === null) return finish('whole')
       collector.add(chunk)
       if (collector.size > maxBytes) finish('more')
-    })
-    req.on('end', () => finish('whole'))
+    }
+    if (hasArrived(req)) req.on('data', take).on('end', () => take(null))
+    else takeFromParser(req, take, () => done)
     req.on('close', () => finish('gone'))
   })
+}
+
+/** Some of the body is in the stream already, because the token had to be looked up first. */
+function hasArrived(req: IncomingMessage): boolean {
+  return req.complete || req.readableLength > 0 || req.readableFlowing !== null
+}
+
+/**
+ * Node's parser hands every piece of a body, and null at its end, to the request's `push`. Taken there, a body skips the
+ * machinery of a stream: bare node:http answers 1.2 times as many requests without it (docs/adr/0011). When no more is
+ * wanted the stream is a stream again.
+ */
+function takeFromParser(req: IncomingMessage, take: (chunk: Buffer | null) => void, isDone: () => boolean): void {
+  const stream = req as IncomingMessage & { _consumed: boolean }
+  stream.push = (chunk: Buffer | null) => {
+    take(chunk)
+    // Otherwise node would read the stream to its end, once the answer is out.
+    if (chunk === null) stream._consumed = true
+    else if (isDone()) delete (stream as Partial<IncomingMessage>).push
+    return true
+  }
 }
 
 /**

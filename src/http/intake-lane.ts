@@ -71,7 +71,9 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
   }
 
   return async (route, req, res, exchange) => {
-    const refused = (await authenticate(gate, route, req, exchange)) ?? headProblem(req, maxBodyBytes)
+    // Without a pause where there is no need for one: the body is on its way.
+    const admission = authenticate(gate, route, req, exchange)
+    const refused = (admission instanceof Promise ? await admission : admission) ?? headProblem(req, maxBodyBytes)
     if (refused) return refuse(route, req, res, exchange, refused)
     if (exchange.awaitsContinue) {
       res.writeContinue()

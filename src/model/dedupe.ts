@@ -16,7 +16,7 @@ export type KeySpace = 'ref' | 'key'
 export type DedupeDigest = (tenant: Tenant, space: KeySpace, value: string) => Buffer
 
 const BLOCK = 64
-const SHA256_BYTES = 32
+export const SHA256_BYTES = 32
 
 /**
  * HMAC as RFC 2104 writes it, from two one-shot hashes on buffers that are made once: 3.8 µs where `createHmac` takes 6.3,

@@ -7,11 +7,9 @@
 //                      other bytes                                → revision   → conflict
 
 import type { DatabaseSync } from 'node:sqlite'
-import { createDedupeDigest, createMintedDigest, createSha256, type DedupeDigest } from '../../model/dedupe.ts'
 import type { AppendOutcome } from '../contract/append.ts'
 import { type AppendBatch, type AppendRow, unpackBatch } from './append-batch.ts'
 import { inTransaction, storeFailure } from './connection.ts'
-import { readMeta } from './schema.ts'
 import { prepareSequence } from './sequence.ts'
 
 const INSERT_DEDUPE = `INSERT INTO dedupe (company_id, digest, event_id, sha256, minted_key) VALUES (?, ?, ?, ?, ?)
@@ -29,9 +27,6 @@ const INSERT_EVENT = `INSERT INTO events (id, kind, revises, account_id, company
 export type AppendAll = (batches: readonly AppendBatch[]) => AppendOutcome[][]
 
 export function prepareAppend(db: DatabaseSync): AppendAll {
-  const digestOf = createDedupeDigest(readMeta(db, 'dedupe_key'))
-  const mintedDigest = createMintedDigest()
-  const sha256Of = createSha256()
   const eventIds = prepareSequence(db, 'events')
   const resendIds = prepareSequence(db, 'resends')
   const insertDedupe = db.prepare(INSERT_DEDUPE)
@@ -41,7 +36,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
   const insertResend = db.prepare(INSERT_RESEND)
   const insertEvent = db.prepare(INSERT_EVENT)
 
-  function insert(id: number, row: AppendRow, revises: number | null, sha256: Uint8Array): void {
+  function insert(id: number, row: AppendRow, revises: number | null): void {
     insertEvent.run(
       id,
       revises === null ? 'event' : 'revision',
@@ -57,7 +52,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
       row.idempotencyKey,
       row.contentType,
       row.payload.byteLength,
-      sha256,
+      row.sha256,
       row.origin,
       row.requestId,
       row.traceparent,
@@ -68,26 +63,23 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
   }
 
   function appendRow(row: AppendRow): AppendOutcome {
-    const minted = mintedDigest(row.mintedKey)
-    const digest = identity(digestOf, row) ?? minted
-    const sha256 = sha256Of(row.payload)
     const id = eventIds.peek()
-    if (insertDedupe.run(row.companyId, digest, id, sha256, minted).changes === 1) {
-      insert(eventIds.take(), row, null, sha256)
+    if (insertDedupe.run(row.companyId, row.digest, id, row.sha256, row.mintedKey).changes === 1) {
+      insert(eventIds.take(), row, null)
       return { outcome: 'stored', id }
     }
-    return appendAgain(row, digest, minted, sha256)
+    return appendAgain(row)
   }
 
-  function appendAgain(row: AppendRow, digest: Uint8Array, minted: Buffer, sha256: Buffer): AppendOutcome {
-    const first = selectDedupe.get(row.companyId, digest) as unknown as [number, Uint8Array, Uint8Array]
+  function appendAgain(row: AppendRow): AppendOutcome {
+    const first = selectDedupe.get(row.companyId, row.digest) as unknown as [number, Uint8Array, Uint8Array]
     const [id, firstSha256, firstMinted] = first
-    if (minted.equals(firstMinted)) return { outcome: 'stored', id }
-    const sameBytes = sha256.equals(firstSha256)
-    if (sameBytes || selectRevision.get(id, sha256)) {
+    if (row.mintedKey && Buffer.compare(row.mintedKey, firstMinted) === 0) return { outcome: 'stored', id }
+    const sameBytes = Buffer.compare(row.sha256, firstSha256) === 0
+    if (sameBytes || selectRevision.get(id, row.sha256)) {
       insertResend.run(resendIds.take(), row.companyId, id, row.receivedAt, row.keyId, row.requestId)
     } else {
-      insert(eventIds.take(), row, id, sha256)
+      insert(eventIds.take(), row, id)
     }
     return { outcome: sameBytes ? 'duplicate' : 'conflict', id }
   }
@@ -132,11 +124,4 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
       return commit(batches, appendAlone)
     }
   }
-}
-
-/** What makes this message one message; null if the sender gave nothing to go by. */
-function identity(digestOf: DedupeDigest, row: AppendRow): Uint8Array | null {
-  if (row.sourceRef !== null) return digestOf(row, 'ref', row.sourceRef)
-  if (row.idempotencyKey !== null) return digestOf(row, 'key', row.idempotencyKey)
-  return null
 }

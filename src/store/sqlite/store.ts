@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { packBatch } from './append-batch.ts'
+import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
@@ -90,6 +90,7 @@ function composeStore(
   writer: Executor,
   release: () => void,
 ): Store {
+  const packBatch = createPackBatch(readMeta(reader, 'dedupe_key'))
   const events = prepareEventReads(reader)
   const tokens = prepareTokenReads(reader)
   return {
@@ -98,7 +99,7 @@ function composeStore(
     journal: {
       append: (items) => {
         const batch = packBatch(items)
-        return writer.run('append', [batch], [batch.payloads.buffer])
+        return writer.run('append', [batch], [batch.bytes.buffer])
       },
     },
     events: {

@@ -78,7 +78,7 @@ function commitSize(intake: readonly Job[]): number {
   let bytes = 0
   let count = 0
   for (const { args } of intake) {
-    bytes += (args[0] as AppendBatch).payloads.byteLength
+    bytes += (args[0] as AppendBatch).bytes.byteLength
     if (count > 0 && (bytes > MAX_COMMIT_BYTES || count >= MAX_COMMIT_BATCHES)) break
     count += 1
   }
