@@ -17,7 +17,7 @@ import { createTokenStore } from './tokens.ts'
 
 const OLDEST_VERSION = 150_000
 /** While the server syncs one commit, the next are on their way: each on a connection of its own. */
-const APPENDS_IN_FLIGHT = 3
+const APPENDS_IN_FLIGHT = 2
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
