@@ -77,7 +77,10 @@ export const SETTINGS = {
   host: text('127.0.0.1', 'Address to listen on. Anything but a loopback address is reachable from outside.'),
   port: integer(8080, 0, 65535, 'Port to listen on; 0 takes a free one'),
   databaseUrl: {
-    ...text('sqlite:./data/intray.db', 'Where messages are kept: sqlite:<path>.'),
+    ...text(
+      'sqlite:./data/intray.db',
+      'Where messages are kept: sqlite:<path> or postgres://user:password@host,host/database.',
+    ),
     secret: true,
   },
   maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),

@@ -7,7 +7,7 @@ import { type Address, parseAddress } from './address.ts'
 import { createAppend } from './append.ts'
 import type { Connection } from './connection.ts'
 import { createEventReader } from './events.ts'
-import { sqlState, storeFailure } from './failure.ts'
+import { messageOf, sqlState, storeFailure } from './failure.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
@@ -175,8 +175,7 @@ function refusal(error: unknown, address: Address): Error {
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
   if (error instanceof StandbyOnly) return `${host} takes no writes: it is a standby, or set to read only.`
-  const message =
-    error instanceof Error && error.message ? error.message : String((error as { code?: unknown })?.code ?? error)
+  const message = messageOf(error)
   const code = sqlState(error)
   if (code === '3D000') return `${host} has no database ${database}. Create it first: CREATE DATABASE ${database}.`
   if (code?.startsWith('28'))
