@@ -92,7 +92,10 @@ export const SETTINGS = {
   host: text('127.0.0.1', 'Address to listen on. Anything but a loopback address is reachable from outside.'),
   port: integer(8080, 0, 65535, 'Port to listen on; 0 takes a free one'),
   databaseUrl: {
-    ...text('sqlite:./data/intray.db', 'Where messages are kept: sqlite:<path>.'),
+    ...text(
+      'sqlite:./data/intray.db',
+      'Where messages are kept: sqlite:<path> or postgres://user:password@host,host/database.',
+    ),
     secret: true,
   },
   workers: workerCount('Processes that serve on the port; auto: one for each core. More than 1 needs PostgreSQL'),

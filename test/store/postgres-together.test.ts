@@ -3,7 +3,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Store } from '../../src/store/contract/store.ts'
-import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { connect, createDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { newPostgres } from '../support/postgres/server.ts'
 import { drivers } from '../support/drivers.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
@@ -70,7 +71,10 @@ test('two nodes that send the same 1,000 refs in opposite order, 50 rounds: no f
 })
 
 test('while the indexer of one node is at work another leaves it alone; when it is killed the other goes on', async (t) => {
-  const database = await newDatabase(t, postgres)
+  // On a server of its own: a step that stands still holds up the watermark of every database of a server.
+  const server = await newPostgres()
+  const onItsOwn = { name: 'postgres', newDatabase: () => createDatabase(server.url('postgres')) }
+  const database = await newDatabase(t, onItsOwn)
   const other = await database.open('server')
   for (let n = 0; n < 20; n++) {
     await other.journal.append(Array.from({ length: 200 }, (_, k) => item({ channelRef: `page ${k % 7}` })))

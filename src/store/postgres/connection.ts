@@ -146,8 +146,8 @@ export class Connection {
       if (command !== 'COMMIT') throw notAcknowledged(`it answered ${command}`)
       return result
     } catch (error) {
-      // If this fails too, the connection is marked as broken, and its end rolls back.
-      if (!this.#broken) await this.script('ROLLBACK').catch(() => this.#end())
+      // If this fails too, the end of the connection rolls back.
+      if (!this.#broken) await this.script('ROLLBACK').catch(() => this.destroy())
       throw error
     }
   }

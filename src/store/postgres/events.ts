@@ -23,7 +23,7 @@ const SELECT_PAYLOAD: Statement = {
 }
 const SELECT_REVISIONS: Statement = {
   name: 'intray_revisions',
-  text: `SELECT ${COLUMNS} FROM intray.events WHERE revises = $1 AND kind = 'revision' AND id > $2
+  text: `SELECT ${COLUMNS} FROM intray.events WHERE revises = $1 AND id > $2
   ORDER BY id LIMIT $3`,
 }
 const SELECT_ENTRY: Statement = {

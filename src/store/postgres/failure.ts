@@ -22,9 +22,15 @@ export function sqlState(error: unknown): string | null {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
 }
 
+/** A host with several addresses fails with an error that has a code and no words. */
+export function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  return error.message || String((error as { code?: unknown }).code ?? error.name)
+}
+
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
-  const message = error instanceof Error ? error.message : String(error)
+  const message = messageOf(error)
   const code = sqlState(error)
   if (code === null)
     return new StoreFailure('unavailable', `the database cannot be reached: ${message}`, { cause: error })

@@ -8,7 +8,7 @@
 import { StoreFailure } from '../contract/failure.ts'
 import type { Address, Host } from './address.ts'
 import { Connection } from './connection.ts'
-import { storeFailure } from './failure.ts'
+import { messageOf, storeFailure } from './failure.ts'
 
 const ACQUIRE_TIMEOUT_MS = 10_000
 const FIRST_PAUSE_MS = 100
@@ -24,7 +24,7 @@ export class NoHost extends StoreFailure {
   readonly reasons: readonly { readonly host: Host; readonly error: unknown }[]
 
   constructor(reasons: NoHost['reasons']) {
-    const list = reasons.map(({ host, error }) => `${host.name}: ${error instanceof Error ? error.message : error}`)
+    const list = reasons.map(({ host, error }) => `${host.name}: ${messageOf(error)}`)
     super('unavailable', `no host takes writes (${list.join('; ')})`)
     this.reasons = reasons
   }

@@ -9,7 +9,7 @@ import { createAppend } from './append.ts'
 import type { Connection } from './connection.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
 import { createEventReader } from './events.ts'
-import { sqlState, storeFailure } from './failure.ts'
+import { messageOf, sqlState, storeFailure } from './failure.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
@@ -19,7 +19,7 @@ import { createTokenStore } from './tokens.ts'
 
 const OLDEST_VERSION = 150_000
 /** While the server syncs one commit, the next are on their way: each on a connection of its own. */
-const APPENDS_IN_FLIGHT = 3
+const APPENDS_IN_FLIGHT = 2
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -197,8 +197,7 @@ function refusal(error: unknown, address: Address): Error {
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
   if (error instanceof StandbyOnly) return `${host} takes no writes: it is a standby, or set to read only.`
-  const message =
-    error instanceof Error && error.message ? error.message : String((error as { code?: unknown })?.code ?? error)
+  const message = messageOf(error)
   const code = sqlState(error)
   if (code === '3D000') return `${host} has no database ${database}. Create it first: CREATE DATABASE ${database}.`
   if (code?.startsWith('28'))

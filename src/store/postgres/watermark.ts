@@ -17,7 +17,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { Connection, Statement } from './connection.ts'
 
 /** How long one step waits for transactions that are still open. */
-const WAIT_MS = 1000
+const WAIT_MS = 2000
 const LOOK_EVERY_MS = 3
 
 const SELECT_LAST: Statement = {
@@ -26,10 +26,21 @@ const SELECT_LAST: Statement = {
     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS resends
   FROM intray.event_ids e, intray.resend_ids r`,
 }
-const TAKE_XID: Statement = { name: 'intray_take_xid', text: 'SELECT pg_current_xact_id()::text AS xid' }
+/**
+ * First the ids, then the xid, in one statement, so that no pooler can put another server between the two: the row is
+ * fetched from the materialized part before anything is computed from it.
+ */
+const NOTE: Statement = {
+  name: 'intray_note',
+  text: `WITH last AS MATERIALIZED (${SELECT_LAST.text})
+  SELECT events, resends, pg_postmaster_start_time()::text AS server,
+    CASE WHEN events > $1 OR resends > $2 THEN pg_current_xact_id()::text END AS xid
+  FROM last`,
+}
 const IS_OVER: Statement = {
   name: 'intray_xid_is_over',
-  text: 'SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8 AS over',
+  text: `SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8 AS over,
+    pg_postmaster_start_time()::text = $2 AS same_server`,
 }
 
 /** The last ids of the two lanes of the journal. */
@@ -41,6 +52,8 @@ export interface Ids {
 interface Noted {
   readonly last: Ids
   readonly xid: string
+  /** A successor may give out the same xids and ids again: a note is worth nothing there. */
+  readonly server: string
 }
 
 export async function readLastIds(connection: Connection): Promise<Ids> {
@@ -57,31 +70,32 @@ export class Watermark {
    * `isUrgent` says whether there is nothing else to do than to wait.
    */
   async find(connection: Connection, known: Ids, isUrgent: boolean): Promise<Ids | null> {
-    const earlier = this.#noted
-    if (earlier && (await this.#isOver(connection, earlier))) {
-      this.#noted = null
-      return earlier.last
-    }
-    if (!earlier) {
-      const last = await readLastIds(connection)
-      if (last.events <= known.events && last.resends <= known.resends) return null
-      const [row] = await connection.query<{ xid: string }>(TAKE_XID)
-      this.#noted = { last, xid: row!.xid }
-    }
     const deadline = performance.now() + (isUrgent ? WAIT_MS : 0)
     for (;;) {
-      const noted = this.#noted!
-      if (await this.#isOver(connection, noted)) {
-        this.#noted = null
-        return noted.last
-      }
+      this.#noted ??= await note(connection, known)
+      const noted = this.#noted
+      if (noted === null) return null
+      const state = await stateOf(connection, noted)
+      if (state !== 'open') this.#noted = null
+      if (state === 'over') return noted.last
       if (performance.now() >= deadline) return null
-      await pause(LOOK_EVERY_MS)
+      if (state === 'open') await pause(LOOK_EVERY_MS)
     }
   }
+}
 
-  async #isOver(connection: Connection, { xid }: Noted): Promise<boolean> {
-    const [row] = await connection.query<{ over: boolean }>(IS_OVER, [xid])
-    return row!.over
-  }
+/** Null if no id was given out since. */
+async function note(connection: Connection, known: Ids): Promise<Noted | null> {
+  const [row] = await connection.query<{ events: number; resends: number; server: string; xid: string | null }>(NOTE, [
+    known.events,
+    known.resends,
+  ])
+  const { events, resends, server, xid } = row!
+  return xid === null ? null : { last: { events, resends }, xid, server }
+}
+
+async function stateOf(connection: Connection, { xid, server }: Noted): Promise<'open' | 'over' | 'other server'> {
+  const [row] = await connection.query<{ over: boolean; same_server: boolean }>(IS_OVER, [xid, server])
+  if (!row!.same_server) return 'other server'
+  return row!.over ? 'over' : 'open'
 }

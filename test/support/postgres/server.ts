@@ -55,6 +55,15 @@ export async function createCluster(folder = tempFolder('postgres')): Promise<st
   return folder
 }
 
+/** A copy of a cluster whose server has not been started yet, for a standby. */
+export async function copyCluster(folder: string): Promise<string> {
+  const copy = tempFolder('postgres')
+  chmodSync(copy, 0o755)
+  // With its owner: PostgreSQL insists on it.
+  await run('cp', ['-a', join(folder, 'data'), copy])
+  return copy
+}
+
 /** Starts a server on a cluster and waits until it takes connections. */
 export async function startPostgres(folder: string, settings: Settings = QUICK): Promise<PostgresServer> {
   const binaries = prepareBinaries(folder)

@@ -106,7 +106,7 @@ BEGIN
       -- Two nodes with the same new bytes take turns, key by key in the order of the digests.
       PERFORM FROM intray.dedupe d WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
       kept := EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
-        AND e.revises = first.event_id AND e.sha256 = item.sha256 AND e.kind = 'revision');
+        AND e.revises = first.event_id AND e.sha256 = item.sha256);
     END IF;
     outcomes[item.n] := CASE WHEN same THEN 'd' ELSE 'c' END;
     IF kept THEN

@@ -1,0 +1,85 @@
+// Several services on one PostgreSQL database agree about tokens and messages, with nothing between them but the database.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { startTestApp, type TestApp } from '../support/app.ts'
+import { until } from '../support/until.ts'
+import { backDoorOf } from './back-door.ts'
+import { drivers } from '../support/drivers.ts'
+import { idOf, item } from './rows.ts'
+import { indexAll, newDatabase, WIDE } from './suite.ts'
+
+const postgres = drivers.find(({ name }) => name === 'postgres')!
+
+const statusOf = async (node: TestApp, token: string): Promise<number> =>
+  (await node.send({ method: 'GET', path: '/api/ping', headers: { Authorization: `Bearer ${token}` } })).status
+
+test('a token made on one node works on the other at once, and disabled there it is refused here within 5 s', async (t) => {
+  const url = await newPostgresDatabase()
+  const sameDatabase = { name: 'postgres', newDatabase: async () => url }
+  const a = await startTestApp(t, sameDatabase)
+  const b = await startTestApp(t, sameDatabase)
+  const token = await a.createToken()
+  assert.equal(await statusOf(b, token), 200)
+  const keyId = token.split('_')[1]!
+  const startedAt = Date.now()
+  await a.store.tokens.setActive(keyId, false, Date.now())
+  await until('the other node refuses it', async () => (await statusOf(b, token)) === 401, 5000)
+  t.diagnostic(`in force on the other node after ${Date.now() - startedAt} ms`)
+  const generation = await a.store.tokens.generation()
+  await until('both nodes have reported it', async () => {
+    const live = await a.store.nodes.live()
+    return live.length === 2 && live.every(({ tokenGeneration }) => tokenGeneration === generation)
+  })
+})
+
+test('one message sent to both nodes at once is one event, answered with one id', async (t) => {
+  const url = await newPostgresDatabase()
+  const sameDatabase = { name: 'postgres', newDatabase: async () => url }
+  const nodes = [await startTestApp(t, sameDatabase), await startTestApp(t, sameDatabase)]
+  for (let n = 0; n < 20; n++) {
+    const body = { source_ref: `form-${n}`, channel_ref: 'page' }
+    const answers = await Promise.all([...nodes, ...nodes].map((node) => node.post(body)))
+    for (const { status } of answers) assert.equal(status, 200)
+    const ids = answers.map(({ json }) => (json as { id: number }).id)
+    assert.equal(new Set(ids).size, 1)
+  }
+  await nodes[0]!.indexed()
+  const conversation = await nodes[1]!.store.events.conversation({ accountId: 7, companyId: 42 }, 'page')
+  assert.equal(conversation?.eventCount, 20)
+})
+
+test('a row whose entry the database refuses is marked alone, and the rows behind it are indexed', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const store = await database.open('server')
+  const items = Array.from({ length: 9 }, (_, n) => item({ channelRef: 'page', body: { contact: { name: `n${n}` } } }))
+  const ids = (await store.journal.append(items)).map(idOf)
+  await withClient(database.url, (client) =>
+    client.query(`ALTER TABLE intray.event_index ADD CHECK (contact_name IS DISTINCT FROM 'n4')`),
+  )
+  const result = await store.index.step(WIDE)
+  assert.deepEqual([result.indexed, result.unindexed, result.lag], [9, 1, 0])
+  for (const [n, id] of ids.entries()) {
+    const entry = await store.events.indexEntry((await store.events.find(id))!)
+    assert.equal(entry?.unindexed !== null, n === 4)
+    assert.equal(entry?.contactName, n === 4 ? null : `n${n}`)
+    assert.equal(entry?.conversationId, ids[0])
+  }
+  assert.equal((await store.events.conversation({ accountId: 7, companyId: 42 }, 'page'))?.eventCount, 9)
+  const before = await backDoorOf(postgres).dumpIndex(database.url)
+  await store.index.requestRebuild()
+  await indexAll(store)
+  assert.deepEqual(await backDoorOf(postgres).dumpIndex(database.url), before)
+})
+
+test('an append after the schema is gone is fatal, and the process is told once', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const store = await database.open('server')
+  await store.journal.append([item()])
+  const told: Error[] = []
+  store.onFatal((failure) => told.push(failure))
+  await withClient(database.url, (client) => client.query('DROP SCHEMA intray CASCADE'))
+  for (let n = 0; n < 2; n++) await assert.rejects(store.journal.append([item()]), { kind: 'fatal' })
+  assert.equal(told.length, 1)
+})

@@ -1,0 +1,54 @@
+// The schema on PostgreSQL: ready to be distributed by company, and brought up to date by whoever may.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { openStore } from '../../../../src/store/open.ts'
+import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+
+async function migrated(): Promise<string> {
+  const url = await newPostgresDatabase()
+  await (await openStore(url, { role: 'tool' })).close()
+  return url
+}
+
+/** They belong to the database and to no tenant. */
+const OF_NO_TENANT = ['index_cursors', 'meta', 'nodes', 'schema_migrations']
+
+test('company_id is part of every primary key and unique index of what belongs to a tenant', async () => {
+  const { rows } = await withClient(await migrated(), (client) =>
+    client.query(`SELECT c.relname AS table, i.indexrelid::regclass::text AS index,
+        EXISTS (SELECT FROM pg_attribute a WHERE a.attrelid = i.indexrelid AND a.attname = 'company_id') AS has_company
+      FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+      WHERE c.relnamespace = 'intray'::regnamespace AND i.indisunique ORDER BY 1, 2`),
+  )
+  assert.ok(rows.length > 8)
+  const without = rows.filter((row) => !row.has_company).map((row) => row.table as string)
+  assert.deepEqual(without, OF_NO_TENANT)
+})
+
+test('nothing refers across tables, and ids are given out one by one', async () => {
+  const url = await migrated()
+  const { constraints, cached } = await withClient(url, async (client) => ({
+    constraints: await client.query("SELECT conname FROM pg_constraint WHERE contype = 'f'"),
+    cached: await client.query("SELECT sequencename FROM pg_sequences WHERE schemaname = 'intray' AND cache_size <> 1"),
+  }))
+  assert.deepEqual(constraints.rows, [])
+  assert.deepEqual(cached.rows, [])
+})
+
+test('a database of an earlier version is brought up to date, by a command only while no server runs', async (t) => {
+  const url = await migrated()
+  const undo = () =>
+    withClient(url, async (client) => {
+      await client.query('DROP FUNCTION intray.append_batch; DELETE FROM intray.schema_migrations WHERE version = 3')
+    })
+  await undo()
+  await withClient(url, (client) => client.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())"))
+  await assert.rejects(openStore(url, { role: 'tool' }), { name: 'StoreRefused', message: /Update a server first/ })
+  const server = await openStore(url, { role: 'server' })
+  t.after(() => server.close())
+  assert.equal(server.facts.schema_version, 3)
+  await withClient(url, (client) => client.query('DELETE FROM intray.nodes'))
+  await undo()
+  await (await openStore(url, { role: 'tool' })).close()
+})
