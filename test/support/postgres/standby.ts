@@ -7,7 +7,7 @@ import { connect, withClient } from './databases.ts'
 import { copyCluster, createCluster, makeStandby, type PostgresServer, type Settings, startPostgres } from './server.ts'
 import { until } from '../until.ts'
 
-const REPLICATED: Settings = { fsync: 'off', wal_level: 'replica', max_wal_senders: '4' }
+const REPLICATED: Settings = { fsync: 'off', wal_level: 'replica' }
 const STANDBY_NAME = 's1'
 
 export interface Pair {
