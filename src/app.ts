@@ -68,7 +68,17 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     clock,
     onTrouble,
   })
-  const principals = new Principals({ tokens: store.tokens, nodes: store.nodes, nodeId: newUuid(), clock, onTrouble })
+  const principals = new Principals({
+    tokens: store.tokens,
+    nodes: store.nodes,
+    nodeId: newUuid(),
+    clock,
+    onTrouble: (doing, error) => {
+      onTrouble(doing, error)
+      // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
+      health.note(error)
+    },
+  })
   const gate = { principals, intakeScopes: config.intakeScopes }
   const server = new HttpServer({
     ...config,

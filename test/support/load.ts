@@ -4,7 +4,7 @@
 import http from 'node:http'
 import type { TestAnswer } from './client.ts'
 import { send } from './client.ts'
-import { readJournal } from './journal.ts'
+import { type JournalRow, readJournal } from './journal.ts'
 
 /** The same numbers for the same seed: a failure can be played again. */
 export function seededRandom(seed: number): (below: number) => number {
@@ -138,9 +138,19 @@ export interface Audit {
   readonly unsent: number
 }
 
+export interface AuditedRow {
+  readonly event: Pick<JournalRow['event'], 'id' | 'sourceRef'>
+  readonly payload: Uint8Array | null
+}
+
 export async function audit(databaseUrl: string, ledger: Ledger): Promise<Audit> {
+  return auditRows(await readJournal(databaseUrl), ledger)
+}
+
+/** The same, of rows that were read in another way. */
+export function auditRows(journal: readonly AuditedRow[], ledger: Ledger): Audit {
   const rows = new Map<string, { id: number; payload: Uint8Array | null }[]>()
-  for (const { event, payload } of await readJournal(databaseUrl)) {
+  for (const { event, payload } of journal) {
     const ref = event.sourceRef ?? ''
     rows.set(ref, [...(rows.get(ref) ?? []), { id: event.id, payload }])
   }

@@ -3,11 +3,13 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { childrenOf } from '../children.ts'
 import { tempFolder } from '../temp.ts'
+import { until } from '../until.ts'
 import { type Binaries, isRoot, NOBODY, prepareBinaries } from './binaries.ts'
 
 const run = promisify(execFile)
@@ -37,6 +39,10 @@ export interface PostgresServer {
   log(): string
   /** Ends it at once, without a shutdown. */
   kill(): Promise<void>
+  /** Shuts it down as an operator would: connections are closed, everything is written. */
+  stop(): Promise<void>
+  /** SIGKILL to every process of it, so that none does anything more: what a power cut leaves of a machine. */
+  crash(): Promise<void>
 }
 
 /** Writes a new cluster into a folder and returns it: a server, or a copy of one, starts from there. */
@@ -64,9 +70,14 @@ export async function copyCluster(folder: string): Promise<string> {
   return copy
 }
 
-/** Starts a server on a cluster and waits until it takes connections. */
-export async function startPostgres(folder: string, settings: Settings = QUICK): Promise<PostgresServer> {
+/** Starts a server on a cluster and waits until it takes connections: on a free port, or on one it had before. */
+export async function startPostgres(
+  folder: string,
+  settings: Settings = QUICK,
+  port?: number,
+): Promise<PostgresServer> {
   const binaries = prepareBinaries(folder)
+  if (port !== undefined) return startOn(port, folder, binaries, settings)
   // Another process may take the port between our look and the start.
   for (let attempt = 0; ; attempt++) {
     try {
@@ -102,16 +113,30 @@ async function startOn(port: number, folder: string, binaries: Binaries, setting
   child.stdout.on('data', (chunk: Buffer) => pid.resolve(Number(/pid (\d+)/.exec(chunk.toString())?.[1])))
   child.stderr.on('data', (chunk: Buffer) => (log = `${log}${chunk}`.slice(-100_000)))
   const ended = once(child, 'close')
+  const postmaster = await pid.promise
+  const kill = async () => {
+    child.ref()
+    child.stdin.end()
+    await ended
+  }
   const server: PostgresServer = {
     port,
-    pid: await pid.promise,
+    pid: postmaster,
     dataFolder,
     url: (database) => `postgres://intray@127.0.0.1:${port}/${database}`,
     log: () => log,
-    kill: async () => {
-      child.ref()
-      child.stdin.end()
-      await ended
+    kill,
+    stop: async () => {
+      process.kill(postmaster, 'SIGINT')
+      await until('PostgreSQL has shut down', () => !existsSync(join(dataFolder, 'postmaster.pid')))
+      await kill()
+    },
+    crash: async () => {
+      // Stopped first, so that it starts no further process while we count them.
+      process.kill(postmaster, 'SIGSTOP')
+      signalAll(childrenOf(postmaster), 'SIGKILL')
+      process.kill(postmaster, 'SIGKILL')
+      await kill()
     },
   }
   child.stdin.on('error', () => {})
@@ -120,6 +145,17 @@ async function startOn(port: number, folder: string, binaries: Binaries, setting
   child.unref()
   for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as net.Socket).unref()
   return server
+}
+
+function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
+  for (const pid of pids) {
+    try {
+      process.kill(pid, signal)
+    } catch (error) {
+      // A backend may end by itself meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+    }
+  }
 }
 
 async function untilListening(server: PostgresServer, child: ChildProcess): Promise<void> {
@@ -174,6 +210,14 @@ function freePort(): Promise<number> {
       probe.close(() => resolve(port))
     })
   })
+}
+
+/** Copies a cluster that has never run, or was shut down, into a folder of its own and returns that. */
+export async function copyCluster(folder: string): Promise<string> {
+  const copy = tempFolder('postgres-copy')
+  chmodSync(copy, 0o755)
+  await run('cp', ['-a', join(folder, 'data'), copy])
+  return copy
 }
 
 /** Makes the folder of a cluster a standby of another server. */
