@@ -212,14 +212,6 @@ function freePort(): Promise<number> {
   })
 }
 
-/** Copies a cluster that has never run, or was shut down, into a folder of its own and returns that. */
-export async function copyCluster(folder: string): Promise<string> {
-  const copy = tempFolder('postgres-copy')
-  chmodSync(copy, 0o755)
-  await run('cp', ['-a', join(folder, 'data'), copy])
-  return copy
-}
-
 /** Makes the folder of a cluster a standby of another server. */
 export function makeStandby(folder: string, conninfo: string): void {
   const data = join(folder, 'data')
