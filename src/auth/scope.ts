@@ -10,9 +10,12 @@ export type ScopeRule =
   | 'any'
   /** May send: every scope but `processor`, or those listed in the settings. */
   | 'intake'
+  /** May read and process: `processor` alone. */
+  | 'processor'
 
 export function scopeAllows(rule: ScopeRule, scope: string, intakeScopes: readonly string[] | null): boolean {
-  if (rule !== 'intake') return true
+  if (rule === 'public' || rule === 'any') return true
+  if (rule === 'processor') return scope === PROCESSOR_SCOPE
   if (scope === PROCESSOR_SCOPE) return false
   return intakeScopes === null || intakeScopes.includes(scope)
 }

@@ -117,7 +117,7 @@ export function declaredLength(req: IncomingMessage): number | null {
  * the client has stopped sending or the linger is over, since closing on unread bytes would reset it and take the
  * answer along.
  */
-export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string): void {
+export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {
   res.write(body)
   let discarded = 0
   const finish = () => {

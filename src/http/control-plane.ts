@@ -9,6 +9,7 @@ import { errorText, type Logger } from '../runtime/log.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
+import { type Call, callerOf, type Operation } from './call.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
@@ -25,12 +26,6 @@ export interface ControlPlaneOptions {
   readonly serverFactory: FastifyServerFactory
   readonly clientErrorHandler: (error: Error, socket: Socket) => void
 }
-
-type Operation = (
-  req: IncomingMessage,
-  exchange: Exchange,
-  route: Route,
-) => Promise<Answer | Problem> | Answer | Problem
 
 const SERVER_WIDE_METHODS = 'GET, HEAD, POST, OPTIONS'
 const OK: Answer = { status: 200, headers: { 'Content-Type': JSON_CONTENT }, body: '{"ok":true}' }
@@ -52,14 +47,17 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   })
   // No parser runs before our own: the intake lane reads its body itself and nothing else takes one.
   for (const route of routes) {
-    const serve = route.operation === 'intake' ? options.intakeLane : answering(operations[route.operation])
     fastify.route({
       method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
-      url: route.path,
+      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (request, reply) => {
         reply.hijack()
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
+        const serve =
+          route.operation === 'intake'
+            ? options.intakeLane
+            : answering(options.gate, operations[route.operation], request.params as Call['params'])
         runLane(serve, route, request.raw, reply.raw, exchange, logger)
       },
       handler: () => {},
@@ -100,9 +98,8 @@ export function runLane(
 function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['operation'], 'intake'>, Operation> {
   const { gate } = options
   return {
-    ping: async (req, exchange, route) =>
-      (await authenticate(gate, route, req, exchange)) ?? pingAnswer(exchange.principal!),
-    tester: async (req, exchange, route) => {
+    ping: (call) => pingAnswer(callerOf(call)),
+    tester: async ({ req, exchange, route }) => {
       const found = testerToken(req)
       if ('problem' in found) return found.problem
       return (await admit(gate, route, found.token, exchange)) ?? testerAnswer(exchange.principal!)
@@ -115,13 +112,16 @@ function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['o
   }
 }
 
-function answering(operation: Operation): Lane {
+function answering(gate: Gate, operation: Operation, params: Call['params']): Lane {
   return async (route, req, res, exchange) => {
+    const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
+    const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
+    if (refused) return sendProblem(req, res, exchange, refused)
     if (exchange.awaitsContinue) {
       res.writeContinue()
       exchange.awaitsContinue = false
     }
-    const result = await operation(req, exchange, route)
+    const result = await operation({ req, exchange, route, params })
     if ('status' in result) sendAnswer(req, res, exchange, result)
     else sendProblem(req, res, exchange, result)
   }

@@ -8,6 +8,8 @@ const STATUS: Record<ErrorKind, number> = {
   forbidden: 403,
   unknown: 404,
   wrong_method: 405,
+  conflict: 409,
+  gone: 410,
   too_slow: 408,
   too_large: 413,
   wrong_media: 415,
@@ -26,14 +28,14 @@ const REALM = 'Bearer realm="intray"'
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  readonly body: string
+  readonly body: string | Uint8Array
 }
 
 export function statusOf(problem: Problem): number {
   return STATUS[ERRORS[problem.code].kind]
 }
 
-export function renderProblem(problem: Problem, requestId: string): Answer {
+export function renderProblem(problem: Problem, requestId: string): Answer & { readonly body: string } {
   return { status: statusOf(problem), headers: headersOf(problem), body: bodyOf(problem, requestId) }
 }
 

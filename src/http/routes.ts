@@ -4,11 +4,15 @@
 import type { ScopeRule } from '../auth/scope.ts'
 
 export interface Route {
-  readonly method: 'GET' | 'POST'
+  readonly method: 'GET' | 'POST' | 'DELETE'
+  /** As in the contract: `{id}` stands for one part of the path. */
   readonly path: string
   readonly scope: ScopeRule
-  readonly operation: 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
+  readonly operation: OperationName
 }
+
+/** `intake` is a lane of its own; `tester` takes its token from elsewhere. */
+export type OperationName = 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
@@ -22,13 +26,27 @@ export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/docs', scope: 'public', operation: 'docs' },
 ]
 
+/** The routes of a path, whatever their method. */
+export function routesOf(routes: readonly Route[], path: string): Route[] {
+  const parts = path.split('/')
+  return routes.filter((route) => {
+    const pattern = route.path.split('/')
+    return pattern.length === parts.length && pattern.every((part, n) => part === parts[n] || isPlace(part, parts[n]))
+  })
+}
+
+function isPlace(part: string, given: string | undefined): boolean {
+  return part.startsWith('{') && given !== undefined && given !== ''
+}
+
 /** The value of Allow for a path, or null if no route has it. */
 export function allowedMethods(routes: readonly Route[], path: string): string | null {
-  const methods = routes.filter((route) => route.path === path).map((route) => route.method)
+  const methods = routesOf(routes, path).map((route) => route.method)
   if (methods.length === 0) return null
   return [
     ...(methods.includes('GET') ? ['GET', 'HEAD'] : []),
     ...(methods.includes('POST') ? ['POST'] : []),
+    ...(methods.includes('DELETE') ? ['DELETE'] : []),
     'OPTIONS',
   ].join(', ')
 }

@@ -14,6 +14,13 @@ export interface Envelope {
 export type EnvelopeResult = { readonly envelope: Envelope } | { readonly problem: Problem }
 
 export function readEnvelope(payload: Buffer): EnvelopeResult {
+  const parsed = parseJsonObject(payload)
+  return 'problem' in parsed ? parsed : readRefs(parsed.body)
+}
+
+type ParsedObject = { readonly body: Record<string, unknown> } | { readonly problem: Problem }
+
+export function parseJsonObject(payload: Buffer): ParsedObject {
   if (payload.byteLength === 0) return invalidJson('The body is empty. Send one JSON object.')
   if (!isUtf8(payload)) return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
   let body: unknown
@@ -27,7 +34,7 @@ export function readEnvelope(payload: Buffer): EnvelopeResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return invalidJson('The body is JSON, but not an object. Send one JSON object.')
   }
-  return readRefs(body as Record<string, unknown>)
+  return { body: body as Record<string, unknown> }
 }
 
 function readRefs(body: Record<string, unknown>): EnvelopeResult {
@@ -61,7 +68,7 @@ function readRef(body: Record<string, unknown>, name: string, fields: FieldProbl
   return value
 }
 
-function invalidJson(message: string): EnvelopeResult {
+function invalidJson(message: string): { readonly problem: Problem } {
   return { problem: { code: 'invalid_json', message } }
 }
 

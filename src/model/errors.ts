@@ -8,6 +8,8 @@ export type ErrorKind =
   | 'forbidden'
   | 'unknown'
   | 'wrong_method'
+  | 'conflict'
+  | 'gone'
   | 'too_slow'
   | 'too_large'
   | 'wrong_media'

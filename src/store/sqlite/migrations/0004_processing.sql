@@ -1,0 +1,2 @@
+-- What processors did: primary data that only processing writes.
+SELECT 1;
