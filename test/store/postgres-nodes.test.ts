@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
+import { startProxy, through } from '../support/postgres/proxy.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
 import { drivers } from '../support/drivers.ts'
@@ -48,6 +49,27 @@ test('one message sent to both nodes at once is one event, answered with one id'
   await nodes[0]!.indexed()
   const conversation = await nodes[1]!.store.events.conversation({ accountId: 7, companyId: 42 }, 'page')
   assert.equal(conversation?.eventCount, 20)
+})
+
+test('while no server can be reached: 503 with Retry-After, not ready, alive; and back without a restart', async (t) => {
+  const url = await newPostgresDatabase()
+  const proxy = await startProxy(Number(new URL(url).port), 'intray_append')
+  t.after(() => proxy.close())
+  const node = await startTestApp(t, { name: 'postgres', newDatabase: async () => through(proxy, url) })
+  const look = async (path: string) => (await node.send({ method: 'GET', path })).status
+  assert.equal((await node.post({ source_ref: 'before' })).status, 200)
+  proxy.refuse(true)
+  const refused = await node.post({ source_ref: 'during' })
+  assert.equal(refused.status, 503)
+  assert.equal(refused.json?.error, 'storage_unavailable')
+  assert.ok(Number(refused.headers['retry-after']) > 0)
+  await until('it says that it is not ready', async () => (await look('/readyz')) === 503)
+  assert.equal(await look('/livez'), 200)
+  proxy.refuse(false)
+  await until('it is ready again', async () => (await look('/readyz')) === 200)
+  const again = await node.post({ source_ref: 'during' })
+  assert.deepEqual([again.status, again.json?.duplicate], [200, undefined])
+  assert.equal((await backDoorOf(postgres).countJournal(url)).events, 2)
 })
 
 test('a row whose entry the database refuses is marked alone, and the rows behind it are indexed', async (t) => {

@@ -17,6 +17,9 @@ const TROUBLE = new Set(['08', '28', '3D', '40', '53', '57', '58', 'XX', 'F0'])
 /** Further ones: a server that takes no writes, a lock that took too long, a right that was taken away. */
 const TROUBLE_CODES = new Set(['25006', '25P02', '25P03', '25P04', '55P03', '42501'])
 
+/** The session is not what we left it: a pooler forgot our prepared statements, or a migration changed what they read. */
+const STALE_SESSION = new Set(['26000', '42P05', '0A000'])
+
 export function sqlState(error: unknown): string | null {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
@@ -31,11 +34,15 @@ export function messageOf(error: unknown): string {
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
   const message = messageOf(error)
+  // A value of ours that cannot be sent, found before anything was.
+  if (error instanceof TypeError || error instanceof RangeError) {
+    return new StoreFailure('rejected', message, { cause: error })
+  }
   const code = sqlState(error)
   if (code === null)
     return new StoreFailure('unavailable', `the database cannot be reached: ${message}`, { cause: error })
   if (SCHEMA_GONE.has(code)) return new StoreFailure('fatal', message, { cause: error })
-  const trouble = TROUBLE.has(code.slice(0, 2)) || TROUBLE_CODES.has(code)
+  const trouble = TROUBLE.has(code.slice(0, 2)) || TROUBLE_CODES.has(code) || STALE_SESSION.has(code)
   return new StoreFailure(trouble ? 'unavailable' : 'rejected', message, { cause: error })
 }
 
@@ -49,7 +56,8 @@ export function isRetryable(failure: StoreFailure): boolean {
  */
 export function endsConnection(failure: StoreFailure): boolean {
   const code = sqlState(failure.cause)
-  return code === null ? failure.kind !== 'rejected' : /^(08|57P|58|XX|25006|25P03|25P04)/.test(code)
+  if (code === null) return failure.kind !== 'rejected'
+  return STALE_SESSION.has(code) || /^(08|57P|58|XX|25006|25P03|25P04)/.test(code)
 }
 
 /** Since the commit: a warning means that what was written may not be where it was promised to be. */

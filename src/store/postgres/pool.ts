@@ -15,6 +15,7 @@ const FIRST_PAUSE_MS = 100
 const LONGEST_PAUSE_MS = 2000
 
 interface Waiting {
+  readonly timer: NodeJS.Timeout
   resolve(connection: Connection): void
   reject(failure: StoreFailure): void
 }
@@ -70,20 +71,11 @@ export class Pool {
     if (idle) return idle
     if (this.#open < this.#address.poolSize) return this.#connect()
     return new Promise((resolve, reject) => {
-      const waiting = {
-        resolve: (connection: Connection) => {
-          clearTimeout(timer)
-          resolve(connection)
-        },
-        reject: (failure: StoreFailure) => {
-          clearTimeout(timer)
-          reject(failure)
-        },
-      }
       const timer = setTimeout(() => {
         this.#waiting.splice(this.#waiting.indexOf(waiting), 1)
         reject(new StoreFailure('unavailable', `all ${this.#address.poolSize} connections to the database are busy`))
       }, ACQUIRE_TIMEOUT_MS)
+      const waiting: Waiting = { timer, resolve, reject }
       this.#waiting.push(waiting)
     })
   }
@@ -94,7 +86,7 @@ export class Pool {
       this.#serveWaiting()
       return
     }
-    const next = this.#waiting.shift()
+    const next = this.#nextWaiting()
     if (next) next.resolve(connection)
     else if (this.#isClosed) void connection.close()
     else this.#idle.push(connection)
@@ -116,12 +108,18 @@ export class Pool {
 
   /** A place is free: whoever waits longest gets a connection of its own. */
   #serveWaiting(): void {
-    const next = this.#waiting.shift()
+    const next = this.#nextWaiting()
     if (!next) return
     this.#connect().then(next.resolve, (error: unknown) => {
       next.reject(storeFailure(error))
       this.#serveWaiting()
     })
+  }
+
+  #nextWaiting(): Waiting | undefined {
+    const next = this.#waiting.shift()
+    clearTimeout(next?.timer)
+    return next
   }
 
   async #connect(): Promise<Connection> {

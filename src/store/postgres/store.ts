@@ -18,7 +18,10 @@ import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
 import { createTokenStore } from './tokens.ts'
 
 const OLDEST_VERSION = 150_000
-/** While the server syncs one commit, the next are on their way: each on a connection of its own. */
+/**
+ * While the server syncs one commit, the next is on its way on a connection of its own. Not more: a batch costs the server
+ * about 290 µs and each row of it 25 µs more (measured, 356-byte bodies), so few large batches beat many small ones.
+ */
 const APPENDS_IN_FLIGHT = 2
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
