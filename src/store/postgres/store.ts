@@ -132,7 +132,9 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
 
 /** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
 class Life {
-  readonly #underWay = new Set<Promise<unknown>>()
+  /** Counted, not collected (docs/adr/0010). */
+  #underWay = 0
+  readonly #idle = Promise.withResolvers<void>()
   readonly #fatalListeners: ((failure: Error) => void)[] = []
   #fatal: StoreFailure | null = null
   #closed: Promise<void> | null = null
@@ -152,7 +154,7 @@ class Life {
 
   close(end: () => Promise<void>): Promise<void> {
     this.#closed ??= (async () => {
-      while (this.#underWay.size > 0) await Promise.allSettled(this.#underWay)
+      if (this.#underWay > 0) await this.#idle.promise
       await end()
     })()
     return this.#closed
@@ -160,16 +162,16 @@ class Life {
 
   async #run<T>(call: () => Promise<T>): Promise<T> {
     if (this.#closed) throw new StoreFailure('unavailable', 'the store is closed')
-    const running = call()
-    this.#underWay.add(running)
+    this.#underWay += 1
     try {
-      return await running
+      return await call()
     } catch (error) {
       const failure = storeFailure(error)
       if (failure.kind === 'fatal') this.#announce(failure)
       throw failure
     } finally {
-      this.#underWay.delete(running)
+      this.#underWay -= 1
+      if (this.#closed && this.#underWay === 0) this.#idle.resolve()
     }
   }
 
