@@ -10,7 +10,8 @@ import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
 import type { Config } from '../config.ts'
 import { systemClock } from '../runtime/clock.ts'
-import type { Log } from '../runtime/log.ts'
+import { errorText, type Log } from '../runtime/log.ts'
+import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
 import { createStarterToken, starterText } from './starter.ts'
@@ -27,9 +28,11 @@ export const STOP_MESSAGE = 'stop'
 
 /** The exit code: 0 after a graceful stop of every worker. */
 export async function runWorkers(config: Config, log: Log): Promise<number> {
-  const starter = await prepareDatabase(config)
+  await withStore(config, requireServer)
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
-  const ended = new Fleet(count, log, (address) => {
+  const ended = new Fleet(count, log, async (address) => {
+    // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
+    const starter = await withStore(config, (store) => createStarterToken(store, config.host, systemClock.now()))
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
     if (starter) process.stdout.write(starterText(address, starter))
   }).run()
@@ -38,31 +41,35 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   return code
 }
 
-async function prepareDatabase(config: Config): Promise<string | null> {
+async function withStore<T>(config: Config, use: (store: Store) => T | Promise<T>): Promise<T> {
   const store = await openStore(config.databaseUrl, { role: 'tool' })
   try {
-    if (!store.traits.concurrentWriters) {
-      throw new CommandError(
-        'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
-          'Leave INTRAY_WORKERS at 1, or see in docs/operations.md how to move.',
-      )
-    }
-    return await createStarterToken(store, config.host, systemClock.now())
+    return await use(store)
   } finally {
     await store.close()
   }
 }
 
+function requireServer(store: Store): void {
+  if (store.traits.concurrentWriters) return
+  throw new CommandError(
+    'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
+      'Leave INTRAY_WORKERS at 1, or see in docs/operations.md how to move.',
+  )
+}
+
 class Fleet {
   readonly #count: number
   readonly #log: Log
-  readonly #onListening: (address: string) => void
+  readonly #onListening: (address: string) => Promise<void>
   readonly #ended = Promise.withResolvers<number>()
+  /** Those that said where they listen. */
+  readonly #ready = new WeakSet<Worker>()
   #listening = false
   #stopping = false
   #code = 0
 
-  constructor(count: number, log: Log, onListening: (address: string) => void) {
+  constructor(count: number, log: Log, onListening: (address: string) => Promise<void>) {
     this.#count = count
     this.#log = log
     this.#onListening = onListening
@@ -79,12 +86,23 @@ class Fleet {
     const worker = cluster.fork()
     const startedAt = performance.now()
     worker.on('message', ({ listening }: WorkerMessage) => {
-      if (listening === undefined || this.#listening) return
-      this.#listening = true
-      for (let i = 1; i < this.#count; i++) this.#fork()
-      this.#onListening(listening)
+      if (listening === undefined) return
+      this.#ready.add(worker)
+      if (this.#stopping) worker.send(STOP_MESSAGE)
+      else if (!this.#listening) this.#begin(listening)
     })
     worker.on('exit', (code, signal) => this.#onExit(worker, code, signal, performance.now() - startedAt))
+  }
+
+  /** The first one listens: the others follow, and whoever started us is told. */
+  #begin(address: string): void {
+    this.#listening = true
+    for (let i = 1; i < this.#count; i++) this.#fork()
+    this.#onListening(address).catch((error: unknown) => {
+      this.#log.logger.fatal('could not start', { error: errorText(error) })
+      this.#code = 1
+      if (!this.#stopping) this.#stop()
+    })
   }
 
   #onExit(worker: Worker, code: number, signal: string, livedMs: number): void {
@@ -93,7 +111,8 @@ class Fleet {
       setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork()), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
       return
     }
-    if (code !== 0) this.#code = 1
+    // One that was still starting may have been ended by a signal to all of us: it had taken nothing in.
+    if (code !== 0 && !(this.#stopping && !this.#ready.has(worker))) this.#code = 1
     if (!this.#stopping) this.#stop()
     this.#endIfAlone()
   }
@@ -102,17 +121,19 @@ class Fleet {
     if (workers().length === 0) this.#ended.resolve(this.#code)
   }
 
+  /** One that is still starting would not hear it: it is told when it says that it listens. */
   #stop(): void {
     const again = this.#stopping
     this.#stopping = true
     for (const worker of workers()) {
       if (again) worker.process.kill('SIGKILL')
-      else if (worker.isConnected()) worker.send(STOP_MESSAGE)
+      else if (this.#ready.has(worker) && worker.isConnected()) worker.send(STOP_MESSAGE)
     }
     this.#endIfAlone()
   }
 }
 
+/** One that has ended may still be listed: its end is told before its channel's. */
 function workers(): Worker[] {
-  return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined)
+  return Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker?.isDead() === false)
 }
