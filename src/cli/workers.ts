@@ -12,8 +12,8 @@ import type { Config } from '../config.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
-import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
+import { withStore } from './open.ts'
 import { createStarterToken, starterText } from './starter.ts'
 
 const SHORT_LIFE_MS = 10_000
@@ -28,26 +28,17 @@ export const STOP_MESSAGE = 'stop'
 
 /** The exit code: 0 after a graceful stop of every worker. */
 export async function runWorkers(config: Config, log: Log): Promise<number> {
-  await withStore(config, requireServer)
+  await withStore(requireServer, config)
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
   const ended = new Fleet(count, log, async (address) => {
     // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
-    const starter = await withStore(config, (store) => createStarterToken(store, config.host, systemClock.now()))
+    const starter = await withStore((store) => createStarterToken(store, config.host, systemClock.now()), config)
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
     if (starter) process.stdout.write(starterText(address, starter))
   }).run()
   const code = await ended
   await log.flush()
   return code
-}
-
-async function withStore<T>(config: Config, use: (store: Store) => T | Promise<T>): Promise<T> {
-  const store = await openStore(config.databaseUrl, { role: 'tool' })
-  try {
-    return await use(store)
-  } finally {
-    await store.close()
-  }
 }
 
 function requireServer(store: Store): void {
