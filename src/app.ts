@@ -4,6 +4,7 @@
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
+import { MetricsListener } from './http/metrics-listener.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { Indexer } from './indexing/indexer.ts'
@@ -16,6 +17,8 @@ import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
 import { redactText } from './runtime/redact.ts'
+import { ServiceMetrics } from './runtime/service-metrics.ts'
+import { VERSION } from './runtime/version.ts'
 import type { Store } from './store/contract/store.ts'
 
 /** Bytes of journal that one step of the indexer reads at most. */
@@ -57,7 +60,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     maxInFlight: store.traits.appendsInFlight,
     eagerEvents: EAGER_EVENTS,
     onCommitted: () => indexer.wake(),
-    onOutcome: (failure) => health.note(failure),
+    onOutcome: (failure, events, ms) => {
+      health.note(failure)
+      metrics.appended(events, ms / 1000, failure)
+    },
     onItemFailed: ({ requestId }, reason) =>
       logger.error('a message could not be stored', { request_id: requestId, reason: redactText(reason) }),
   })
@@ -79,6 +85,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       health.note(error)
     },
   })
+  const metrics: ServiceMetrics = new ServiceMetrics({
+    version: VERSION,
+    driver: String(store.facts.driver),
+    indexLag: async () => (await store.index.progress()).lag,
+    queue: () => {
+      const { events, bytes, oldestReceivedAt } = batcher.waiting
+      const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
+      return { events, bytes, oldestSeconds }
+    },
+    isReady: () => readiness() === null,
+  })
+  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem)
   const gate = { principals, intakeScopes: config.intakeScopes }
   const server = new HttpServer({
     ...config,
@@ -92,11 +110,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    readiness: (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem),
+    readiness,
     logger,
+    onAnswered: (answered) => metrics.answered(answered),
   })
+  const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  const services = [health, indexer, batcher, refusals, principals, server]
+  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }
@@ -106,7 +126,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     await stopServices()
     throw error
   }
-  logger.info('listening', { address: server.address, ...store.facts })
+  const metricsAddress = metricsListener.address ?? undefined
+  logger.info('listening', { address: server.address, metrics: metricsAddress, ...store.facts })
 
   let stopped: Promise<void> | null = null
   const stop = async () => {

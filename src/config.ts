@@ -73,6 +73,24 @@ const scopes = (about: string): Setting<readonly string[] | null> => ({
   format: (value) => value?.join(',') ?? '',
 })
 
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+const listenAddress = (about: string): Setting<ListenAddress | null> => ({
+  fallback: null,
+  about,
+  parse: (value) => {
+    if (value === 'off') return null
+    const match = /^(\[[0-9a-f:.]+\]|[^:\s]+):(\d{1,5})$/i.exec(value)
+    const port = Number(match?.[2])
+    if (!match || port > 65535) throw new Error('must be off or an address such as 127.0.0.1:9464')
+    return { host: match[1]!.replace(/^\[|\]$/g, ''), port }
+  },
+  format: (value) => (value === null ? 'off' : `${value.host}:${value.port}`),
+})
+
 const workerCount = (about: string): Setting<number | 'auto'> => ({
   fallback: 1,
   about: `${about} (1–${MAX_WORKERS}, auto)`,
@@ -109,6 +127,9 @@ export const SETTINGS = {
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
+  metrics: listenAddress(
+    'Address for Prometheus, such as 127.0.0.1:9464: figures at /metrics, for whoever reaches it. With workers each has the next port',
+  ),
   headersTimeout: duration('10s', '50ms', '1h', 'A request whose headers take longer is answered 408'),
   requestTimeout: duration(
     '30s',

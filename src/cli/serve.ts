@@ -20,7 +20,7 @@ import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { type Command, CommandError } from './command.ts'
 import { createStarterToken, starterText } from './starter.ts'
-import { runWorkers, STOP_MESSAGE, type WorkerMessage } from './workers.ts'
+import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from './workers.ts'
 
 /** After a fatal failure the last answers still have this long to go out. */
 const FAIL_STOP_GRACE_MS = 500
@@ -60,9 +60,16 @@ async function runServer(config: Config, log: Log): Promise<number> {
 /** One of several on the port: prepared, stopped and replaced by the process above it. */
 async function runWorker(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
-  const app = await listen(config, store, log)
+  const app = await listen(withMetricsOf(config, workerSlot()), store, log)
   process.send?.({ listening: app.address } satisfies WorkerMessage)
   return untilEnded(app, store, log)
+}
+
+/** Figures are each process's own, so each has a port of its own for them. */
+function withMetricsOf(config: Config, slot: number): Config {
+  const { metrics } = config
+  if (metrics === null || metrics.port === 0) return config
+  return { ...config, metrics: { ...metrics, port: metrics.port + slot } }
 }
 
 async function listen(config: Config, store: Store, log: Log): Promise<App> {

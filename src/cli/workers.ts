@@ -26,6 +26,13 @@ export interface WorkerMessage {
 
 export const STOP_MESSAGE = 'stop'
 
+const SLOT = 'WORKER_SLOT'
+
+/** In a worker: which of the places it has, from 0. One that is replaced leaves its place to its successor. */
+export function workerSlot(): number {
+  return Number(process.env[SLOT] ?? 0)
+}
+
 /** The exit code: 0 after a graceful stop of every worker. */
 export async function runWorkers(config: Config, log: Log): Promise<number> {
   await withStore(requireServer, config)
@@ -49,6 +56,12 @@ function requireServer(store: Store): void {
   )
 }
 
+interface WorkerEnd {
+  readonly code: number
+  readonly signal: string
+  readonly livedMs: number
+}
+
 class Fleet {
   readonly #count: number
   readonly #log: Log
@@ -69,12 +82,12 @@ class Fleet {
   run(): Promise<number> {
     process.on('SIGTERM', () => this.#stop())
     process.on('SIGINT', () => this.#stop())
-    this.#fork()
+    this.#fork(0)
     return this.#ended.promise
   }
 
-  #fork(): void {
-    const worker = cluster.fork()
+  #fork(slot: number): void {
+    const worker = cluster.fork({ [SLOT]: String(slot) })
     const startedAt = performance.now()
     worker.on('message', ({ listening }: WorkerMessage) => {
       if (listening === undefined) return
@@ -82,13 +95,15 @@ class Fleet {
       if (this.#stopping) worker.send(STOP_MESSAGE)
       else if (!this.#listening) this.#begin(listening)
     })
-    worker.on('exit', (code, signal) => this.#onExit(worker, code, signal, performance.now() - startedAt))
+    worker.on('exit', (code, signal) => {
+      this.#onExit(worker, slot, { code, signal, livedMs: performance.now() - startedAt })
+    })
   }
 
   /** The first one listens: the others follow, and whoever started us is told. */
   #begin(address: string): void {
     this.#listening = true
-    for (let i = 1; i < this.#count; i++) this.#fork()
+    for (let slot = 1; slot < this.#count; slot++) this.#fork(slot)
     this.#onListening(address).catch((error: unknown) => {
       this.#log.logger.fatal('could not start', { error: errorText(error) })
       this.#code = 1
@@ -96,10 +111,10 @@ class Fleet {
     })
   }
 
-  #onExit(worker: Worker, code: number, signal: string, livedMs: number): void {
+  #onExit(worker: Worker, slot: number, { code, signal, livedMs }: WorkerEnd): void {
     if (!this.#stopping && this.#listening) {
       this.#log.logger.error('a worker ended; starting another', { pid: worker.process.pid, code, signal })
-      setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork()), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
+      setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork(slot)), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
       return
     }
     // One that was still starting may have been ended by a signal to all of us: it had taken nothing in.

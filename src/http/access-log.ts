@@ -10,11 +10,11 @@ import { remoteAddress } from './remote-address.ts'
 
 const MAX_PATH = 200
 
-export type LogExchange = (exchange: Exchange, req: IncomingMessage, res: ServerResponse) => void
+export type LogExchange = (exchange: Exchange, req: IncomingMessage, res: ServerResponse, ms: number) => void
 
 /** Composed by hand: 2 µs, where a general serialiser takes 6. Text from outside is escaped by JSON.stringify, always. */
 export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated' | 'off'): LogExchange {
-  return (exchange, req, res) => {
+  return (exchange, req, res, ms) => {
     const status = res.headersSent ? res.statusCode : null
     const level = status !== null && status >= 500 ? 'warn' : 'info'
     if (!logger.isEnabled(level)) return
@@ -28,7 +28,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (outcome !== null) fields += `,"outcome":"${outcome}"`
     if (eventId !== null) fields += `,"event_id":${eventId}`
     if (principal !== null) fields += quotedPrincipal(principal)
-    fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round((performance.now() - exchange.startedAt) * 100) / 100}`
+    fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
     if (address !== null) fields += `,"remote_addr":${quoted(address)}`
     if (agent !== undefined) fields += `,"user_agent":${quoted(redactAgent(agent))}`
     if (!res.writableFinished) fields += ',"client_gone":true'

@@ -7,6 +7,7 @@ import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { Logger } from '../runtime/log.ts'
 import type { Service } from '../runtime/service.ts'
+import type { Answered } from '../runtime/service-metrics.ts'
 import { createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
@@ -32,6 +33,8 @@ export interface HttpServerOptions {
   readonly intakeLane: Lane
   readonly readiness: () => Problem | null
   readonly logger: Logger
+  /** After each answer, or when the client left without one. */
+  readonly onAnswered: (answered: Answered) => void
 }
 
 /** How often node looks for requests that are too slow: a 408 comes at most this much late. */
@@ -152,7 +155,11 @@ export class HttpServer implements Service {
     res.once('close', () => {
       const open = openAnswers(req.socket)
       open.splice(open.indexOf(res), 1)
-      this.#logExchange(exchange, req, res)
+      const ms = performance.now() - exchange.startedAt
+      this.#logExchange(exchange, req, res, ms)
+      const status = res.headersSent ? res.statusCode : null
+      const { route, outcome, error } = exchange
+      this.#options.onAnswered({ route, status, seconds: ms / 1000, outcome, error })
     })
     return exchange
   }

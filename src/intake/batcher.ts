@@ -22,8 +22,8 @@ export interface BatcherOptions {
   readonly eagerEvents: number
   /** After each append that was answered: there may be something new. */
   readonly onCommitted: () => void
-  /** After each append, with the failure if it failed. */
-  readonly onOutcome: (failure: unknown) => void
+  /** After each append, with the failure if it failed: how many messages it had and how long it took. */
+  readonly onOutcome: (failure: unknown, events: number, ms: number) => void
   /** A message that alone could not be stored, and why. */
   readonly onItemFailed: (item: AppendItem, reason: string) => void
 }
@@ -75,6 +75,12 @@ export class Batcher implements Service {
     })
   }
 
+  /** What waits to be handed to the store; since when, by the time the oldest was received. */
+  get waiting(): { readonly events: number; readonly bytes: number; readonly oldestReceivedAt: number | null } {
+    const oldestReceivedAt = this.#queue[0]?.item.receivedAt ?? null
+    return { events: this.#queue.length, bytes: this.#queuedBytes, oldestReceivedAt }
+  }
+
   /** Refuses what comes from now on; resolves when everything taken before has been answered. */
   async stop(): Promise<void> {
     this.#stopped = true
@@ -100,15 +106,16 @@ export class Batcher implements Service {
       return
     }
     this.#inFlight += 1
+    const startedAt = performance.now()
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterAppend(null)
+        this.#afterAppend(null, batch.length, startedAt)
         for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterAppend(failure)
+        this.#afterAppend(failure, batch.length, startedAt)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
@@ -116,9 +123,9 @@ export class Batcher implements Service {
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterAppend(failure: unknown): void {
+  #afterAppend(failure: unknown, events: number, startedAt: number): void {
     this.#inFlight -= 1
-    this.#options.onOutcome(failure)
+    this.#options.onOutcome(failure, events, performance.now() - startedAt)
     this.#appendNext()
   }
 

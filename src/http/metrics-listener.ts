@@ -1,0 +1,58 @@
+// Figures for Prometheus, on a port of their own: whoever may look at them is decided by the network, and they never share
+// a port with what is reachable from outside. Off unless an address is set.
+
+import http, { type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Service } from '../runtime/service.ts'
+
+export interface MetricsListenerOptions {
+  /** host:port, or null for none. */
+  readonly listen: { readonly host: string; readonly port: number } | null
+  readonly render: () => Promise<string>
+}
+
+const PROMETHEUS_TEXT = 'text/plain; version=0.0.4; charset=utf-8'
+
+export class MetricsListener implements Service {
+  readonly #options: MetricsListenerOptions
+  #server: Server | null = null
+
+  constructor(options: MetricsListenerOptions) {
+    this.#options = options
+  }
+
+  async start(): Promise<void> {
+    const { listen, render } = this.#options
+    if (listen === null) return
+    const server = http.createServer({ requestTimeout: 5000, headersTimeout: 5000 }, (req, res) => {
+      req.resume()
+      if (req.method !== 'GET' || req.url?.split('?')[0] !== '/metrics') {
+        res.writeHead(404, { 'Content-Length': 0 }).end()
+        return
+      }
+      render().then(
+        (text) => res.writeHead(200, { 'Content-Type': PROMETHEUS_TEXT }).end(text),
+        () => res.writeHead(500, { 'Content-Length': 0 }).end(),
+      )
+    })
+    this.#server = server
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      // Each process has figures of its own: a port that several share would show one of them by chance.
+      server.listen({ ...listen, exclusive: true }, () => resolve())
+    })
+  }
+
+  /** Where it listens; null if it does not. */
+  get address(): string | null {
+    const address = this.#server?.address() as AddressInfo | null | undefined
+    return address ? `http://${address.address}:${address.port}/metrics` : null
+  }
+
+  async stop(): Promise<void> {
+    const server = this.#server
+    if (!server) return
+    server.closeAllConnections()
+    await new Promise<void>((resolve) => server.close(() => resolve()))
+  }
+}

@@ -1,0 +1,7 @@
+// Which version this is, as package.json has it.
+
+import { readFileSync } from 'node:fs'
+
+const FILE = new URL('../../package.json', import.meta.url)
+
+export const VERSION = (JSON.parse(readFileSync(FILE, 'utf8')) as { version: string }).version

@@ -1,0 +1,83 @@
+// The figures: they count what happened, name nobody, and are the ones that the documentation lists.
+
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { type TestApp, startTestApp } from '../support/app.ts'
+import { drivers } from '../support/drivers.ts'
+
+const SETTINGS = { settings: { metrics: '127.0.0.1:0' } } as const
+
+async function scrape(app: TestApp): Promise<string> {
+  const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
+  const answer = await fetch(String(address))
+  assert.equal(answer.status, 200)
+  assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
+  return answer.text()
+}
+
+/** Every sample by its name with labels. */
+function samplesOf(text: string): Map<string, number> {
+  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
+  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
+}
+
+for (const driver of drivers) {
+  test(`${driver.name}: what happened is counted, and nobody is named`, async (t) => {
+    const app = await startTestApp(t, driver, SETTINGS)
+    const before = samplesOf(await scrape(app))
+    assert.equal(before.get('intray_ready'), 1)
+    assert.equal(before.get('intray_append_failures_total'), 0)
+    for (const body of ['{"source_ref":"a"}', '{"source_ref":"a"}', '{"source_ref":"a","x":1}', '{"source_ref":"b"}']) {
+      assert.equal((await app.post(body)).status, 200)
+    }
+    assert.equal((await app.post('{"source_ref":7}')).status, 422)
+    assert.equal((await app.send({ path: '/api/ping', headers: { Authorization: 'Bearer nobody' } })).status, 401)
+    assert.equal((await app.send({ path: '/secret-looking-path' })).status, 404)
+    await app.indexed()
+    const text = await scrape(app)
+    const samples = samplesOf(text)
+    const expected = {
+      'intray_http_requests_total{route="/v1/inbox/events",status="200"}': 4,
+      'intray_http_requests_total{route="/v1/inbox/events",status="422"}': 1,
+      'intray_http_requests_total{route="/api/ping",status="401"}': 1,
+      'intray_http_requests_total{route="none",status="404"}': 1,
+      intray_http_request_seconds_count: 7,
+      'intray_http_request_seconds_bucket{le="+Inf"}': 7,
+      'intray_messages_total{outcome="stored"}': 2,
+      'intray_messages_total{outcome="duplicate"}': 1,
+      'intray_messages_total{outcome="conflict"}': 1,
+      'intray_errors_total{error="invalid_payload"}': 1,
+      'intray_errors_total{error="invalid_token"}': 1,
+      'intray_token_refusals_total{reason="invalid_token"}': 1,
+      intray_append_events_count: 4,
+      intray_append_events_sum: 4,
+      intray_index_lag: 0,
+      intray_queue_events: 0,
+    }
+    for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name)
+    const keyId = app.token.split('_')[1]!
+    for (const word of [keyId, 'secret-looking-path', 'account', 'company', 'source_ref']) {
+      assert.ok(!text.includes(word), word)
+    }
+  })
+}
+
+test('every figure stands in the documentation, and the documentation lists no other', async (t) => {
+  const app = await startTestApp(t, drivers[0]!, SETTINGS)
+  await app.post('{}')
+  await app.send({ path: '/api/ping' })
+  const served = [...(await scrape(app)).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)
+  const text = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const rows = text.slice(text.indexOf('## Figures'), text.indexOf('Worth an alert')).matchAll(/^\| (`.*?) \|/gm)
+  const listed = [...rows].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name!))
+  assert.deepEqual(listed.toSorted(), served.toSorted())
+})
+
+test('only GET /metrics is there, and nothing of it on the port of the service', async (t) => {
+  const app = await startTestApp(t, drivers[0]!, SETTINGS)
+  const address = String(app.log.find(({ msg }) => msg === 'listening')?.metrics)
+  assert.equal((await fetch(address.replace('/metrics', '/'))).status, 404)
+  assert.equal((await fetch(address, { method: 'POST' })).status, 404)
+  assert.equal((await app.send({ path: '/metrics' })).status, 404)
+})
