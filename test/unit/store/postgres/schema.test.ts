@@ -2,8 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { readMigrations } from '../../../../src/store/migrations.ts'
 import { openStore } from '../../../../src/store/open.ts'
 import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+
+const MIGRATIONS = readMigrations(new URL('../../../../src/store/postgres/migrations/', import.meta.url))
 
 async function migrated(): Promise<string> {
   const url = await newPostgresDatabase()
@@ -36,19 +39,28 @@ test('nothing refers across tables, and ids are given out one by one', async () 
   assert.deepEqual(cached.rows, [])
 })
 
+/** A database as the version before this one left it. */
+async function earlierDatabase(): Promise<string> {
+  const url = await newPostgresDatabase()
+  await withClient(url, async (client) => {
+    await client.query(`CREATE SCHEMA intray; CREATE TABLE intray.schema_migrations (version integer PRIMARY KEY,
+      name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`)
+    for (const { version, name, checksum, sql } of MIGRATIONS.slice(0, -1)) {
+      await client.query(sql)
+      await client.query('INSERT INTO intray.schema_migrations VALUES ($1, $2, $3, 0)', [version, name, checksum])
+    }
+  })
+  return url
+}
+
 test('a database of an earlier version is brought up to date, by a command only while no server runs', async (t) => {
-  const url = await migrated()
-  const undo = () =>
-    withClient(url, async (client) => {
-      await client.query('DROP FUNCTION intray.append_batch; DELETE FROM intray.schema_migrations WHERE version = 3')
-    })
-  await undo()
+  const url = await earlierDatabase()
   await withClient(url, (client) => client.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())"))
   await assert.rejects(openStore(url, { role: 'tool' }), { name: 'StoreRefused', message: /Update a server first/ })
   const server = await openStore(url, { role: 'server' })
   t.after(() => server.close())
-  assert.equal(server.facts.schema_version, 3)
-  await withClient(url, (client) => client.query('DELETE FROM intray.nodes'))
-  await undo()
-  await (await openStore(url, { role: 'tool' })).close()
+  assert.equal(server.facts.schema_version, MIGRATIONS.length)
+  const unserved = await openStore(await earlierDatabase(), { role: 'tool' })
+  t.after(() => unserved.close())
+  assert.equal(unserved.facts.schema_version, MIGRATIONS.length)
 })
