@@ -3,7 +3,9 @@
 // command goes on where it stopped.
 
 import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
+import { loadConfig } from '../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../store/contract/copy.ts'
 import { openCopySide, openStore } from '../store/open.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
@@ -12,7 +14,7 @@ import { createProgress, print, printJson, table as textTable } from './output.t
 const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 
 const HELP = `
-Usage: ./intray copy --from URL --to URL [--json]
+Usage: ./intray copy [--from URL] --to URL [--json]
        ./intray copy --release URL
 
 Copies a database into an empty one, for example from a file to a database server when one machine is not enough:
@@ -25,10 +27,12 @@ sides are compared by count and SHA-256 of every table. Then start servers with 
 
 If it is interrupted, run it again: it goes on where it stopped. The target must be empty or a copy of this source.
 
-  --from     The database to copy, as in INTRAY_DATABASE_URL.
-  --to       The database to copy into.
-  --release  Takes a frozen database back into service, where a copy was given up.
-  --json     Print JSON.`
+  --from       The database to copy. Default: INTRAY_DATABASE_URL.
+  --to         The database to copy into.
+  --from-file, --to-file
+               Files that hold the URLs: what stands on a command line can be seen by every user of the machine.
+  --release    Takes a frozen database back into service, where a copy was given up.
+  --json       Print JSON.`
 
 interface TableReport {
   readonly table: string
@@ -45,27 +49,56 @@ export const copy: Command = {
       args: [...args],
       options: {
         from: { type: 'string' },
+        'from-file': { type: 'string' },
         to: { type: 'string' },
+        'to-file': { type: 'string' },
         release: { type: 'string' },
         json: { type: 'boolean' },
       },
     })
-    const { from, to, release, json } = values
-    if (release !== undefined) {
-      if (from !== undefined || to !== undefined) throw new UsageError('--release stands alone.')
-      await withSide(release, true, (side) => side.release())
-      print('The database takes messages again.\n')
+    const to = urlOf(values.to, values['to-file'], '--to')
+    const given = urlOf(values.from, values['from-file'], '--from')
+    if (values.release !== undefined) {
+      if (given ?? to) throw new UsageError('--release stands alone.')
+      await withSide(values.release, true, release)
       return 0
     }
-    if (from === undefined || to === undefined) throw new UsageError('Say --from which database --to which one.')
+    if (to === undefined) throw new UsageError('Say --to which database.')
+    const from = given ?? loadConfig(process.env).databaseUrl
     const reports = await withSide(from, true, (source) =>
       withSide(to, false, (target) => copyDatabase(source, target)),
     )
     await buildIndex(to)
-    if (json) printJson({ ok: true, tables: reports })
+    if (values.json) printJson({ ok: true, finished_before: reports === null, tables: reports ?? [] })
     else tell(reports)
     return 0
   },
+}
+
+function urlOf(url: string | undefined, file: string | undefined, flag: string): string | undefined {
+  if (file === undefined) return url
+  if (url !== undefined) throw new UsageError(`Give ${flag} or ${flag}-file, not both.`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    throw new CommandError(`The file that ${flag}-file names cannot be read.`)
+  }
+}
+
+async function release(side: CopySide): Promise<void> {
+  const state = await side.state()
+  if (state && !state.finished) {
+    throw new CommandError(
+      'This is the target of a copy that is not finished, and no server may open it. ' +
+        'Go on with the copy, or delete the database and begin with an empty one.',
+    )
+  }
+  if (!(await side.isFrozen())) {
+    print('The database was not frozen.\n')
+    return
+  }
+  await side.release()
+  print('The database takes messages again.\n')
 }
 
 async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
@@ -77,18 +110,29 @@ async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide
   }
 }
 
-async function copyDatabase(source: CopySide, target: CopySide): Promise<TableReport[]> {
+/** Null if the same copy was finished before. */
+async function copyDatabase(source: CopySide, target: CopySide): Promise<TableReport[] | null> {
+  const sourceState = await source.state()
+  if (sourceState && !sourceState.finished) {
+    throw new CommandError('The source is itself the target of a copy that is not finished. Finish that one first.')
+  }
   const { databaseUuid } = await source.identity()
   if ((await target.identity()).databaseUuid === databaseUuid) {
     throw new CommandError('--from and --to are the same database.')
   }
   const state = await target.begin(databaseUuid)
-  if (state.finished) throw new CommandError('This copy was finished before. Use the target, or give an empty one.')
+  if (state.finished) return null
   await source.freeze()
   const identity = await source.identity()
-  for (const table of source.tables) await copyTable(source, target, table, state.positions[table.name] ?? null)
+  for (const table of source.tables) {
+    await copyTable(source, target, databaseUuid, table, state.positions[table.name] ?? null)
+  }
   const reports: TableReport[] = []
   for (const table of source.tables) reports.push(await compare(source, target, table))
+  const { lastIds } = await source.identity()
+  if (!(await source.isFrozen()) || JSON.stringify(lastIds) !== JSON.stringify(identity.lastIds)) {
+    throw new CommandError('The source was released while it was copied. Empty the target and copy again.')
+  }
   await target.finish(identity)
   return reports
 }
@@ -96,6 +140,7 @@ async function copyDatabase(source: CopySide, target: CopySide): Promise<TableRe
 async function copyTable(
   source: CopySide,
   target: CopySide,
+  sourceUuid: string,
   table: CopyTable,
   position: CopyRow | null,
 ): Promise<void> {
@@ -107,7 +152,7 @@ async function copyTable(
     const rows = await source.read(table, after)
     const last = rows.at(-1)
     if (!last) break
-    await target.write(table, rows)
+    await target.write(sourceUuid, table, after, rows)
     after = keyOf(table, last)
     done += rows.length
     progress.say(`${table.name} ${done} of ${total} (${Math.floor((100 * done) / Math.max(total, 1))} %)`)
@@ -160,7 +205,11 @@ async function buildIndex(url: string): Promise<void> {
   }
 }
 
-function tell(reports: readonly TableReport[]): void {
+function tell(reports: readonly TableReport[] | null): void {
+  if (reports === null) {
+    print('This copy was finished before. Start servers with INTRAY_DATABASE_URL set to it.\n')
+    return
+  }
   print(
     textTable(
       ['TABLE', 'ROWS', 'SHA-256 (both sides)'],

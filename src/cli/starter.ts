@@ -12,8 +12,8 @@ export async function createStarterToken(store: Store, host: string, now: number
   if (!isLoopback(host)) return null
   if ((await store.tokens.generation()) > 0 || (await store.events.watermark()) > 0) return null
   const { keyId, token, hash } = mintToken()
-  await store.tokens.create({ keyId, hash, ...STARTER, expiresAt: null, createdAt: now, rotatedFrom: null })
-  return token
+  const starter = { keyId, hash, ...STARTER, expiresAt: null, createdAt: now, rotatedFrom: null }
+  return (await store.tokens.createFirst(starter)) ? token : null
 }
 
 export function starterText(address: string, token: string): string {

@@ -12,12 +12,15 @@ import type { Config } from '../config.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
+import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
 import { withStore } from './open.ts'
 import { createStarterToken, starterText } from './starter.ts'
 
 const SHORT_LIFE_MS = 10_000
 const PAUSE_MS = 1000
+/** A worker cuts off by itself what has not finished in time; one that does not even do that is killed after this. */
+const STOP_GRACE_MS = 5000
 
 /** From a worker: where it listens. To a worker: stop in order. */
 export interface WorkerMessage {
@@ -35,9 +38,12 @@ export function workerSlot(): number {
 
 /** The exit code: 0 after a graceful stop of every worker. */
 export async function runWorkers(config: Config, log: Log): Promise<number> {
-  await withStore(requireServer, config)
+  // As a server would: a database that no server may open is refused here, before anything is written.
+  const store = await openStore(config.databaseUrl, { role: 'server' })
+  await requireServer(store).finally(() => store.close())
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
-  const ended = new Fleet(count, log, async (address) => {
+  const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
+  const ended = new Fleet(count, log, stopLimitMs, async (address) => {
     // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
     const starter = await withStore((store) => createStarterToken(store, config.host, systemClock.now()), config)
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
@@ -48,7 +54,7 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   return code
 }
 
-function requireServer(store: Store): void {
+async function requireServer(store: Store): Promise<void> {
   if (store.traits.concurrentWriters) return
   throw new CommandError(
     'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
@@ -65,6 +71,7 @@ interface WorkerEnd {
 class Fleet {
   readonly #count: number
   readonly #log: Log
+  readonly #stopLimitMs: number
   readonly #onListening: (address: string) => Promise<void>
   readonly #ended = Promise.withResolvers<number>()
   /** Those that said where they listen. */
@@ -73,9 +80,10 @@ class Fleet {
   #stopping = false
   #code = 0
 
-  constructor(count: number, log: Log, onListening: (address: string) => Promise<void>) {
+  constructor(count: number, log: Log, stopLimitMs: number, onListening: (address: string) => Promise<void>) {
     this.#count = count
     this.#log = log
+    this.#stopLimitMs = stopLimitMs
     this.#onListening = onListening
   }
 
@@ -131,11 +139,16 @@ class Fleet {
   #stop(): void {
     const again = this.#stopping
     this.#stopping = true
+    if (!again) setTimeout(() => this.#killAll(), this.#stopLimitMs).unref()
     for (const worker of workers()) {
-      if (again) worker.process.kill('SIGKILL')
-      else if (this.#ready.has(worker) && worker.isConnected()) worker.send(STOP_MESSAGE)
+      if (!again && this.#ready.has(worker) && worker.isConnected()) worker.send(STOP_MESSAGE)
     }
+    if (again) this.#killAll()
     this.#endIfAlone()
+  }
+
+  #killAll(): void {
+    for (const worker of workers()) worker.process.kill('SIGKILL')
   }
 }
 

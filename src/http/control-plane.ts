@@ -13,7 +13,7 @@ import { type Call, callerOf, type Operation } from './call.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
-import { allowedMethods, type Route, withoutTrailingSlash } from './routes.ts'
+import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 
 export interface ControlPlaneOptions {
@@ -132,7 +132,7 @@ function answerUnrouted(routes: readonly Route[], req: IncomingMessage, res: Ser
   const exchange = exchangeOf(res)
   const path = withoutTrailingSlash(decodedPath(pathOf(req)))
   const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
-  if (allow !== null) exchange.route = path
+  exchange.route = routesOf(routes, path)[0]?.path ?? null
   if (allow === null) sendProblem(req, res, exchange, { code: 'not_found' })
   else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, { code: 'method_not_allowed', allow })
   else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })

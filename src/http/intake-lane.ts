@@ -9,7 +9,7 @@ import type { Clock } from '../runtime/clock.ts'
 import { createRedactor, redactBytes, redactText } from '../runtime/redact.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { authenticate, type Gate } from './authenticate.ts'
-import { collectBody, declaredLength, gunzipBody } from './body.ts'
+import { collectBeside, collectBody, declaredLength, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { contentEncoding, mediaProblem } from './media.ts'
 import type { Answer } from './problem.ts'
@@ -64,7 +64,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
   ): Promise<void> {
     if (exchange.principal === null || !KEPT.has(problem.code)) return sendProblem(req, res, exchange, problem)
     // What has not arrived yet is collected while the answer goes out: a sender does not wait for our notes.
-    const head = body ?? (exchange.awaitsContinue ? NOTHING : collectBody(req, REFUSAL_BODY_BYTES))
+    const head = body ?? (exchange.awaitsContinue ? NOTHING : collectBeside(req, REFUSAL_BODY_BYTES))
     sendProblem(req, res, exchange, problem)
     const bytes = Buffer.isBuffer(head) ? head : (await head).bytes
     options.recordRefusal(refusalOf(route, req, exchange, problem, bytes, options.clock.now()))

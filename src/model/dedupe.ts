@@ -43,6 +43,24 @@ export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
   }
 }
 
+/**
+ * What makes a message one message: the sender's own reference, else its Idempotency-Key, else the key its node minted.
+ * Answers with a buffer that is used again.
+ */
+export function createIdentity(hmacKey: Uint8Array): (message: IdentifiedMessage, minted: Uint8Array) => Uint8Array {
+  const digestOf = createDedupeDigest(hmacKey)
+  return (message, minted) => {
+    if (message.sourceRef !== null) return digestOf(message, 'ref', message.sourceRef)
+    if (message.idempotencyKey !== null) return digestOf(message, 'key', message.idempotencyKey)
+    return minted
+  }
+}
+
+interface IdentifiedMessage extends Tenant {
+  readonly sourceRef: string | null
+  readonly idempotencyKey: string | null
+}
+
 /** SHA-256 into one buffer that is used again: 1.9 µs for 342 bytes, where an answer in a buffer of its own takes 2.7. */
 export function createSha256(): (bytes: Uint8Array) => Buffer {
   const digest = Buffer.alloc(SHA256_BYTES)

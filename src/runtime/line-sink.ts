@@ -51,7 +51,7 @@ export class LineSink {
       } catch (error) {
         // A full pipe that does not block is tried again; any other reader is gone, and its lines with it.
         if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS).unref())
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
   }

@@ -43,7 +43,12 @@ export function createLog({ level, format }: LogOptions): Log {
   const sink = new LineSink(2)
   return {
     logger: createLogger(level, (line) => sink.write(line)),
-    flush: () => Promise.race([sink.flush(), setTimeout(FLUSH_TIMEOUT_MS, undefined, { ref: false })]),
+    flush: async () => {
+      const limit = new AbortController()
+      const waited = setTimeout(FLUSH_TIMEOUT_MS, undefined, { signal: limit.signal }).catch(() => {})
+      await Promise.race([sink.flush(), waited])
+      limit.abort()
+    },
   }
 }
 

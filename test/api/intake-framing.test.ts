@@ -27,6 +27,21 @@ for (const driver of drivers) {
       }
 
       describe('bodies in every shape', () => {
+        test('415 before the end of a chunked body: the connection is closed with that end, not after the linger', async (t) => {
+          const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${shared.app.token}\r\n`
+          // Each would take the 2 s of the linger: five of them more than there is time for.
+          const all = async () => {
+            for (let n = 0; n < 5; n += 1) {
+              const connection = await connect(t)
+              connection.write(`${head}Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
+              assert.equal((await firstAnswer(connection)).status, 415)
+              connection.write('0\r\n\r\n')
+              await connection.closed
+            }
+          }
+          await within('five closed connections', all(), 9000)
+        })
+
         test('200: a fixed length, in one piece and byte by byte', async (t) => {
           assert.equal(await kept(idOf(await send(rawPost(path, shared.app.token, BODY)))), BODY)
           const connection = await connect(t)

@@ -5,12 +5,14 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import type { Store } from '../../src/store/contract/store.ts'
+import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
 import { item, newToken, refusal, TENANT } from '../store/rows.ts'
 import { intrayJson } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
+import { connect } from '../support/postgres/databases.ts'
 import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 
 interface CopyReport {
@@ -85,7 +87,7 @@ for (const { from, to } of WAYS) {
       assert.equal((await store.tokens.list()).length, 4)
     })
     const again = await intray(copyArgs(source, target), {})
-    assert.match(again.stderr, /finished before/)
+    assert.deepEqual([again.code, /finished before/.test(again.stdout.toString())], [0, true])
     t.diagnostic(report.tables.map(({ table, sha256 }) => `${table} ${sha256.slice(0, 8)}`).join(', '))
   })
 }
@@ -129,6 +131,9 @@ for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
       assert.equal(refused.code, 1)
     }
     assert.equal(kills, 2)
+    const onward = await intray(copyArgs(target, await from.newDatabase()), {})
+    assert.match(onward.stderr, /The source is itself the target of a copy that is not finished/)
+    assert.match((await intray(['copy', '--release', target], {})).stderr, /no server may open it/)
     const report = (await intrayJson([...copyArgs(source, target), '--json'], {})) as unknown as CopyReport
     assert.equal(report.tables.find(({ table }) => table === 'events')?.rows, count + 6)
     assert.equal((await backDoorOf(to).countJournal(target)).dedupe, count + 5)
@@ -162,7 +167,8 @@ for (const driver of drivers) {
     assert.equal((await ready(server.url)).status, 503)
     const second = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: source })
     assert.match(second.stderr, driver.name === 'sqlite' ? /Another Intray server/ : /frozen/)
-    assert.equal((await intray(['copy', '--release', source], {})).code, 0)
+    assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /takes messages again/)
+    assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /was not frozen/)
     assert.equal((await post(server.port, token, '{"source_ref":"late"}')).status, 200)
   })
 }
@@ -181,7 +187,9 @@ test('what cannot be copied is refused before anything is frozen', async (t: Tes
     [copyArgs('sqlite:/nowhere/intray.db', other), /There is no database at/],
     [copyArgs(await postgres!.newDatabase(), await sqlite!.newDatabase()), /nothing of Intray/],
     [copyArgs(source, 'mysql://x'), /must look like/],
-    [['copy', '--from', source], /Say --from/],
+    [['copy', '--from', source], /Say --to/],
+    [[...copyArgs(source, other), '--to-file', '/x'], /not both/],
+    [['copy', '--from', source, '--to-file', '/nowhere'], /cannot be read/],
     [['copy', '--release', source, '--to', other], /stands alone/],
   ]
   for (const [args, says] of refusals) {
@@ -198,4 +206,38 @@ test('what cannot be copied is refused before anything is frozen', async (t: Tes
   assert.equal((await intray(copyArgs(mine, copied), {})).code, 0)
   assert.match((await intray(copyArgs(source, copied), {})).stderr, /a copy of another database/)
   t.diagnostic(`${refusals.length + 1} refusals`)
+})
+
+test('two copies into one database: the second is refused, and what is there belongs to the first alone', async () => {
+  const [sqlite, postgres] = drivers
+  const sources = [await filled(sqlite!), await filled(sqlite!)]
+  const target = await postgres!.newDatabase()
+  const sides = await Promise.all(sources.map((url) => openCopySide(url, { mustExist: true })))
+  const here = await openCopySide(target, { mustExist: false })
+  const uuids = await Promise.all(sides.map(async (side) => (await side.identity()).databaseUuid))
+  const begun = await Promise.allSettled(uuids.map((uuid) => here.begin(uuid)))
+  assert.deepEqual(begun.map(({ status }) => status).toSorted(), ['fulfilled', 'rejected'])
+  const first = begun.findIndex(({ status }) => status === 'fulfilled')
+  const tokens = here.tables.find(({ name }) => name === 'tokens')!
+  const rows = await sides[first]!.read(tokens, null)
+  await assert.rejects(here.write(uuids[1 - first]!, tokens, null, rows), /Another copy/)
+  await here.write(uuids[first]!, tokens, null, rows)
+  await assert.rejects(here.write(uuids[first]!, tokens, null, rows), /Another copy/)
+  assert.equal(await here.count(tokens), rows.length)
+  for (const side of [...sides, here]) await side.close()
+})
+
+test('a transaction that holds the tables: the freeze gives up, says so, and holds up nobody', async (t) => {
+  const postgres = drivers.find(({ name }) => name === 'postgres')!
+  const source = await filled(postgres)
+  const client = await connect(source)
+  t.after(() => client.end())
+  await client.query('BEGIN; LOCK TABLE intray.refusals IN ROW EXCLUSIVE MODE')
+  const { code, stderr } = await intray(copyArgs(source, await drivers[0]!.newDatabase()), {})
+  assert.match(stderr, /keeps the tables of the source busy/)
+  assert.equal(code, 1)
+  await withStore(source, async (store) => {
+    const [outcome] = await store.journal.append([item({ sourceRef: 'open' })])
+    assert.equal(outcome?.outcome, 'stored')
+  })
 })

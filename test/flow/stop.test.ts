@@ -1,14 +1,15 @@
 // Stopping in order: not ready, finish what is in flight, commit, close. And stopping at once when told twice.
 
 import assert from 'node:assert/strict'
-import { existsSync, statSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, existsSync, openSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { RawConnection, send } from '../support/client.ts'
 import { createToken, readJournal, withStore } from '../support/journal.ts'
 import { audit, faultsOf, Ledger, Load, NOTHING_WRONG, post } from '../support/load.ts'
 import { refusesConnections, untilClosed } from '../support/port.ts'
-import { ROOT, type ServerProcess, startServer } from '../support/process.ts'
+import { LAUNCHER, ROOT, type ServerProcess, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until, within } from '../support/until.ts'
 
@@ -197,4 +198,21 @@ test('npm start hands SIGTERM on: the server stops in order and leaves no orphan
   assert.match(server.stderr(), /"msg":"stopped"/)
   const next = await startServer(t, { INTRAY_DATABASE_URL: databaseUrl })
   assert.equal((await send(next.port, { path: '/livez' })).status, 200, 'the database is free for the next server')
+})
+
+test('with a reader of the log that has stalled, messages are taken and the stop is in order', async (t) => {
+  const log = join(tempFolder('stalled'), 'log')
+  execFileSync('mkfifo', [log])
+  // Open at both ends, and nobody reads: the pipe fills.
+  const held = openSync(log, constants.O_RDWR)
+  t.after(() => closeSync(held))
+  const command = ['sh', '-c', 'exec "$0" serve 2>"$1"', LAUNCHER, log]
+  const { server, token, databaseUrl } = await startWith(t, { INTRAY_LOG_FORMAT: 'json' }, command)
+  const count = 600
+  for (let n = 0; n < count; n += 1) {
+    assert.equal((await post(server.port, token, `{"source_ref":"${n}"}`)).status, 200)
+  }
+  server.child.kill('SIGTERM')
+  assert.equal(await ended(server), 0)
+  assert.equal((await readJournal(databaseUrl)).length, count)
 })

@@ -223,3 +223,11 @@ everyDriver('two stores that create one key id at once: one of them is rejected'
     for (const result of results) if (result.status === 'rejected') failure('rejected')(result.reason)
   }
 })
+
+everyDriver('of several that make the first token at once, one does', async (database) => {
+  const stores = [await database.open('server'), await database.open('tool'), await database.open('tool')]
+  const made = await Promise.all(stores.map((store) => store.tokens.createFirst(newToken())))
+  assert.deepEqual(made.toSorted(), [false, false, true])
+  assert.equal((await stores[0]!.tokens.list()).length, 1)
+  assert.equal(await stores[1]!.tokens.createFirst(newToken()), false)
+})

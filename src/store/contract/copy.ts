@@ -135,7 +135,7 @@ export type CopySequence = 'events' | 'resends' | 'refusals'
 export interface CopyState {
   readonly sourceUuid: string
   readonly finished: boolean
-  readonly positions: Readonly<Record<string, CopyRow>>
+  readonly positions: Readonly<Record<string, CopyRow | null>>
 }
 
 /** One database, as either side of a copy. */
@@ -146,16 +146,50 @@ export interface CopySide {
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
   count(table: CopyTable): Promise<number>
 
+  /** Refuses if writers do not let go of the tables in a while. */
   freeze(): Promise<void>
+  isFrozen(): Promise<boolean>
   release(): Promise<void>
 
+  /** What it is a copy of; null if it is none. */
+  state(): Promise<CopyState | null>
   /** Refuses a database that holds anything but a copy of this source, or that a server is using. */
   begin(sourceUuid: string): Promise<CopyState>
-  /** The rows, and that the table is copied up to the last of them. */
-  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void>
+  /** The rows after a key, and that the table is copied up to the last of them. Refused if another copy is at work here. */
+  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void>
   /** Takes over what is not in rows, and opens the database to servers. */
   finish(source: CopyIdentity): Promise<void>
   close(): Promise<void>
+}
+
+/** Why no server may open a database like this; null if nothing speaks against it. */
+export function servingProblem(state: CopyState | null, isFrozen: boolean): string | null {
+  if (state && !state.finished) {
+    return (
+      'The database is the target of a copy that is not finished. ' +
+      'Run the same ./intray copy again: it goes on where it stopped.'
+    )
+  }
+  if (!isFrozen) return null
+  return (
+    'The database was copied to another one and is frozen. Use the copy, ' +
+    'or take this one back into service: ./intray copy --release <its URL>.'
+  )
+}
+
+/** The state after these rows were written. Throws a sentence if they do not follow on what is there. */
+export function stateAfter(
+  state: CopyState | null,
+  sourceUuid: string,
+  table: CopyTable,
+  after: CopyRow | null,
+  rows: readonly CopyRow[],
+): CopyState {
+  const before = { sourceUuid, finished: false, positions: { [table.name]: after } }
+  const found = { ...state, positions: { [table.name]: state?.positions[table.name] ?? null } } as typeof before
+  if (encodeState(found) !== encodeState(before)) throw new Error('Another copy into this database is running.')
+  const last = rows.at(-1)
+  return { ...state!, positions: { ...state!.positions, ...(last && { [table.name]: keyOf(table, last) }) } }
 }
 
 export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
@@ -165,7 +199,7 @@ export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
 
 /** As text, for the state that a target keeps. */
 export function encodeState({ sourceUuid, finished, positions }: CopyState): string {
-  const encoded = Object.entries(positions).map(([table, key]) => [table, key.map(encodeCell)])
+  const encoded = Object.entries(positions).map(([table, key]) => [table, key?.map(encodeCell) ?? null])
   return JSON.stringify({ sourceUuid, finished, positions: Object.fromEntries(encoded) })
 }
 

@@ -15,6 +15,8 @@ export interface TokenUse {
 export interface TokenStore {
   /** Fails with `rejected` if the key id exists. */
   create(token: NewToken): Promise<void>
+  /** Only if there is no token at all; false if there is one. Of several nodes that try at once one succeeds. */
+  createFirst(token: NewToken): Promise<boolean>
   find(keyId: string): Promise<TokenRecord | null>
   /** In the order of creation. */
   list(): Promise<TokenRecord[]>

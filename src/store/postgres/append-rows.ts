@@ -1,7 +1,7 @@
 // A batch of appends as it travels: one binary array for each column, made at once, while the bytes still belong to the
 // caller. What no database could take is found here, item by item, so that it fails alone.
 
-import { createDedupeDigest, createMintedDigest, createSha256, DIGEST_BYTES } from '../../model/dedupe.ts'
+import { createIdentity, createMintedDigest, createSha256, DIGEST_BYTES, SHA256_BYTES } from '../../model/dedupe.ts'
 import type { AppendItem } from '../contract/append.ts'
 import { ArrayWriter, sliceArray } from './binary-array.ts'
 
@@ -16,8 +16,6 @@ const TEXTS = ['keyId', 'scope', 'route', 'origin', 'contentType', 'requestId'] 
 const REFS = ['sourceRef', 'channelRef', 'idempotencyKey'] as const
 const OPTIONAL_TEXTS = ['traceparent', 'userAgent', 'remoteAddr'] as const
 type TextColumn = (typeof TEXTS | typeof REFS | typeof OPTIONAL_TEXTS)[number]
-
-const SHA256_BYTES = 32
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
@@ -34,15 +32,9 @@ export function problemOf(item: AppendItem): string | null {
 export type PackRows = (items: readonly AppendItem[]) => AppendRows
 
 export function createPackRows(dedupeKey: Uint8Array): PackRows {
-  const digestOf = createDedupeDigest(dedupeKey)
+  const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
-
-  function identityOf(item: AppendItem, minted: Buffer): Uint8Array {
-    if (item.sourceRef !== null) return digestOf(item, 'ref', item.sourceRef)
-    if (item.idempotencyKey !== null) return digestOf(item, 'key', item.idempotencyKey)
-    return minted
-  }
 
   return (items) => {
     const count = items.length

@@ -20,10 +20,12 @@ import type { Connection, Statement } from './connection.ts'
 import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
 import type { Pool } from './pool.ts'
 
-/** How long a batch whose fate is unknown is tried again. */
+/** How long a batch whose fate is unknown is tried again; a large one longer. */
 const GIVE_UP_MS = 10_000
 /** One try: a server that fell silent leaves time for another. */
 const TRY_MS = 4000
+/** What a slow way to the server carries in a millisecond: a batch of 100 MB has 50 s more. */
+const BYTES_PER_MS = 2000
 /** Deadlocks and serialization failures in a row; each costs the server a second to notice. */
 const MAX_COLLISIONS = 8
 const RETRY_PAUSE_MS = 25
@@ -64,7 +66,8 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
 
 /** Until it is known what became of it, or for too long. */
 async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
-  const deadline = performance.now() + GIVE_UP_MS
+  const largeMs = rows.columns.reduce((bytes, column) => bytes + column.byteLength, 0) / BYTES_PER_MS
+  const deadline = performance.now() + GIVE_UP_MS + 2 * largeMs
   let unknown: StoreFailure | null = null
   for (let collisions = 0; ; ) {
     let connection: Connection
@@ -77,7 +80,7 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
     }
     try {
       const left = Math.max(1, deadline - performance.now())
-      return readOutcomes(rows.count, await connection.cells(APPEND, rows.columns, Math.min(TRY_MS, left)))
+      return readOutcomes(rows.count, await connection.cells(APPEND, rows.columns, Math.min(TRY_MS + largeMs, left)))
     } catch (error) {
       const failure = storeFailure(error)
       if (isRetryable(failure)) {

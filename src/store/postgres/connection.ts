@@ -133,8 +133,8 @@ export class Connection {
   }
 
   /** Several statements without values, in one message. */
-  async script(text: string): Promise<void> {
-    await this.#run({ text })
+  async script(text: string, timeoutMs = QUERY_TIMEOUT_MS): Promise<void> {
+    await this.#run({ text, query_timeout: timeoutMs })
   }
 
   async transaction<T>(work: () => Promise<T>): Promise<T> {

@@ -12,17 +12,22 @@ import {
   type CopyTable,
   decodeState,
   encodeState,
-  keyOf,
+  servingProblem,
+  stateAfter,
 } from '../contract/copy.ts'
-import { StoreRefused } from '../contract/failure.ts'
+import { type StoreFailure, StoreRefused } from '../contract/failure.ts'
 import { bigints, byteas, texts } from './binary-array.ts'
 import type { Connection, Value } from './connection.ts'
-import { FROZEN_STATE, storeFailure } from './failure.ts'
+import { FROZEN_STATE, sqlState, storeFailure } from './failure.ts'
+import { LOCKS } from './locks.ts'
 import { readLiveNodes } from './nodes.ts'
 import type { Pool } from './pool.ts'
 import { readIdentity } from './schema.ts'
 
 const STATE = 'copy'
+const COUNTED = 1_000_000
+const FREEZE_WAIT_S = 5
+const LOCK_NOT_AVAILABLE = '55P03'
 const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
 const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -51,17 +56,7 @@ const ARRAYS: Record<ColumnType, { readonly type: string; readonly pack: (cells:
 
 /** Why no server may open this database; null if nothing speaks against it. */
 export async function copyProblem(connection: Connection): Promise<string | null> {
-  const state = await readState(connection)
-  if (state && !state.finished) {
-    return 'The database is the target of a copy that is not finished. Run the same ./intray copy again: it goes on where it stopped.'
-  }
-  if (await isFrozen(connection)) {
-    return (
-      'The database was copied to another one and is frozen. Use the copy, ' +
-      'or take this one back into service: ./intray copy --release <its URL>.'
-    )
-  }
-  return null
+  return servingProblem(await readState(connection), await isFrozen(connection))
 }
 
 export async function isFrozen(connection: Connection): Promise<boolean> {
@@ -102,6 +97,11 @@ export class PostgresCopy implements CopySide {
 
   count(table: CopyTable): Promise<number> {
     return this.#use(async (connection) => {
+      // Only for showing progress: where counting would take long, the planner's estimate does.
+      const [estimate] = await connection.query<{ rows: number }>(
+        `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${table.name}'::regclass`,
+      )
+      if (estimate!.rows > COUNTED) return estimate!.rows
       const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
       return row!.count
     })
@@ -109,12 +109,27 @@ export class PostgresCopy implements CopySide {
 
   freeze(): Promise<void> {
     return this.#transaction(async (connection) => {
-      await connection.script(`SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; ${CREATE_REFUSAL}`)
+      // Whoever waits for the lock holds up all who come behind it: not for long.
+      await connection.script(`SET LOCAL lock_timeout = '${FREEZE_WAIT_S}s'; ${CREATE_REFUSAL}`)
       for (const { name } of COPY_TABLES) {
         await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
           FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
       }
+    }).catch((error: unknown) => {
+      if (sqlState((error as StoreFailure).cause) !== LOCK_NOT_AVAILABLE) throw error
+      throw new StoreRefused(
+        'A transaction keeps the tables of the source busy, so it could not be frozen. ' +
+          'End it (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start) and copy again.',
+      )
     })
+  }
+
+  isFrozen(): Promise<boolean> {
+    return this.#use(isFrozen)
+  }
+
+  state(): Promise<CopyState | null> {
+    return this.#use((connection) => readState(connection))
   }
 
   release(): Promise<void> {
@@ -125,6 +140,7 @@ export class PostgresCopy implements CopySide {
 
   begin(sourceUuid: string): Promise<CopyState> {
     return this.#transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
       if ((await readLiveNodes(connection)).length > 0) {
         throw new StoreRefused('Servers are running on the target. Stop them, or give an empty database.')
       }
@@ -142,21 +158,20 @@ export class PostgresCopy implements CopySide {
     })
   }
 
-  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
     const names = Object.keys(table.columns)
     const types = Object.values(table.columns)
     const arrays = types.map((type, n) => ARRAYS[type].pack(rows.map((row) => row[n]) as never[]))
     const places = types.map((type, n) => `$${n + 1}::${ARRAYS[type].type}[]`).join(', ')
     const values = names.map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`).join(', ')
     return this.#transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
+      const state = followOn(await readState(connection), sourceUuid, table, after, rows)
       await connection.execute(
         `INSERT INTO intray.${table.name} (${names.join(', ')}) SELECT ${values} FROM unnest(${places}) AS k (${names.join(', ')})`,
         arrays,
       )
-      const state = (await readState(connection))!
-      const last = rows.at(-1)
-      const positions = last ? { ...state.positions, [table.name]: keyOf(table, last) } : state.positions
-      await saveState(connection, { ...state, positions })
+      await saveState(connection, state)
     })
   }
 
@@ -184,6 +199,14 @@ export class PostgresCopy implements CopySide {
 
   #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use((connection) => connection.transaction(() => work(connection)))
+  }
+}
+
+function followOn(...args: Parameters<typeof stateAfter>): CopyState {
+  try {
+    return stateAfter(...args)
+  } catch (error) {
+    throw new StoreRefused((error as Error).message)
   }
 }
 

@@ -9,6 +9,9 @@ import { byteas, texts } from './binary-array.ts'
 import type { Connection } from './connection.ts'
 import { LOCKS } from './locks.ts'
 
+/** A migration of a large database, or the wait for another node's. Whoever has no time stops the process. */
+const AS_LONG_AS_IT_TAKES = 2 ** 31 - 1
+
 const MIGRATIONS = new URL('./migrations/', import.meta.url)
 
 const SELECT_TABLES = `SELECT relname AS name FROM pg_class
@@ -52,12 +55,12 @@ export async function readSchema(connection: Connection): Promise<SchemaState> {
 export async function migrate(connection: Connection): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
-    await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.migrations)
+    await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, AS_LONG_AS_IT_TAKES)
     const { pending } = await readSchema(connection)
     if (pending.length === 0) return
     await connection.script(CREATE_LEDGER)
     for (const { version, name, checksum, sql } of pending) {
-      await connection.script(sql)
+      await connection.script(sql, AS_LONG_AS_IT_TAKES)
       await connection.query(INSERT_APPLIED, [version, name, checksum, Date.now()])
     }
     const meta = { database_uuid: Buffer.from(newUuid()), dedupe_key: randomBytes(32), fence: Buffer.alloc(1) }

@@ -40,6 +40,13 @@ export function createTokenStore(pool: Pool): TokenStore {
 
   return {
     create: (token) => change((connection) => insert(connection, token)),
+    createFirst: (token) =>
+      change(async (connection) => {
+        const [row] = await connection.query<{ generation: number }>(SELECT_GENERATION)
+        if (row!.generation > 0) return false
+        await insert(connection, token)
+        return true
+      }),
     find: (keyId) => pool.use((connection) => find(connection, keyId)),
     list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
     setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),

@@ -6,7 +6,7 @@
 //
 //   bytes of an item   digest 16 · minted key 16 · SHA-256 32 · payload
 
-import { createDedupeDigest, createMintedDigest, createSha256, DIGEST_BYTES, SHA256_BYTES } from '../../model/dedupe.ts'
+import { createIdentity, createMintedDigest, createSha256, DIGEST_BYTES, SHA256_BYTES } from '../../model/dedupe.ts'
 import type { EventMeta } from '../../model/event.ts'
 import type { AppendItem } from '../contract/append.ts'
 
@@ -36,16 +36,9 @@ const SHA256_AT = 2 * DIGEST_BYTES
 const PAYLOAD_AT = SHA256_AT + SHA256_BYTES
 
 export function createPackBatch(dedupeKey: Uint8Array): PackBatch {
-  const digestOf = createDedupeDigest(dedupeKey)
+  const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
-
-  /** A sender that gave nothing to go by: the key its node minted. */
-  function identityOf(item: AppendItem, minted: Uint8Array): Uint8Array {
-    if (item.sourceRef !== null) return digestOf(item, 'ref', item.sourceRef)
-    if (item.idempotencyKey !== null) return digestOf(item, 'key', item.idempotencyKey)
-    return minted
-  }
 
   return (items) => {
     let size = 0

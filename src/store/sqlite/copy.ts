@@ -14,7 +14,8 @@ import {
   type CopyTable,
   decodeState,
   encodeState,
-  keyOf,
+  servingProblem,
+  stateAfter,
 } from '../contract/copy.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from './connection.ts'
@@ -41,17 +42,7 @@ export async function openSqliteCopy(path: string, mustExist: boolean): Promise<
 
 /** Why no server may open this database; null if nothing speaks against it. */
 export function copyProblem(db: DatabaseSync): string | null {
-  const state = readState(db)
-  if (state && !state.finished) {
-    return 'The database is the target of a copy that is not finished. Run the same ./intray copy again: it goes on where it stopped.'
-  }
-  if (isFrozen(db)) {
-    return (
-      'The database was copied to another one and is frozen. Use the copy, ' +
-      'or take this one back into service: ./intray copy --release <its URL>.'
-    )
-  }
-  return null
+  return servingProblem(readState(db), isFrozen(db))
 }
 
 class SqliteCopy implements CopySide {
@@ -120,6 +111,14 @@ class SqliteCopy implements CopySide {
     })
   }
 
+  isFrozen(): Promise<boolean> {
+    return attempt(() => isFrozen(this.#db))
+  }
+
+  state(): Promise<CopyState | null> {
+    return attempt(() => readState(this.#db))
+  }
+
   async begin(sourceUuid: string): Promise<CopyState> {
     // Held until the copy is closed: no server starts in the middle of it.
     this.#lock ??= acquireServerLock(this.#path)
@@ -137,16 +136,15 @@ class SqliteCopy implements CopySide {
     return begun
   }
 
-  write(table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
     const names = Object.keys(table.columns)
     return this.#inTransaction(() => {
+      const state = stateAfter(readState(this.#db), sourceUuid, table, after, rows)
       const insert = this.#db.prepare(
         `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
       )
       for (const row of rows) insert.run(...(row as Cell[]))
-      const state = readState(this.#db)!
-      const last = rows.at(-1)
-      if (last) this.#saveState({ ...state, positions: { ...state.positions, [table.name]: keyOf(table, last) } })
+      this.#saveState(state)
     })
   }
 

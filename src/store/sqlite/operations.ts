@@ -25,6 +25,7 @@ export function prepareOperations(db: DatabaseSync) {
     indexStep: indexing.step,
     indexRebuild: indexing.requestRebuild,
     createToken: tokens.create,
+    createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,

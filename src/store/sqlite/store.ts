@@ -118,6 +118,7 @@ function composeStore(
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),
+      createFirst: (token) => writer.run('createFirstToken', [token]),
       find: (keyId) => attempt(() => tokens.find(keyId)),
       list: () => attempt(() => tokens.list()),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),

@@ -36,7 +36,7 @@ export function prepareTokenReads(db: DatabaseSync) {
 }
 
 export function prepareTokenWrites(db: DatabaseSync) {
-  const { find } = prepareTokenReads(db)
+  const { find, generation } = prepareTokenReads(db)
 
   function insert(token: NewToken): void {
     if (find(token.keyId)) throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
@@ -59,6 +59,12 @@ export function prepareTokenWrites(db: DatabaseSync) {
   }
 
   return {
+    createFirst: (token: NewToken): boolean =>
+      inTransaction(db, () => {
+        if (generation() > 0) return false
+        insert(token)
+        return true
+      }),
     create: (token: NewToken): void => inTransaction(db, () => insert(token)),
     setActive: (keyId: string, isActive: boolean, now: number): TokenRecord | null =>
       inTransaction(db, () => setActive(keyId, isActive, now)),
