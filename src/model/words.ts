@@ -128,6 +128,12 @@ export interface SearchResult {
   readonly searchedDownTo: number | null
 }
 
+/** Whether one event has the words: it is found right below the id after it. */
+export function lookAt(tenant: Tenant, words: readonly string[], id: number): Look {
+  const prefix = wordPrefix(tenant, spanOf(id))
+  return { spans: [words.map((word) => prefix + word)], below: id + 1, limit: 1 }
+}
+
 /**
  * The course of a search, whatever database is asked. It yields what it wants to know and is given ids: for a Look those
  * found, for a number the tenant's highest id below it (so that a tenant does not walk through others' ids).

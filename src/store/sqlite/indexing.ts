@@ -84,7 +84,7 @@ interface Derived {
   readonly unindexed: string | null
 }
 
-interface Cursors {
+export interface Cursors {
   readonly events: number
   readonly resends: number
   readonly clearing: boolean
@@ -136,7 +136,7 @@ function positionAfter(db: DatabaseSync, derived: readonly Derived[], before: nu
   return readSequence(db, 'events')
 }
 
-function readCursors(db: DatabaseSync): Cursors {
+export function readCursors(db: DatabaseSync): Cursors {
   const rows = db.prepare(SELECT_CURSORS).all() as unknown as { lane: string; position: number; clearing: number }[]
   const at = (lane: string) => rows.find((row) => row.lane === lane)?.position ?? 0
   return { events: at('events'), resends: at('resends'), clearing: rows.some((row) => row.clearing === 1) }

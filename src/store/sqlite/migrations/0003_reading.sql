@@ -37,5 +37,5 @@ CREATE VIRTUAL TABLE event_words USING fts5 (
   words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.'"
 );
 
-UPDATE index_cursors SET position = 0, clearing = 1 
+UPDATE index_cursors SET position = 0, clearing = 1
   WHERE (SELECT value FROM sequences WHERE name = 'events') > 0;
