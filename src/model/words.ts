@@ -62,7 +62,11 @@ export function foldEmail(email: string): string {
 }
 
 function fold(text: string): string {
-  return withoutMarks(withoutMarks(text).toLowerCase().replace(TO_PLAIN, (letter) => PLAIN[letter] ?? letter))
+  return withoutMarks(
+    withoutMarks(text)
+      .toLowerCase()
+      .replace(TO_PLAIN, (letter) => PLAIN[letter] ?? letter),
+  )
 }
 
 function withoutMarks(text: string): string {

@@ -60,7 +60,10 @@ async function appendAll(store: Store, items: readonly ItemFields[]): Promise<nu
 
 everyDriver('events are listed newest first, in pages without gap or repeat while more arrive', async (database) => {
   const store = await database.open()
-  const ids = await appendAll(store, Array.from({ length: 25 }, () => ({})))
+  const ids = await appendAll(
+    store,
+    Array.from({ length: 25 }, () => ({})),
+  )
   await indexAll(store)
   const seen: number[] = []
   let after: EventPosition | null = null
@@ -109,7 +112,7 @@ everyDriver('every filter finds its events, alone and with others', async (datab
   await store.journal.append([item({ sourceRef: 's1', channelRef: 'x', receivedAt: NOON + 20, body: message('rev') })])
   await indexAll(store)
   const [revision] = await store.inbox.revisions(TENANT, a, 0, 10)
-  const r = revision!.id
+  const r = revision!.event.id
   const cases: [EventFilter, number[]][] = [
     [{}, [r, d, c, b, a]],
     [{ channelRef: 'x' }, [c, a]],
@@ -324,13 +327,15 @@ everyDriver('revisions come oldest first, by pages', async (database) => {
   const store = await database.open()
   const first = await append(store, { sourceRef: 'r', body: { n: 0 } })
   for (let n = 1; n <= 5; n++) await store.journal.append([item({ sourceRef: 'r', body: { n } })])
+  await indexAll(store)
   const all = await store.inbox.revisions(TENANT, first, 0, 10)
-  assert.equal(all.length, 5)
+  const ids = all.map(({ event }) => event.id)
+  assert.equal(ids.length, 5)
   assert.deepEqual(
-    all.map(({ id }) => id),
-    all.map(({ id }) => id).toSorted((x, y) => x - y),
+    ids,
+    ids.toSorted((x, y) => x - y),
   )
-  assert.deepEqual(await store.inbox.revisions(TENANT, first, all[1]!.id, 2), all.slice(2, 4))
+  assert.deepEqual(await store.inbox.revisions(TENANT, first, ids[1]!, 2), all.slice(2, 4))
 })
 
 everyDriver('coverage tells how far the index is behind what was given out', async (database) => {

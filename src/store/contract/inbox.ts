@@ -64,7 +64,7 @@ export interface InboxReader {
    */
   events(tenant: Tenant, filter: EventFilter, after: EventPosition | null, limit: number): Promise<EventPage>
   /** Revisions of an event, oldest first, from after the given id. */
-  revisions(tenant: Tenant, eventId: number, afterId: number, limit: number): Promise<StoredEvent[]>
+  revisions(tenant: Tenant, eventId: number, afterId: number, limit: number): Promise<ListedEvent[]>
   /** Latest activity first: those whose last event is below the given id. */
   conversations(tenant: Tenant, beforeEventId: number, limit: number): Promise<Conversation[]>
   conversation(tenant: Tenant, id: number): Promise<Conversation | null>

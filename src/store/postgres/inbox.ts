@@ -56,7 +56,7 @@ const SELECT_REVISION_IDS: Statement = {
 }
 const SELECT_REVISIONS: Statement = {
   name: 'intray_inbox_revisions',
-  text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE company_id = $1 AND account_id = $2
+  text: `SELECT id AS event_id FROM intray.events WHERE company_id = $1 AND account_id = $2
     AND revises <= $3 AND (revises, id) > ($3, $4) ORDER BY revises, id LIMIT $5`,
 }
 const SELECT_CONVERSATION_ID: Statement = {
@@ -224,8 +224,8 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       const next = page.next === null ? null : { id: page.next, receivedAt: null }
       return { events: await load(tenant, page.ids), next, partial: page.partial }
     },
-    revisions: async ({ companyId, accountId }, eventId, afterId, limit) =>
-      (await query(SELECT_REVISIONS, [companyId, accountId, eventId, afterId, limit])).map(storedEvent),
+    revisions: async (tenant, eventId, afterId, limit) =>
+      load(tenant, await idsOf(SELECT_REVISIONS, [tenant.companyId, tenant.accountId, eventId, afterId, limit])),
     conversations: async (tenant, beforeEventId, limit) =>
       (await query(SELECT_CONVERSATIONS, [tenant.companyId, tenant.accountId, beforeEventId, limit])).map((row) =>
         conversation(row, tenant, row.channel_ref as string),
@@ -235,10 +235,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },
     conversationEvents: async (tenant, id, afterId, limit) =>
-      load(
-        tenant,
-        await idsOf(SELECT_CONVERSATION_EVENTS, [tenant.companyId, tenant.accountId, id, afterId, limit]),
-      ),
+      load(tenant, await idsOf(SELECT_CONVERSATION_EVENTS, [tenant.companyId, tenant.accountId, id, afterId, limit])),
   }
 
   async function conversationOf({ companyId, accountId }: Tenant, channelRef: string): Promise<number | null> {

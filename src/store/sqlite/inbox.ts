@@ -3,7 +3,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../model/conversation.ts'
 import { createDedupeDigest } from '../../model/dedupe.ts'
-import type { StoredEvent } from '../../model/event.ts'
 import { type FoundIds, type IdPage, leadOf, pageOfIds, SCAN_ROWS } from '../../model/event-list.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { type Look, lookAt, type Search, search } from '../../model/words.ts'
@@ -19,11 +18,12 @@ const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, messa
 const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id < ?
   ORDER BY event_id DESC LIMIT 1`
 /** The words begin with the tenant: those of others are not in reach. */
-const SEARCH = 'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?'
+const SEARCH =
+  'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?'
 const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
   AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`
-const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
+const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
   AND account_id = ? AND id > ? ORDER BY id LIMIT ?`
 const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
@@ -68,9 +68,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     while (!asked.done) {
       const question = asked.value
       asked = course.next(
-        typeof question === 'number'
-          ? idsOf(SELECT_HIGHEST, companyId, accountId, question)
-          : look(question),
+        typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : look(question),
       )
     }
     return asked.value
@@ -118,9 +116,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const ids = rows.slice(0, limit).map((row) => row.event_id as number)
     if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }
     if (conditions.length === 0) return { ids, next: null, partial: false }
-    const edge = db
-      .prepare(`SELECT event_id, received_at ${from} LIMIT 1 OFFSET ?`)
-      .get(...range.values, SCAN_ROWS - 1)
+    const edge = db.prepare(`SELECT event_id, received_at ${from} LIMIT 1 OFFSET ?`).get(...range.values, SCAN_ROWS - 1)
     return { ids, next: edge ? positionOf(edge) : null, partial: edge !== undefined }
   }
 
@@ -172,8 +168,8 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
         covered: { events: covered.events, resends: covered.resends },
       }
     },
-    revisions: async ({ companyId, accountId }, eventId, afterId, limit): Promise<StoredEvent[]> =>
-      db.prepare(SELECT_REVISIONS).all(eventId, companyId, accountId, afterId, limit).map(storedEvent),
+    revisions: async (tenant, eventId, afterId, limit): Promise<ListedEvent[]> =>
+      load(tenant, idsOf(SELECT_REVISIONS, eventId, tenant.companyId, tenant.accountId, afterId, limit)),
     conversations: async (tenant, beforeEventId, limit): Promise<Conversation[]> =>
       db
         .prepare(SELECT_CONVERSATIONS)
