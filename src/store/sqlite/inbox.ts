@@ -105,17 +105,16 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
   ): { readonly ids: number[]; readonly next: EventPosition | null; readonly partial: boolean } => {
     const range = rangeOf(tenant, filter, conversationId, after)
     const from = `FROM event_index WHERE ${range.where} ORDER BY ${range.order}`
+    const where = conditions.map(({ sql }) => sql).join(' AND ')
     const rows =
-      conditions.length === 0
+      where === ''
         ? db.prepare(`SELECT event_id, received_at ${from} LIMIT ?`).all(...range.values, limit + 1)
         : db
-            .prepare(
-              `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ?) WHERE ${conditions.map(({ sql }) => sql).join(' AND ')} LIMIT ?`,
-            )
+            .prepare(`SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ?) WHERE ${where} LIMIT ?`)
             .all(...range.values, SCAN_ROWS, ...conditions.map(({ value }) => value), limit + 1)
     const ids = rows.slice(0, limit).map((row) => row.event_id as number)
     if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }
-    if (conditions.length === 0) return { ids, next: null, partial: false }
+    if (where === '') return { ids, next: null, partial: false }
     const edge = db.prepare(`SELECT event_id, received_at ${from} LIMIT 1 OFFSET ?`).get(...range.values, SCAN_ROWS - 1)
     return { ids, next: edge ? positionOf(edge) : null, partial: edge !== undefined }
   }
