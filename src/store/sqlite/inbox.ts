@@ -34,7 +34,7 @@ const SELECT_CONVERSATIONS = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
 const SELECT_CONVERSATION = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ?1 AND account_id = ?2 AND id = ?3 AND channel_ref = (
     SELECT e.channel_ref FROM events e WHERE e.id = ?3 AND e.company_id = ?1 AND e.account_id = ?2)`
-const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ?
+const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index INDEXED BY events_by_conversation WHERE company_id = ? AND account_id = ?
   AND conversation_id = ? AND event_id > ? ORDER BY event_id LIMIT ?`
 
 const NEWEST = Number.MAX_SAFE_INTEGER
@@ -104,7 +104,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     limit: number,
   ): { readonly ids: number[]; readonly next: EventPosition | null; readonly partial: boolean } => {
     const range = rangeOf(tenant, filter, conversationId, after)
-    const from = `FROM event_index WHERE ${range.where} ORDER BY ${range.order}`
+    const from = `FROM ${range.table} WHERE ${range.where} ORDER BY ${range.order}`
     const where = conditions.map(({ sql }) => sql).join(' AND ')
     const rows =
       where === ''

@@ -173,6 +173,33 @@ test('every statement finds its rows by an index', async (t) => {
   )
 })
 
+test('every filter of the inbox goes by its own index, and not through all events of the tenant', async (t) => {
+  const { path, seen } = await collectAll(t)
+  const db = new DatabaseSync(path)
+  t.after(() => db.close())
+  const leads = {
+    'email_key = ? AND event_id < ?': 'events_by_email (company_id=? AND account_id=? AND email_key=? AND event_id<?)',
+    'conversation_id = ? AND event_id < ?':
+      'events_by_conversation (company_id=? AND account_id=? AND conversation_id=? AND event_id<?)',
+    'conversation_id = ? AND event_id > ?':
+      'events_by_conversation (company_id=? AND account_id=? AND conversation_id=? AND event_id>?)',
+    "kind = 'revision' AND event_id < ?": 'revisions_by_id (company_id=? AND account_id=? AND event_id<?)',
+    'received_at >= ? AND (received_at, event_id) < (?, ?)': 'events_by_time (company_id=? AND account_id=? AND ',
+    'last_event_id < ?': 'conversations_by_activity (company_id=? AND account_id=? AND last_event_id<?)',
+  }
+  for (const [where, index] of Object.entries(leads)) {
+    const statements = seen.filter((sql) => sql.includes(`account_id = ? AND ${where}`))
+    assert.ok(statements.length > 0, where)
+    for (const sql of statements) {
+      const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all()
+      assert.ok(
+        plan.some(({ detail }) => String(detail).includes(index)),
+        `${sql}: ${JSON.stringify(plan)}`,
+      )
+    }
+  }
+})
+
 test('every statement of the source was looked at', async (t) => {
   const { seen } = await collectAll(t)
   const inSource = statementsInSource()
