@@ -7,9 +7,11 @@ import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
+import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
 import { Batcher } from './intake/batcher.ts'
+import { createPromote } from './intake/promote.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
@@ -111,6 +113,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       remoteAddr: config.remoteAddr,
     }),
     readiness,
+    inbox: {
+      inbox: store.inbox,
+      events: store.events,
+      listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
+      awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
+      promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
+    },
     logger,
     onAnswered: (answered) => metrics.answered(answered),
   })

@@ -19,8 +19,9 @@ export function sendProblem(req: IncomingMessage, res: ServerResponse, exchange:
 export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchange, answer: Answer): void {
   if (res.headersSent || res.destroyed) return
   const headers: string[] = ['X-Request-Id', exchange.requestId]
-  // RFC 9110: a 204 carries no Content-Length.
-  if (answer.status !== 204) headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
+  // RFC 9110: a 204 carries no Content-Length, and that of a 304 would be the one of the body it stands for.
+  if (answer.status !== 204 && answer.status !== 304)
+    headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
   for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value)
   const skippable = req.complete || (!exchange.awaitsContinue && restIsSmall(req))
   if (!skippable || exchange.lifecycle.stopping) headers.push('Connection', 'close')

@@ -11,6 +11,7 @@ import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
+import { createInboxOperations, type InboxOptions } from './inbox/operations.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
@@ -20,6 +21,7 @@ export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly inbox: InboxOptions
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -52,12 +54,15 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (request, reply) => {
         reply.hijack()
+        const params = request.params as Call['params']
+        // The router takes nothing for something: an address that ends in two slashes.
+        if (Object.values(params).includes('')) return answerUnrouted(routes, request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
         const serve =
           route.operation === 'intake'
             ? options.intakeLane
-            : answering(options.gate, operations[route.operation], request.params as Call['params'])
+            : answering(options.gate, operations[route.operation], params)
         runLane(serve, route, request.raw, reply.raw, exchange, logger)
       },
       handler: () => {},
@@ -98,6 +103,7 @@ export function runLane(
 function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['operation'], 'intake'>, Operation> {
   const { gate } = options
   return {
+    ...createInboxOperations(options.inbox),
     ping: (call) => pingAnswer(callerOf(call)),
     tester: async ({ req, exchange, route }) => {
       const found = testerToken(req)

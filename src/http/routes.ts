@@ -12,13 +12,48 @@ export interface Route {
 }
 
 /** `intake` is a lane of its own; `tester` takes its token from elsewhere. */
-export type OperationName = 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
+export type OperationName =
+  | 'ping'
+  | 'tester'
+  | 'intake'
+  | InboxOperationName
+  | 'livez'
+  | 'readyz'
+  | 'openapiYaml'
+  | 'openapiJson'
+  | 'docs'
+
+/** Reading the inbox: http/inbox/ answers. */
+export type InboxOperationName =
+  | 'listEvents'
+  | 'showEvent'
+  | 'eventPayload'
+  | 'listRevisions'
+  | 'promoteRevision'
+  | 'listConversations'
+  | 'showConversation'
+  | 'listConversationEvents'
+  | 'listRefusals'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
   { method: 'GET', path: '/api/inbox-test', scope: 'any', operation: 'tester' },
   { method: 'POST', path: '/v1/inbox/events', scope: 'intake', operation: 'intake' },
   { method: 'POST', path: '/api/inbox', scope: 'intake', operation: 'intake' },
+  { method: 'GET', path: '/v1/inbox/events', scope: 'processor', operation: 'listEvents' },
+  { method: 'GET', path: '/v1/inbox/events/{id}', scope: 'processor', operation: 'showEvent' },
+  { method: 'GET', path: '/v1/inbox/events/{id}/payload', scope: 'processor', operation: 'eventPayload' },
+  { method: 'GET', path: '/v1/inbox/events/{id}/revisions', scope: 'processor', operation: 'listRevisions' },
+  { method: 'POST', path: '/v1/inbox/events/{id}/promote', scope: 'processor', operation: 'promoteRevision' },
+  { method: 'GET', path: '/v1/inbox/conversations', scope: 'processor', operation: 'listConversations' },
+  { method: 'GET', path: '/v1/inbox/conversations/{id}', scope: 'processor', operation: 'showConversation' },
+  {
+    method: 'GET',
+    path: '/v1/inbox/conversations/{id}/events',
+    scope: 'processor',
+    operation: 'listConversationEvents',
+  },
+  { method: 'GET', path: '/v1/inbox/refusals', scope: 'processor', operation: 'listRefusals' },
   { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
   { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
   { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },

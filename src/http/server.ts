@@ -14,6 +14,7 @@ import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
+import type { InboxOptions } from './inbox/operations.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
@@ -31,6 +32,7 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly inbox: InboxOptions
   readonly readiness: () => Problem | null
   readonly logger: Logger
   /** After each answer, or when the client left without one. */

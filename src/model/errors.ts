@@ -73,6 +73,11 @@ export const ERRORS = {
     retryable: false,
     message: 'This address does not take that method. The Allow header lists those it takes.',
   },
+  erased: {
+    kind: 'gone',
+    retryable: false,
+    message: 'This event was here, and its content was erased for good. Remove it on your side as well.',
+  },
   request_timeout: {
     kind: 'too_slow',
     retryable: true,

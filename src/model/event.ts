@@ -4,7 +4,8 @@
 import type { Tenant } from './principal.ts'
 
 export type EventKind = 'event' | 'revision'
-export type EventOrigin = 'intake' | 'accepted_refusal' | 'test'
+/** `promotion`: made from a revision; its route names which one. */
+export type EventOrigin = 'intake' | 'accepted_refusal' | 'promotion' | 'test'
 
 /** What is known of an event beside its bytes. */
 export interface EventMeta extends Tenant {

@@ -4,6 +4,7 @@
 // The indexed copies are for finding and showing. The payload's bytes stay the truth.
 
 import type { Warning } from './event.ts'
+import { cutWords } from './words.ts'
 
 export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
 
@@ -13,6 +14,8 @@ export interface Extract {
   readonly messageType: string | null
   readonly snippet: string | null
   readonly warnings: readonly Warning[]
+  /** What it is searched by: the words of name, e-mail and text. */
+  readonly words: readonly string[]
 }
 
 type Json = Record<string, unknown>
@@ -30,12 +33,15 @@ export function extract(payload: Uint8Array): Extract {
     if (formId !== null && !Number.isInteger(formId)) warnings.push(unexpected('/meta/form_id', 'integer', formId))
     textAt(meta, 'page_url', '/meta', 0, warnings)
   }
+  const contactName = textAt(contact, 'name', '/contact', EXTRACT_LIMITS.name, warnings)
+  const contactEmail = textAt(contact, 'email', '/contact', EXTRACT_LIMITS.email, warnings)
   return {
-    contactName: textAt(contact, 'name', '/contact', EXTRACT_LIMITS.name, warnings),
-    contactEmail: textAt(contact, 'email', '/contact', EXTRACT_LIMITS.email, warnings),
+    contactName,
+    contactEmail,
     messageType: textAt(message, 'type', '/message', EXTRACT_LIMITS.type, warnings),
     snippet: text === null ? null : storable(text.replace(/\s+/g, ' ').trim(), EXTRACT_LIMITS.snippet),
     warnings,
+    words: cutWords(contactName, contactEmail, text),
   }
 }
 

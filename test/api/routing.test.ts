@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
-import { describe, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { ROUTES, type Route } from '../../src/http/routes.ts'
-import type { TestApp } from '../support/app.ts'
 import { drivers } from '../support/drivers.ts'
 import { INTAKE_PATHS, idOf, jsonHeaders, postTo } from '../support/intake.ts'
 import { exchange, postHeaders, rawRequest } from '../support/raw.ts'
+import { createSampleData, ignoresQuery, type SampleData, sampleRequest } from '../support/samples.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
 const TIMEOUT = { timeout: 60_000 }
@@ -14,19 +14,13 @@ const UNKNOWN_PATHS = [
   '/v1',
   '/v1/inbox',
   '/v1/inbox/event',
-  '/v1/inbox/events/1',
+  '/v1/inbox/events/1/2',
+  '/v1/inbox/events/1/payload/2',
   '/api',
   '/api/pin',
   '/API/PING',
 ]
-const AMISS = ['/v1/inbox/events//', '//v1/inbox/events', '/v1//inbox/events', '/api/ping//', '/v1/inbox/events/%2f']
-
-/** A request to a route that it answers with 200. */
-function goodRequest(app: TestApp, { method, path }: Pick<Route, 'method' | 'path'>) {
-  return method === 'POST'
-    ? { method, path, headers: jsonHeaders(app.token), body: '{}' }
-    : { method, path, headers: { Authorization: `Bearer ${app.token}` } }
-}
+const AMISS = ['/v1/inbox/events//', '//v1/inbox/events', '/v1//inbox/events', '/api/ping//']
 
 /** What Allow has to say for the path of a route. */
 function allowOf({ path }: Route): string {
@@ -43,37 +37,43 @@ function allowOf({ path }: Route): string {
 }
 
 /** The same address, written in other ways. */
-function spellings(path: string): string[] {
-  const encoded = path.replace(/[a-z](?=[^/]*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
+function spellings(path: string, ignoringQuery: boolean): string[] {
+  const encoded = path.replace(/[a-z0-9](?=[^/]*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
+  const query = ignoringQuery ? '?a=b' : '?'
   return [
     `${path}/`,
     encoded,
     `${encoded}/`,
     `http://intray.test${path}`,
-    `http://intray.test:8080${path}/?a=b`,
-    `${path}?a=b`,
+    `http://intray.test:8080${path}/${query}`,
+    `${path}${query}`,
   ]
 }
 
 for (const driver of drivers) {
   describe(`addresses and methods on ${driver.name}`, TIMEOUT, () => {
     const shared = sharedApp(driver)
+    let data: SampleData
+    before(async () => {
+      data = await createSampleData(shared.app)
+    })
+    const requestTo = (route: Route) => sampleRequest(shared.app, data, route)
 
     for (const route of ROUTES) {
       describe(`${route.method} ${route.path}`, () => {
         test('200: every spelling of the address is the same route', async () => {
           const { app } = shared
-          for (const target of spellings(route.path)) {
-            const headers = route.method === 'POST' ? postHeaders(app.token) : [`Authorization: Bearer ${app.token}`]
-            const body = route.method === 'POST' ? { body: '{}' } : {}
-            const request = rawRequest({ method: route.method, target, headers, ...body })
-            const answer = await exchange(app.port, route.method, route.path, request)
+          const { path, headers, ...sample } = requestTo(route)
+          for (const target of spellings(path, ignoresQuery(route))) {
+            const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
+            const request = rawRequest({ ...sample, target, headers: lines })
+            const answer = await exchange(app.port, route.method, path, request)
             assert.equal(answer.status, 200, target)
           }
         })
 
         test('204: OPTIONS names the methods, without a body and without a length', async () => {
-          const answer = await shared.app.send({ method: 'OPTIONS', path: route.path })
+          const answer = await shared.app.send({ method: 'OPTIONS', path: requestTo(route).path })
           assert.equal(answer.status, 204)
           assert.equal(answer.headers.allow, allowOf(route))
           assert.equal(answer.headers['content-length'], undefined)
@@ -82,9 +82,10 @@ for (const driver of drivers) {
         })
 
         test('204: OPTIONS of every spelling of the address', async () => {
-          for (const target of spellings(route.path)) {
+          const { path } = requestTo(route)
+          for (const target of spellings(path, true)) {
             const request = rawRequest({ method: 'OPTIONS', target })
-            const answer = await exchange(shared.app.port, 'OPTIONS', route.path, request)
+            const answer = await exchange(shared.app.port, 'OPTIONS', path, request)
             assert.equal(answer.status, 204, target)
             assert.equal(answer.headers.allow, allowOf(route))
           }
@@ -92,9 +93,10 @@ for (const driver of drivers) {
 
         test('405: every other method, token or not, with the methods it takes', async () => {
           const { app } = shared
+          const { path } = requestTo(route)
           const known = allowOf(route).split(', ')
           for (const method of METHODS.filter((one) => one !== 'CONNECT' && !known.includes(one))) {
-            const answer = await app.send({ method, path: route.path, headers: { Authorization: 'Bearer nonsense' } })
+            const answer = await app.send({ method, path, headers: { Authorization: 'Bearer nonsense' } })
             assert.equal(answer.status, 405, method)
             assert.equal(answer.headers.allow, allowOf(route), method)
             if (method !== 'HEAD') assert.equal(answer.json?.error, 'method_not_allowed', method)
@@ -102,9 +104,10 @@ for (const driver of drivers) {
         })
 
         test('405: every spelling of the address', async () => {
-          for (const target of spellings(route.path)) {
-            const request = rawRequest({ method: 'DELETE', target })
-            const answer = await exchange(shared.app.port, 'DELETE', route.path, request)
+          const { path } = requestTo(route)
+          for (const target of spellings(path, true)) {
+            const request = rawRequest({ method: 'PATCH', target })
+            const answer = await exchange(shared.app.port, 'PATCH', path, request)
             assert.equal(answer.status, 405, target)
             assert.equal(answer.headers.allow, allowOf(route))
           }
@@ -121,7 +124,8 @@ for (const driver of drivers) {
           for (const [contentType, body] of bodies) {
             for (const chunked of [false, true]) {
               const headers = { 'Content-Type': contentType }
-              const answer = await shared.app.send({ method: 'PUT', path: route.path, headers, body, chunked })
+              const { path } = requestTo(route)
+              const answer = await shared.app.send({ method: 'PUT', path, headers, body, chunked })
               assert.equal(answer.status, 405, `${contentType} ${body.slice(0, 20)}`)
             }
           }
@@ -132,8 +136,9 @@ for (const driver of drivers) {
     for (const route of ROUTES.filter(({ method }) => method === 'GET')) {
       test(`HEAD ${route.path} answers like GET, without the body`, async () => {
         const { app } = shared
-        const get = await app.send(goodRequest(app, route))
-        const head = await app.send({ ...goodRequest(app, route), method: 'HEAD' })
+        const get = await app.send(requestTo(route))
+        const head = await app.send({ ...requestTo(route), method: 'HEAD' })
+        assert.equal(get.status, 200)
         const { date: _d1, 'x-request-id': _i1, ...expected } = get.headers
         const { date: _d2, 'x-request-id': _i2, ...headers } = head.headers
         assert.equal(head.status, get.status)
@@ -222,7 +227,7 @@ for (const driver of drivers) {
         'Access-Control-Request-Method': 'POST',
         'Access-Control-Request-Headers': 'authorization, content-type',
       }
-      const paths = [...ROUTES.map(({ path }) => path), '/nowhere']
+      const paths = [...ROUTES.map((route) => requestTo(route).path), '/nowhere']
       for (const path of paths) {
         for (const method of ['GET', 'POST', 'OPTIONS', 'HEAD', 'DELETE']) {
           const headers = { ...jsonHeaders(app.token), ...origin }
@@ -257,7 +262,7 @@ for (const driver of drivers) {
 
       test(`a post by any spelling of ${path} is kept under the path of the table`, async () => {
         const { app } = shared
-        for (const target of spellings(path)) {
+        for (const target of spellings(path, true)) {
           const request = rawRequest({ target, headers: postHeaders(app.token), body: '{}' })
           const answer = await exchange(app.port, 'POST', path, request)
           assert.equal((await app.store.events.find(idOf(answer)))?.route, path, target)

@@ -21,6 +21,7 @@ test('every setting that the documents name exists', () => {
     'SECURITY.md',
     'docs/operations.md',
     'docs/storage.md',
+    'docs/inbox.md',
     'docs/errors.md',
     'docs/configuration.md',
   ]) {

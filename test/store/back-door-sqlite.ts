@@ -17,6 +17,8 @@ export const sqliteBackDoor: BackDoor = {
       for (const [table, key] of Object.entries(DERIVED)) {
         dump[table] = db.prepare(`SELECT * FROM ${table} ORDER BY ${key}`).all()
       }
+      db.exec('CREATE VIRTUAL TABLE temp.words_in_events USING fts5vocab (main, event_words, instance)')
+      dump.event_words = db.prepare('SELECT doc, term FROM temp.words_in_events ORDER BY doc, term').all()
       dump.cursors = db.prepare('SELECT * FROM index_cursors ORDER BY lane').all()
       return dump
     }),

@@ -23,6 +23,7 @@ export interface TestApp {
   readonly store: Store
   readonly url: string
   readonly port: number
+  readonly databaseUrl: string
   /** A token with scope cf of account 7, company 42. */
   readonly token: string
   /** Every log record so far. */
@@ -80,6 +81,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
     store,
     url: app.address,
     port,
+    databaseUrl,
     token,
     log,
     createToken,

@@ -61,7 +61,7 @@ function answerOf(status: number, headers: http.IncomingHttpHeaders, text: strin
     status,
     headers,
     text,
-    json: isJson && text !== '' ? (JSON.parse(text) as Record<string, unknown>) : undefined,
+    json: isJson && text !== '' ? (JSON.parse(text.replace(/^\uFEFF/, '')) as Record<string, unknown>) : undefined,
   }
 }
 

@@ -3,15 +3,23 @@
 
 import type { EventKind } from '../../model/event.ts'
 import { type Extract, storable } from '../../model/extract.ts'
+import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import { bigints, texts } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
 
 const INSERT_ENTRIES: Statement = {
   name: 'intray_insert_entries',
-  text: `INSERT INTO intray.event_index (company_id, account_id, event_id, kind, conversation_id, contact_name,
-    contact_email, message_type, snippet, warnings, unindexed)
+  text: `INSERT INTO intray.event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
+    conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
   SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-    $8::text[], $9::text[], $10::text[], $11::text[])`,
+    $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])`,
+}
+/** The words of an event come as one text, with spaces between. */
+const INSERT_WORDS: Statement = {
+  name: 'intray_insert_words',
+  text: `INSERT INTO intray.event_words (company_id, account_id, event_id, words)
+  SELECT company_id, account_id, event_id, array_to_tsvector(string_to_array(words, ' '))
+  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS k (company_id, account_id, event_id, words)`,
 }
 const UPSERT_CONVERSATIONS: Statement = {
   name: 'intray_upsert_conversations',
@@ -51,6 +59,8 @@ export interface JournalRow {
   readonly received_at: number
   readonly channel_ref: string | null
   readonly size: number
+  readonly key_id: string
+  readonly scope: string
   readonly payload: Uint8Array | null
 }
 
@@ -144,13 +154,35 @@ async function insertEntries(
     bigints(derived.map(({ row }) => row.account_id)),
     bigints(derived.map(({ row }) => row.id)),
     texts(derived.map(({ row }) => row.kind)),
+    bigints(derived.map(({ row }) => row.received_at)),
+    texts(derived.map(({ row }) => row.key_id)),
+    texts(derived.map(({ row }) => row.scope)),
     bigints(derived.map(conversationOf)),
     texts(derived.map(({ fields }) => fields?.contactName ?? null)),
     texts(derived.map(({ fields }) => fields?.contactEmail ?? null)),
+    texts(derived.map(({ fields }) => (fields?.contactEmail ? foldEmail(fields.contactEmail) : null))),
     texts(derived.map(({ fields }) => fields?.messageType ?? null)),
     texts(derived.map(({ fields }) => fields?.snippet ?? null)),
     texts(derived.map(({ fields }) => (fields?.warnings.length ? JSON.stringify(fields.warnings) : null))),
     texts(derived.map(({ unindexed }) => unindexed)),
+  ])
+  await insertWords(
+    connection,
+    derived.filter(({ fields }) => fields && fields.words.length > 0),
+  )
+}
+
+async function insertWords(connection: Connection, derived: readonly Derived[]): Promise<void> {
+  if (derived.length === 0) return
+  const wordsOf = ({ row, fields }: Derived): string => {
+    const prefix = wordPrefix({ companyId: row.company_id, accountId: row.account_id }, spanOf(row.id))
+    return prefix + fields!.words.join(` ${prefix}`)
+  }
+  await connection.query(INSERT_WORDS, [
+    bigints(derived.map(({ row }) => row.company_id)),
+    bigints(derived.map(({ row }) => row.account_id)),
+    bigints(derived.map(({ row }) => row.id)),
+    texts(derived.map(wordsOf)),
   ])
 }
 

@@ -35,7 +35,7 @@ const COUNT_LAG: Statement = {
 /** The next rows, bounded by count and by bytes; always at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
-  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
+  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, key_id, scope, payload
   FROM intray.events WHERE id > $1 AND id <= (
     SELECT max(id) FROM (
       SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
@@ -49,7 +49,7 @@ const SELECT_RESENDS: Statement = {
   WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`,
 }
 const REQUEST_REBUILD = 'UPDATE intray.index_cursors SET position = 0, clearing = true'
-const DERIVED_TABLES = ['event_index', 'conversations', 'repeats'] as const
+const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats'] as const
 
 interface Cursors {
   readonly position: Ids

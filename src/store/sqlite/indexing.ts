@@ -4,17 +4,21 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { EventKind } from '../../model/event.ts'
 import { type Extract, extract, storable } from '../../model/extract.ts'
 import type { Tenant } from '../../model/principal.ts'
+import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readSequence } from './sequence.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope
   FROM events WHERE id > ? ORDER BY id LIMIT ?`
 const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
-const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, conversation_id, contact_name,
-    contact_email, message_type, snippet, warnings, unindexed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
+    conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const INSERT_WORDS = 'INSERT INTO event_words (rowid, words) VALUES (?, ?)'
+const CLEAR_WORDS = "INSERT INTO event_words (event_words) VALUES ('delete-all')"
 const UPSERT_CONVERSATION = `INSERT INTO conversations (company_id, account_id, channel_ref, id, event_count,
     first_received_at, last_event_id, last_received_at, first_contact_name, first_contact_email, last_contact_name,
     last_contact_email, last_snippet)
@@ -50,6 +54,8 @@ type JournalCells = [
   channelRef: string | null,
   size: number,
   payload: Uint8Array | null,
+  keyId: string,
+  scope: string,
 ]
 
 interface JournalRow extends Tenant {
@@ -59,6 +65,8 @@ interface JournalRow extends Tenant {
   readonly receivedAt: number
   readonly channelRef: string | null
   readonly size: number
+  readonly keyId: string
+  readonly scope: string
 }
 
 const MAX_REASON = 200
@@ -76,7 +84,7 @@ interface Derived {
   readonly unindexed: string | null
 }
 
-interface Cursors {
+export interface Cursors {
   readonly events: number
   readonly resends: number
   readonly clearing: boolean
@@ -128,7 +136,7 @@ function positionAfter(db: DatabaseSync, derived: readonly Derived[], before: nu
   return readSequence(db, 'events')
 }
 
-function readCursors(db: DatabaseSync): Cursors {
+export function readCursors(db: DatabaseSync): Cursors {
   const rows = db.prepare(SELECT_CURSORS).all() as unknown as { lane: string; position: number; clearing: number }[]
   const at = (lane: string) => rows.find((row) => row.lane === lane)?.position ?? 0
   return { events: at('events'), resends: at('resends'), clearing: rows.some((row) => row.clearing === 1) }
@@ -148,6 +156,7 @@ function prepareStatements(db: DatabaseSync) {
     selectEvents,
     selectResends: db.prepare(SELECT_RESENDS),
     insertEntry: db.prepare(INSERT_ENTRY),
+    insertWords: db.prepare(INSERT_WORDS),
     upsertConversation: db.prepare(UPSERT_CONVERSATION),
     upsertRepeats: db.prepare(UPSERT_REPEATS),
     moveCursor: db.prepare(MOVE_CURSOR),
@@ -177,8 +186,10 @@ function derive([
   channelRef,
   size,
   payload,
+  keyId,
+  scope,
 ]: JournalCells): Derived {
-  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size }
+  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope }
   // Erased content leaves its place in the conversation, and nothing else.
   if (payload === null) return { row, fields: null, unindexed: null }
   try {
@@ -267,14 +278,22 @@ function insertEntry(statements: Statements, { row, fields, unindexed }: Derived
     row.accountId,
     row.id,
     row.kind,
+    row.receivedAt,
+    row.keyId,
+    row.scope,
     conversationId,
     fields?.contactName ?? null,
     fields?.contactEmail ?? null,
+    fields?.contactEmail ? foldEmail(fields.contactEmail) : null,
     fields?.messageType ?? null,
     fields?.snippet ?? null,
     fields && fields.warnings.length > 0 ? JSON.stringify(fields.warnings) : null,
     unindexed,
   )
+  if (fields && fields.words.length > 0) {
+    const prefix = wordPrefix(row, spanOf(row.id))
+    statements.insertWords.run(row.id, prefix + fields.words.join(` ${prefix}`))
+  }
 }
 
 /** Counts the next resends into `repeats`; returns the new position. */
@@ -297,6 +316,8 @@ function foldResends(statements: Statements, after: number, maxRows: number): nu
 
 /** One bounded step of a rebuild's first half. When nothing is left, the cursors are free to run again. */
 function clearSome(db: DatabaseSync, maxRows: number): void {
+  // Drops whole pages without reading them, whatever their number; later steps find it empty.
+  db.exec(CLEAR_WORDS)
   let cleared = 0
   for (const [table, key] of Object.entries(DERIVED_TABLES)) {
     const remaining = maxRows - cleared

@@ -8,6 +8,7 @@ import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
+import { createInboxReader } from './inbox.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
@@ -90,7 +91,8 @@ function composeStore(
   writer: Executor,
   release: () => void,
 ): Store {
-  const packBatch = createPackBatch(readMeta(reader, 'dedupe_key'))
+  const dedupeKey = readMeta(reader, 'dedupe_key')
+  const packBatch = createPackBatch(dedupeKey)
   const events = prepareEventReads(reader)
   const tokens = prepareTokenReads(reader)
   return {
@@ -111,6 +113,7 @@ function composeStore(
       repeats: (event) => attempt(() => events.repeats(event)),
       conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
     },
+    inbox: attempting(createInboxReader(reader, dedupeKey)),
     index: {
       step: (limits) => writer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),
@@ -153,6 +156,20 @@ async function attempt<T>(read: () => T): Promise<T> {
   } catch (error) {
     throw storeFailure(error)
   }
+}
+
+/** The same for a capability that is asynchronous by itself. */
+function attempting<T extends object>(capability: T): T {
+  const calls = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
+  return Object.fromEntries(
+    calls.map(([name, call]) => [
+      name,
+      (...args: readonly unknown[]) =>
+        call(...args).catch((error: unknown) => {
+          throw storeFailure(error)
+        }),
+    ]),
+  ) as T
 }
 
 /** Writes in this process, on the same connection as the reads. */

@@ -16,6 +16,7 @@ const STATUSES: Record<ErrorCode, number> = {
   forbidden_scope: 403,
   not_found: 404,
   method_not_allowed: 405,
+  erased: 410,
   request_timeout: 408,
   payload_too_large: 413,
   unsupported_media_type: 415,

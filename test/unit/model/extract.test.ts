@@ -28,11 +28,12 @@ describe('extraction', () => {
       messageType: 'text',
       snippet: 'Hello, world',
       warnings: [],
+      words: ['ada', 'a', 'test', 'hello', 'world'],
     })
   })
 
   test('takes absent and null for nothing', () => {
-    const nothing = { contactName: null, contactEmail: null, messageType: null, snippet: null, warnings: [] }
+    const nothing = { contactName: null, contactEmail: null, messageType: null, snippet: null, warnings: [], words: [] }
     assert.deepEqual(of({}), nothing)
     assert.deepEqual(of({ contact: null, message: { text: null }, meta: { form_id: null } }), nothing)
   })

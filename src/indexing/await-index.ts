@@ -1,0 +1,39 @@
+// A read that needs the index waits for it: until it covers what was given out when the read arrived, but not for long. Then
+// it answers what is there, and says how much is missing.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Coverage, InboxReader } from '../store/contract/inbox.ts'
+
+const PATIENCE_MS = 2000
+/** Another node may be the one that indexes, so the store is asked: soon at first, then less and less often. */
+const FIRST_LOOK_MS = 2
+const LAST_LOOK_MS = 100
+
+export interface AwaitIndexOptions {
+  readonly inbox: Pick<InboxReader, 'coverage'>
+  /** Hints to the indexer that somebody waits. */
+  readonly wake: () => void
+  readonly patienceMs?: number
+}
+
+/** Resolves with the number of rows that the index still lacks: 0 as a rule. */
+export function createAwaitIndex({ inbox, wake, patienceMs = PATIENCE_MS }: AwaitIndexOptions): () => Promise<number> {
+  return async () => {
+    let coverage = await inbox.coverage()
+    const { newest } = coverage
+    if (lagOf(newest, coverage) === 0) return 0
+    const deadline = performance.now() + patienceMs
+    wake()
+    for (let look = FIRST_LOOK_MS; ; look = Math.min(2 * look, LAST_LOOK_MS)) {
+      const left = deadline - performance.now()
+      if (left <= 0) return lagOf(newest, coverage)
+      await pause(Math.min(look, left))
+      coverage = await inbox.coverage()
+      if (lagOf(newest, coverage) === 0) return 0
+    }
+  }
+}
+
+function lagOf(newest: Coverage['newest'], { covered }: Coverage): number {
+  return Math.max(0, newest.events - covered.events) + Math.max(0, newest.resends - covered.resends)
+}

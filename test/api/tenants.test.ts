@@ -1,0 +1,133 @@
+// Tenants never meet: made from the route table, so that a new route cannot be forgotten. With another tenant's ids every
+// route answers as for an id that does not exist, to the letter; a route without an id shows what an empty inbox shows.
+
+import assert from 'node:assert/strict'
+import { before, describe, test } from 'node:test'
+import { type OperationName, ROUTES, type Route } from '../../src/http/routes.ts'
+import type { TestApp } from '../support/app.ts'
+import type { TestAnswer } from '../support/client.ts'
+import { drivers } from '../support/drivers.ts'
+import { readerOf } from '../support/inbox.ts'
+import { createSampleData, type SampleData, sampleRequest } from '../support/samples.ts'
+import { sharedApp } from '../support/shared-app.ts'
+
+const TIMEOUT = { timeout: 60_000 }
+
+/** Each differs from account 7 of company 42 in another way. */
+const OTHERS = [
+  { accountId: 7, companyId: 43 },
+  { accountId: 8, companyId: 42 },
+  { accountId: 42, companyId: 7 },
+] as const
+
+const UNKNOWN_IDS = [
+  '999999999999',
+  '999999999999999',
+  '9'.repeat(30),
+  '0',
+  '-1',
+  '1.0',
+  '1e3',
+  '0x1',
+  'abc',
+  '%20',
+  'null',
+]
+
+/** Routes that name no id: what each shows of another tenant, which has to be nothing. */
+const SHOWS: Partial<Record<OperationName, string>> = {
+  listEvents: 'events',
+  listConversations: 'conversations',
+  listRefusals: 'refusals',
+}
+
+const withId = (route: Route) => route.path.includes('{')
+const routes = ROUTES.filter(({ scope }) => scope === 'processor')
+
+/** Everything that a client can see of an answer, but what differs between any two. */
+function seen({ status, headers, text }: TestAnswer) {
+  const { date: _, 'x-request-id': requestId, ...rest } = headers
+  return { status, headers: rest, text: text.replaceAll(String(requestId), '<request id>') }
+}
+
+for (const driver of drivers) {
+  describe(`tenants on ${driver.name}`, TIMEOUT, () => {
+    const shared = sharedApp(driver)
+    let data: SampleData
+    before(async () => {
+      const { app } = shared
+      data = await createSampleData(app)
+      await app.post('not json')
+      await app.indexed()
+    })
+
+    const ask = (app: TestApp, route: Route, token: string, id: string | number) => {
+      const { method, headers, body } = sampleRequest(app, data, route)
+      return app.send({
+        method,
+        path: route.path.replaceAll(/\{\w+\}/g, String(id)),
+        headers: { ...headers, Authorization: `Bearer ${token}` },
+        ...(body === undefined ? {} : { body }),
+      })
+    }
+
+    test('the matrix knows every route that reads or processes', () => {
+      assert.ok(routes.length >= 9)
+      for (const route of routes) {
+        assert.ok(withId(route) || SHOWS[route.operation], `${route.method} ${route.path} is not in the matrix`)
+      }
+    })
+
+    for (const route of routes.filter(withId)) {
+      test(`404: ${route.method} ${route.path} with another tenant's ids, as with one that does not exist`, async () => {
+        const { app } = shared
+        const own = await app.send(sampleRequest(app, data, route))
+        assert.equal(own.status, 200, 'its own tenant gets an answer')
+        const { token } = await readerOf(app)
+        const expected = seen(await ask(app, route, token, UNKNOWN_IDS[0]!))
+        assert.equal(expected.status, 404)
+        for (const id of UNKNOWN_IDS) assert.deepEqual(seen(await ask(app, route, token, id)), expected, id)
+        for (const tenant of OTHERS) {
+          const other = await readerOf(app, tenant)
+          for (const id of [data.event, data.revision, ...UNKNOWN_IDS]) {
+            assert.deepEqual(seen(await ask(app, route, other.token, id)), expected, `${id}`)
+          }
+        }
+      })
+    }
+
+    for (const route of routes.filter((one) => !withId(one))) {
+      test(`${route.method} ${route.path} shows nothing of another tenant`, async () => {
+        const { app } = shared
+        const name = SHOWS[route.operation]!
+        const own = await app.send(sampleRequest(app, data, route))
+        assert.notDeepEqual(own.json?.[name], [])
+        for (const tenant of OTHERS) {
+          const other = await readerOf(app, tenant)
+          const answer = await ask(app, route, other.token, '')
+          assert.equal(answer.status, 200)
+          assert.deepEqual(answer.json, { ok: true, [name]: [], next: null })
+        }
+      })
+    }
+
+    for (const query of [
+      'source_ref=sample',
+      'channel_ref=sample',
+      'kind=revision',
+      'kind=event',
+      'scope=cf',
+      'received_after=2020-01-01T00:00:00Z',
+    ]) {
+      test(`a list by ${query} shows nothing of another tenant`, async () => {
+        const { app } = shared
+        const own = await readerOf(app)
+        assert.notDeepEqual((await own.json(`/v1/inbox/events?${query}`)).events, [])
+        for (const tenant of OTHERS) {
+          const other = await readerOf(app, tenant)
+          assert.deepEqual((await other.json(`/v1/inbox/events?${query}`)).events, [])
+        }
+      })
+    }
+  })
+}

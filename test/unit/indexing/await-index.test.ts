@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { createAwaitIndex } from '../../../src/indexing/await-index.ts'
+import type { Coverage } from '../../../src/store/contract/inbox.ts'
+
+const at = (newest: number, covered: number, resends = 0): Coverage => ({
+  newest: { events: newest, resends },
+  covered: { events: covered, resends: 0 },
+})
+
+/** An inbox that is asked for its coverage again and again. */
+function inboxOf(coverages: readonly Coverage[]) {
+  let asked = 0
+  return { coverage: async () => coverages[Math.min(asked++, coverages.length - 1)]!, asked: () => asked }
+}
+
+test('an index that covers everything is not waited for', async () => {
+  const inbox = inboxOf([at(5, 5)])
+  let woken = 0
+  assert.equal(await createAwaitIndex({ inbox, wake: () => woken++ })(), 0)
+  assert.deepEqual([inbox.asked(), woken], [1, 0])
+})
+
+test('one that lags is woken, and waited for until it covers what there was at first', async () => {
+  const inbox = inboxOf([at(5, 3), at(6, 4), at(9, 5)])
+  let woken = 0
+  assert.equal(await createAwaitIndex({ inbox, wake: () => woken++ })(), 0)
+  assert.deepEqual([inbox.asked(), woken], [3, 1])
+})
+
+test('after a while what is missing is told, re-sends included', async () => {
+  const inbox = inboxOf([at(5, 3, 2)])
+  const begun = performance.now()
+  assert.equal(await createAwaitIndex({ inbox, wake: () => {}, patienceMs: 30 })(), 4)
+  assert.ok(performance.now() - begun < 1000)
+})
+
+test('a store that fails meanwhile fails the read', async () => {
+  const inbox = { coverage: () => Promise.reject(new Error('gone')) }
+  await assert.rejects(createAwaitIndex({ inbox, wake: () => {} })(), /gone/)
+})

@@ -1,0 +1,147 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import {
+  cutWords,
+  foldEmail,
+  type Look,
+  lookAt,
+  MAX_WORD_LENGTH,
+  MAX_WORDS,
+  SPAN_IDS,
+  search,
+  spanOf,
+  wordPrefix,
+} from '../../../src/model/words.ts'
+import { anyText } from '../../support/text.ts'
+
+const TENANT = { accountId: 7, companyId: 42 }
+
+describe('cutting words', () => {
+  const cases: Record<string, [text: string, words: string[]]> = {
+    'letters and digits, whatever is between': ['Form 12: a_b-c, "d"!', ['form', '12', 'a', 'b', 'c', 'd']],
+    'an address is its parts': ['Ada.L@Example.org', ['ada', 'l', 'example', 'org']],
+    'each word once': ['the cat and The CAT', ['the', 'cat', 'and']],
+    'accents do not matter': ['Zoë Ångström Dvořák e\u0301', ['zoe', 'angstrom', 'dvorak', 'e']],
+    'letters with a stroke neither': ['Straße STRAẞE Łódź Ærø Þór', ['strasse', 'lodz', 'aero', 'thor']],
+    'all kinds of i are one': ['İstanbul ISTANBUL ıstanbul istanbul', ['istanbul']],
+    'both kinds of sigma are one': ['ΟΔΟΣ οδός', ['οδοσ']],
+    'compatible forms are one': ['ｗｉｄｅ ﬁne ² Ⅳ', ['wide', 'fine', '2', 'iv']],
+    'an emoji is a word, its skin is not': ['ok👍🏽 😀😀', ['ok', '👍', '😀']],
+    'without spaces every two characters, and the last': ['東京都', ['東京', '京都', '都']],
+    'scripts may meet in one run': ['iPhoneを買う', ['iphone', 'を買', '買う', 'う']],
+    nothing: [' \t\n.,;', []],
+  }
+  for (const [name, [text, words]] of Object.entries(cases)) {
+    test(name, () => assert.deepEqual(cutWords(text), words))
+  }
+
+  test('a text without accents goes another way to the same words', () => {
+    fc.assert(
+      fc.property(fc.string({ maxLength: 60, unit: 'grapheme-ascii' }), (text) => {
+        assert.deepEqual(cutWords(`${text} é`), Array.from(new Set([...cutWords(text), 'e'])))
+      }),
+    )
+  })
+
+  test('a long word is cut, and so is the one that is looked for', () => {
+    assert.deepEqual(cutWords('x'.repeat(1000)), ['x'.repeat(MAX_WORD_LENGTH)])
+    assert.deepEqual(cutWords('é'.repeat(1000)), ['e'.repeat(MAX_WORD_LENGTH)])
+    assert.deepEqual(cutWords('𝒳'.repeat(1000), '𐐷'.repeat(1000)), [
+      'x'.repeat(MAX_WORD_LENGTH),
+      '𐐷'.repeat(MAX_WORD_LENGTH),
+    ])
+  })
+
+  test('a text made of words alone has a bounded number of them', () => {
+    const text = Array.from({ length: 3 * MAX_WORDS }, (_, n) => n.toString(36)).join(' ')
+    assert.equal(cutWords(text).length, MAX_WORDS)
+  })
+
+  test('any text: words hold letters, digits and emoji, and cutting them again changes nothing', () => {
+    fc.assert(
+      fc.property(anyText(), anyText(), (one, other) => {
+        const words = cutWords(one, null, other)
+        for (const word of words) {
+          assert.match(word, /^([\p{L}\p{N}ー]+|\p{Extended_Pictographic})$/u)
+          assert.ok(word.isWellFormed())
+          assert.ok(Array.from(word).length <= MAX_WORD_LENGTH)
+          assert.ok(cutWords(word).includes(word), `${word} becomes ${cutWords(word)}`)
+        }
+        assert.equal(new Set(words).size, words.length)
+      }),
+      { numRuns: 500 },
+    )
+  })
+})
+
+test('an e-mail address is compared without regard to case and space around it', () => {
+  assert.equal(foldEmail(' Ada@Example.ORG '), 'ada@example.org')
+})
+
+describe('a search', () => {
+  /** Runs a search over events that all have the word, and notes what it asks. */
+  function run(ids: readonly number[], limit: number, below = Number.MAX_SAFE_INTEGER) {
+    const looks: Look[] = []
+    const course = search({ tenant: TENANT, words: ['a', 'b'], below, limit })
+    let asked = course.next()
+    while (!asked.done) {
+      const question = asked.value
+      if (typeof question === 'number') {
+        asked = course.next(ids.filter((id) => id < question).slice(-1))
+        continue
+      }
+      looks.push(question)
+      const spans = question.spans.map(([first]) => Number(first!.split('.')[2]))
+      const found = ids.filter((id) => id < question.below && spans.includes(spanOf(id))).toReversed()
+      asked = course.next(found.slice(0, question.limit))
+    }
+    return { ...asked.value, looks }
+  }
+
+  test('asks for the newest span first, and stops when it has enough', () => {
+    const ids = Array.from({ length: 100 }, (_, n) => 5 * SPAN_IDS + n)
+    const { looks, ids: found, searchedDownTo } = run(ids, 10)
+    assert.deepEqual(found, ids.slice(-10).toReversed())
+    assert.equal(searchedDownTo, found.at(-1))
+    assert.deepEqual(
+      looks.map(({ spans }) => spans),
+      [[['42.7.5.a', '42.7.5.b']]],
+    )
+  })
+
+  test('asks for more spans at once the longer it finds nothing, and passes over those without events', () => {
+    const ids = [3, 40 * SPAN_IDS, 41 * SPAN_IDS, 900 * SPAN_IDS]
+    const { looks, ids: found, searchedDownTo } = run(ids, 10)
+    assert.deepEqual(found, ids.toReversed())
+    assert.equal(searchedDownTo, null)
+    assert.deepEqual(
+      looks.map(({ spans }) => spans.length),
+      [1, 4, 1],
+    )
+  })
+
+  test('ends somewhere, and goes on from there', () => {
+    const ids = Array.from({ length: 3000 }, (_, n) => n * SPAN_IDS)
+    const none = search({ tenant: TENANT, words: ['x'], below: 3000 * SPAN_IDS, limit: 5 })
+    let questions = 0
+    let asked = none.next()
+    while (!asked.done) {
+      questions += 1
+      const question = asked.value
+      asked = none.next(typeof question === 'number' ? ids.filter((id) => id < question).slice(-1) : [])
+    }
+    assert.ok(questions <= 40)
+    const { searchedDownTo } = asked.value
+    assert.ok(searchedDownTo !== null && searchedDownTo > 0)
+    assert.deepEqual(run(ids, 3, searchedDownTo).ids[0], searchedDownTo - SPAN_IDS)
+  })
+
+  test('of one event asks for that event alone', () => {
+    assert.deepEqual(lookAt(TENANT, ['a'], SPAN_IDS), {
+      spans: [[`${wordPrefix(TENANT, 1)}a`]],
+      below: SPAN_IDS + 1,
+      limit: 1,
+    })
+  })
+})
