@@ -52,6 +52,14 @@ async function indexWhole(store: Store): Promise<void> {
   while ((await store.index.step({ maxRows: 1000, maxBytes: 1e9 })).lag > 0);
 }
 
+/** What the index holds, without the words of the search: each database keeps those in a form of its own. */
+async function derived(driver: Driver, url: string): Promise<unknown> {
+  const dump = (await backDoorOf(driver).dumpIndex(url)) as Record<string, unknown>
+  const { event_words: words, ...rest } = dump
+  assert.ok(words !== undefined)
+  return rest
+}
+
 function copyArgs(from: string, to: string): string[] {
   return ['copy', '--from', from, '--to', to]
 }
@@ -71,7 +79,7 @@ for (const { from, to } of WAYS) {
         ['refusals', 2],
       ],
     )
-    assert.deepEqual(plain(await backDoorOf(to).dumpIndex(target)), plain(await backDoorOf(from).dumpIndex(source)))
+    assert.deepEqual(plain(await derived(to, target)), plain(await derived(from, source)))
     await withStore(target, async (store) => {
       const [known, fresh] = await store.journal.append([
         item({ sourceRef: 'a', channelRef: 'c', body: { message: { text: 'one' }, contact: { name: 'Zoë 💌' } } }),
