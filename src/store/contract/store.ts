@@ -2,6 +2,7 @@
 
 import type { Appender } from './append.ts'
 import type { EventReader } from './events.ts'
+import type { Follower } from './follow.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
 import type { RefusalStore } from './refusals.ts'
@@ -20,6 +21,7 @@ export interface Store {
   readonly facts: Readonly<Record<string, string | number>>
   readonly journal: Appender
   readonly events: EventReader
+  readonly follow: Follower
   readonly index: IndexStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore

@@ -10,6 +10,7 @@ import type { Connection } from './connection.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
 import { createEventReader } from './events.ts'
 import { messageOf, sqlState, storeFailure } from './failure.ts'
+import { createFollower } from './follow.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
@@ -107,6 +108,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     facts,
     journal: life.guard({ append }),
     events: life.guard(createEventReader(pool)),
+    follow: life.guard(createFollower(pool)),
     index: life.guard(createIndexing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),

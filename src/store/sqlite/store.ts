@@ -8,6 +8,7 @@ import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
+import { prepareFollow } from './follow.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
@@ -92,6 +93,7 @@ function composeStore(
 ): Store {
   const packBatch = createPackBatch(readMeta(reader, 'dedupe_key'))
   const events = prepareEventReads(reader)
+  const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
   return {
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
@@ -110,6 +112,11 @@ function composeStore(
       indexEntry: (event) => attempt(() => events.indexEntry(event)),
       repeats: (event) => attempt(() => events.repeats(event)),
       conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
+    },
+    follow: {
+      after: (tenant, afterId, limit) => attempt(() => follow.after(tenant, afterId, limit)),
+      head: () => attempt(() => follow.head()),
+      tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
     },
     index: {
       step: (limits) => writer.run('indexStep', [limits]),
