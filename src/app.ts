@@ -3,6 +3,7 @@
 
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
+import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
@@ -12,6 +13,7 @@ import { Batcher } from './intake/batcher.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
+import { StreamHub } from './processing/stream-hub.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -23,6 +25,9 @@ const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
 /** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
 const EAGER_EVENTS = 8
+
+/** Where other nodes index too, a stream is behind by at most this much more. */
+const LOOK_FOR_STREAMS_EVERY_MS = 250
 
 export interface AppOptions {
   readonly config: Config
@@ -47,6 +52,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
     onStep: ({ unindexed, cursor }) => {
+      streams.wake(cursor)
       if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
@@ -79,6 +85,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       health.note(error)
     },
   })
+  const streams = new StreamHub({
+    follower: store.follow,
+    render: renderEvent,
+    maxStreams: config.maxStreams,
+    heartbeat: HEARTBEAT,
+    heartbeatMs: config.streamHeartbeat,
+    drainTimeoutMs: config.streamDrainTimeout,
+    lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
+    standing: (keyId) => principals.standing(keyId),
+    onTrouble,
+  })
+  principals.onChange(() => streams.recheck())
   const gate = { principals, intakeScopes: config.intakeScopes }
   const server = new HttpServer({
     ...config,
@@ -92,11 +110,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
+    streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
     readiness: (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem),
     logger,
   })
 
-  const services = [health, indexer, batcher, refusals, principals, server]
+  // Streams last, so that they end first: the server waits for what is open.
+  const services = [health, indexer, batcher, refusals, principals, server, streams]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }

@@ -20,6 +20,7 @@ export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly streamLane: Lane
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -54,11 +55,14 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
         reply.hijack()
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
-        const serve =
-          route.operation === 'intake'
-            ? options.intakeLane
-            : answering(options.gate, operations[route.operation], request.params as Call['params'])
-        runLane(serve, route, request.raw, reply.raw, exchange, logger)
+        runLane(
+          laneOf(options, operations, route, request.params as Call['params']),
+          route,
+          request.raw,
+          reply.raw,
+          exchange,
+          logger,
+        )
       },
       handler: () => {},
     })
@@ -74,6 +78,12 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
     sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
   })
   return fastify
+}
+
+function laneOf(options: ControlPlaneOptions, operations: Operations, route: Route, params: Call['params']): Lane {
+  if (route.operation === 'intake') return options.intakeLane
+  if (route.operation === 'stream') return options.streamLane
+  return answering(options.gate, operations[route.operation], params)
 }
 
 /** Runs a lane to its end: a failure nobody foresaw is a 500 with no detail, and its detail a log line. */
@@ -95,7 +105,9 @@ export function runLane(
   })
 }
 
-function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['operation'], 'intake'>, Operation> {
+type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
+
+function createOperations(options: ControlPlaneOptions): Operations {
   const { gate } = options
   return {
     ping: (call) => pingAnswer(callerOf(call)),

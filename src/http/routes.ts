@@ -11,14 +11,24 @@ export interface Route {
   readonly operation: OperationName
 }
 
-/** `intake` is a lane of its own; `tester` takes its token from elsewhere. */
-export type OperationName = 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
+/** `intake` and `stream` are lanes of their own; `tester` takes its token from elsewhere. */
+export type OperationName =
+  | 'ping'
+  | 'tester'
+  | 'intake'
+  | 'stream'
+  | 'livez'
+  | 'readyz'
+  | 'openapiYaml'
+  | 'openapiJson'
+  | 'docs'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
   { method: 'GET', path: '/api/inbox-test', scope: 'any', operation: 'tester' },
   { method: 'POST', path: '/v1/inbox/events', scope: 'intake', operation: 'intake' },
   { method: 'POST', path: '/api/inbox', scope: 'intake', operation: 'intake' },
+  { method: 'GET', path: '/v1/inbox/stream', scope: 'processor', operation: 'stream' },
   { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
   { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
   { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },

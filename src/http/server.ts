@@ -30,6 +30,7 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly streamLane: Lane
   readonly readiness: () => Problem | null
   readonly logger: Logger
 }
