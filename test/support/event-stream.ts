@@ -86,6 +86,11 @@ export class EventStream {
     return this
   }
 
+  /** Has the condition of `until` looked at again. */
+  wake(): void {
+    this.#wake()
+  }
+
   pause(): void {
     this.#response.pause()
   }
