@@ -3,6 +3,7 @@
 
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
+import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { ROUTES } from './http/routes.ts'
@@ -15,6 +16,7 @@ import { createPromote } from './intake/promote.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
+import { StreamHub } from './processing/stream-hub.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -28,6 +30,9 @@ const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
 /** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
 const EAGER_EVENTS = 8
+
+/** Where other nodes index too, a stream is behind by at most this much more. */
+const LOOK_FOR_STREAMS_EVERY_MS = 250
 
 export interface AppOptions {
   readonly config: Config
@@ -52,6 +57,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
     onStep: ({ unindexed, cursor }) => {
+      streams.wake(cursor)
       if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
@@ -99,6 +105,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     isReady: () => readiness() === null,
   })
   const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem)
+  const streams = new StreamHub({
+    follower: store.follow,
+    render: renderEvent,
+    maxStreams: config.maxStreams,
+    heartbeat: HEARTBEAT,
+    heartbeatMs: config.streamHeartbeat,
+    drainTimeoutMs: config.streamDrainTimeout,
+    lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
+    standing: (keyId) => principals.standing(keyId),
+    onTrouble,
+  })
+  principals.onChange(() => streams.recheck())
   const gate = { principals, intakeScopes: config.intakeScopes }
   const server = new HttpServer({
     ...config,
@@ -120,12 +138,14 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
+    streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
     logger,
     onAnswered: (answered) => metrics.answered(answered),
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server]
+  // Streams last, so that they end first: the server waits for what is open.
+  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server, streams]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }

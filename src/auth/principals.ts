@@ -48,6 +48,7 @@ export class Principals implements Service {
   readonly #flusher: Repeating
   /** Used again for each token: cheaper than a digest in a buffer of its own. */
   readonly #digest = Buffer.alloc(NO_DIGEST.length)
+  readonly #changeListeners: (() => void)[] = []
   #generation = 0
   #reported = -1
 
@@ -87,6 +88,33 @@ export class Principals implements Service {
     )
   }
 
+  /**
+   * What has become of a token that was let in, for what outlives its request: null if it still may. At once for a token
+   * in memory.
+   */
+  standing(keyId: string): Problem | null | Promise<Problem | null> {
+    const entry = this.#cache.get(keyId)
+    if (entry) return this.#refusal(entry)
+    return this.#lookUp(keyId).then(
+      (found) => (found ? this.#refusal(found) : { code: 'invalid_token' }),
+      (error: unknown) => {
+        this.#options.onTrouble('look up a token', error)
+        return null
+      },
+    )
+  }
+
+  /** Called when tokens have changed, before this node says that it has put the change into force. */
+  onChange(listener: () => void): void {
+    this.#changeListeners.push(listener)
+  }
+
+  #refusal({ record }: Entry): Problem | null {
+    const state = tokenState(record, this.#options.clock.now())
+    if (state === 'active') return null
+    return { code: state === 'disabled' ? 'token_disabled' : 'token_expired' }
+  }
+
   #check(token: string, entry: Entry | undefined): Authentication {
     this.#digest.write(hash('sha256', token, 'latin1'), 'latin1')
     const matches = timingSafeEqual(this.#digest, entry?.record.hash ?? NO_DIGEST)
@@ -123,6 +151,7 @@ export class Principals implements Service {
       const changed = await tokens.changedSince(this.#generation)
       this.#generation = generation
       for (const record of changed) if (this.#cache.has(record.keyId)) this.#remember(record)
+      for (const listener of this.#changeListeners) listener()
     }
     if (this.#reported !== this.#generation) await this.#report()
   }

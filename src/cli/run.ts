@@ -10,6 +10,8 @@ import { type Command, CommandError, UsageError } from './command.ts'
 const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serve,
   token: async () => (await import('./token.ts')).token,
+  send: async () => (await import('./send.ts')).send,
+  inbox: async () => (await import('./inbox.ts')).inbox,
   event: async () => (await import('./event.ts')).event,
   copy: async () => (await import('./copy.ts')).copy,
   reindex: async () => (await import('./reindex.ts')).reindex,

@@ -22,6 +22,7 @@ export interface ControlPlaneOptions {
   readonly gate: Gate
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
+  readonly streamLane: Lane
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -59,11 +60,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
         if (Object.values(params).includes('')) return answerUnrouted(routes, request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
-        const serve =
-          route.operation === 'intake'
-            ? options.intakeLane
-            : answering(options.gate, operations[route.operation], params)
-        runLane(serve, route, request.raw, reply.raw, exchange, logger)
+        runLane(laneOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
       },
       handler: () => {},
     })
@@ -79,6 +76,12 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
     sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
   })
   return fastify
+}
+
+function laneOf(options: ControlPlaneOptions, operations: Operations, route: Route, params: Call['params']): Lane {
+  if (route.operation === 'intake') return options.intakeLane
+  if (route.operation === 'stream') return options.streamLane
+  return answering(options.gate, operations[route.operation], params)
 }
 
 /** Runs a lane to its end: a failure nobody foresaw is a 500 with no detail, and its detail a log line. */
@@ -100,7 +103,9 @@ export function runLane(
   })
 }
 
-function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['operation'], 'intake'>, Operation> {
+type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
+
+function createOperations(options: ControlPlaneOptions): Operations {
   const { gate } = options
   return {
     ...createInboxOperations(options.inbox),

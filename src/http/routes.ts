@@ -11,12 +11,13 @@ export interface Route {
   readonly operation: OperationName
 }
 
-/** `intake` is a lane of its own; `tester` takes its token from elsewhere. */
+/** `intake` and `stream` are lanes of their own; `tester` takes its token from elsewhere. */
 export type OperationName =
   | 'ping'
   | 'tester'
   | 'intake'
   | InboxOperationName
+  | 'stream'
   | 'livez'
   | 'readyz'
   | 'openapiYaml'
@@ -54,6 +55,7 @@ export const ROUTES: readonly Route[] = [
     operation: 'listConversationEvents',
   },
   { method: 'GET', path: '/v1/inbox/refusals', scope: 'processor', operation: 'listRefusals' },
+  { method: 'GET', path: '/v1/inbox/stream', scope: 'processor', operation: 'stream' },
   { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
   { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
   { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },

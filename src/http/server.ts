@@ -33,6 +33,7 @@ export interface HttpServerOptions {
   readonly gate: Gate
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
+  readonly streamLane: Lane
   readonly readiness: () => Problem | null
   readonly logger: Logger
   /** After each answer, or when the client left without one. */

@@ -9,7 +9,7 @@ import { runToEnd } from '../support/command.ts'
 import { intray, LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
-const COMMANDS = ['serve', 'token', 'event', 'reindex']
+const COMMANDS = ['serve', 'token', 'send', 'inbox', 'event', 'copy', 'reindex']
 
 test('without a command, with help or --help, the overview names every command', async () => {
   for (const args of [[], ['help'], ['--help'], ['-h']]) {
@@ -25,6 +25,8 @@ const HELP: Record<string, readonly string[]> = {
     ...['create', 'list', 'show', 'disable', 'enable', 'rotate'].map((action) => `./intray token ${action}`),
     ...['--account', '--company', '--scope', '--expires', '--label', '--overlap', '--json'],
   ],
+  send: ['--token-file', '--token', '--url', '--ndjson', '--concurrency', '--tries', '--new', '--json'],
+  inbox: ['./intray inbox tail', '--account', '--company', '--after', '--json'],
   event: ['./intray event show ID', '--raw', '--json'],
   reindex: ['./intray reindex', '--status', '--json'],
 }

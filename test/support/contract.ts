@@ -69,6 +69,12 @@ function templateOf(route: string): string | undefined {
   })
 }
 
+/** Holds a value against a schema of the document. */
+export function assertMatches(schema: string, value: unknown): void {
+  const validate = ajv.getSchema(`openapi#/components/schemas/${schema}`)!
+  assert.ok(validate(value), `${schema}: ${ajv.errorsText(validate.errors)} in ${JSON.stringify(value)}`)
+}
+
 function resolve<T extends object>(value: T | Reference | undefined): T | undefined {
   if (value === undefined || !('$ref' in value)) return value as T | undefined
   const path = (value as Reference).$ref.slice(2).split('/')

@@ -12,6 +12,8 @@ interface Sample {
   readonly body?: string
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true
+  /** Its answer goes on: test/api/stream.test.ts looks at it. */
+  readonly isEndless?: true
 }
 
 const SAMPLES: Record<OperationName, Sample> = {
@@ -27,6 +29,7 @@ const SAMPLES: Record<OperationName, Sample> = {
   showConversation: { id: 'event' },
   listConversationEvents: { id: 'event' },
   listRefusals: {},
+  stream: { isEndless: true },
   livez: { ignoresQuery: true },
   readyz: { ignoresQuery: true },
   openapiYaml: { ignoresQuery: true },
@@ -65,6 +68,11 @@ export function sampleRequest(app: TestApp, data: SampleData, route: Route): Sam
     headers: body === undefined ? { Authorization: `Bearer ${token}` } : jsonHeaders(token),
     ...(body === undefined ? {} : { body }),
   }
+}
+
+/** Whether its answer can be waited for. */
+export function hasEnd(route: Route): boolean {
+  return SAMPLES[route.operation].isEndless !== true
 }
 
 export function ignoresQuery(route: Route): boolean {

@@ -3,6 +3,7 @@
 import type { Appender } from './append.ts'
 import type { EventReader } from './events.ts'
 import type { InboxReader } from './inbox.ts'
+import type { Follower } from './follow.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
 import type { RefusalStore } from './refusals.ts'
@@ -22,6 +23,7 @@ export interface Store {
   readonly journal: Appender
   readonly events: EventReader
   readonly inbox: InboxReader
+  readonly follow: Follower
   readonly index: IndexStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore

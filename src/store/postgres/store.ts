@@ -11,6 +11,7 @@ import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
 import { createEventReader } from './events.ts'
 import { messageOf, sqlState, storeFailure } from './failure.ts'
 import { createInboxReader } from './inbox.ts'
+import { createFollower } from './follow.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
@@ -112,6 +113,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     journal: life.guard({ append }),
     events: life.guard(createEventReader(pool)),
     inbox: life.guard(createInboxReader(pool, identity.dedupeKey)),
+    follow: life.guard(createFollower(pool)),
     index: life.guard(createIndexing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),

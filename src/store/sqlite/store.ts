@@ -9,6 +9,7 @@ import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, store
 import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
 import { createInboxReader } from './inbox.ts'
+import { prepareFollow } from './follow.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
@@ -94,6 +95,7 @@ function composeStore(
   const dedupeKey = readMeta(reader, 'dedupe_key')
   const packBatch = createPackBatch(dedupeKey)
   const events = prepareEventReads(reader)
+  const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
   return {
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
@@ -114,6 +116,11 @@ function composeStore(
       conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
     },
     inbox: attempting(createInboxReader(reader, dedupeKey)),
+    follow: {
+      after: (tenant, afterId, limit) => attempt(() => follow.after(tenant, afterId, limit)),
+      head: () => attempt(() => follow.head()),
+      tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
+    },
     index: {
       step: (limits) => writer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),

@@ -1,0 +1,64 @@
+// Whoever has something to read gets its turn, one page at a time: a thousand readers that come back together take neither
+// all connections of the store nor the event loop, and one with a million events to read does not hold up the others.
+
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Follower } from '../store/contract/follow.ts'
+import type { PageReader, Render } from './tenant-feed.ts'
+
+const READS_AT_ONCE = 4
+
+export interface PageQueueOptions {
+  readonly follower: Follower
+  readonly render: Render
+  readonly onTrouble: (doing: string, error: unknown) => void
+}
+
+export class PageQueue {
+  readonly #options: PageQueueOptions
+  readonly #waiting: PageReader[] = []
+  /** The store failed them, or a rebuild of the index has not come to them yet. */
+  readonly #parked: PageReader[] = []
+  #reading = 0
+
+  constructor(options: PageQueueOptions) {
+    this.#options = options
+  }
+
+  add(reader: PageReader): void {
+    if (reader.queued || reader.isOver) return
+    reader.queued = true
+    this.#waiting.push(reader)
+    this.#pump()
+  }
+
+  /** Gives those another turn that could not go on. */
+  retry(): void {
+    for (const reader of this.#parked.splice(0)) this.add(reader)
+  }
+
+  #pump(): void {
+    while (this.#reading < READS_AT_ONCE && this.#waiting.length > 0) {
+      this.#reading += 1
+      void this.#read(this.#waiting.shift()!).finally(() => {
+        this.#reading -= 1
+        this.#pump()
+      })
+    }
+  }
+
+  async #read(reader: PageReader): Promise<void> {
+    const { follower, render, onTrouble } = this.#options
+    // Where the store answers without a pause, everything else gets one here.
+    await nextTurn()
+    let more: boolean | null = null
+    try {
+      const page = reader.isOver ? null : await follower.after(reader.tenant, reader.cursor, reader.pageRows)
+      if (page && !reader.isOver) more = reader.take(page, render)
+    } catch (error) {
+      onTrouble('read what a stream follows', error)
+    }
+    reader.queued = false
+    if (more) this.add(reader)
+    else if (more === null && !reader.isOver) this.#parked.push(reader)
+  }
+}

@@ -1,0 +1,258 @@
+// All streams of this node. One wake-up serves all: when the index has moved, the hub asks once which tenants got
+// something, and reads once for each of those that somebody follows. A stream on which nothing happens costs its share of
+// one timer: a heartbeat, and a look at its token.
+//
+// The wake-up is a hint (this node's indexer) or a look (another node may index). What is told to a reader is read from the
+// store, from its cursor: a lost hint costs time, a doubled one nothing.
+
+import type { Problem } from '../model/errors.ts'
+import type { Tenant } from '../model/principal.ts'
+import type { Service } from '../runtime/service.ts'
+import type { Follower } from '../store/contract/follow.ts'
+import { PageQueue } from './page-queue.ts'
+import { type EndReason, type Render, type Sink, StreamReader, TenantFeed } from './tenant-feed.ts'
+
+export interface StreamHubOptions {
+  readonly follower: Follower
+  readonly render: Render
+  readonly maxStreams: number
+  readonly heartbeat: string
+  readonly heartbeatMs: number
+  readonly drainTimeoutMs: number
+  /** Others may index too: look for it. Null where this node's hints are enough. */
+  readonly lookEveryMs: number | null
+  /** Null while a token may go on. */
+  readonly standing: (keyId: string) => Problem | null | Promise<Problem | null>
+  readonly onTrouble: (doing: string, error: unknown) => void
+}
+
+export interface StreamRequest extends Tenant {
+  readonly keyId: string
+  /** The id to go on from; null: from now. */
+  readonly after: number | null
+}
+
+/** A place among the streams that are open. */
+export interface StreamPlace {
+  /** Where it goes on from: everything with a higher id is told. */
+  readonly start: number
+  /** The last id that was told, or where it began. */
+  readonly reached: number
+  /** From here on the sink is written to. */
+  begin(sink: Sink): void
+  /** The sink takes more again. */
+  drained(): void
+  /** Gives the place back. Calling it again is fine. */
+  leave(): void
+}
+
+/** So few feeds are read without asking first which of them got something; so many new ids are not looked through. */
+const FEW_FEEDS = 4
+const MANY_IDS = 2000
+const LONGEST_TICK_MS = 1000
+
+export class StreamHub implements Service {
+  readonly #options: StreamHubOptions
+  readonly #feeds = new Map<string, TenantFeed>()
+  readonly #queue: PageQueue
+  readonly #tickMs: number
+  /** Readers by the tick at which their heartbeat is due. */
+  readonly #wheel: Set<StreamReader>[]
+  readonly #timers: NodeJS.Timeout[] = []
+  #tick = 0
+  #places = 0
+  #settling = false
+  #looking = false
+  /** How far the index is known to be. */
+  #position = 0
+  /** Up to here every feed has passed on what there is, or knows that it has to. */
+  #settled = 0
+  #stopped = false
+
+  constructor(options: StreamHubOptions) {
+    this.#options = options
+    this.#queue = new PageQueue(options)
+    const ticks = Math.ceil(options.heartbeatMs / LONGEST_TICK_MS)
+    this.#tickMs = options.heartbeatMs / ticks
+    this.#wheel = Array.from({ length: ticks }, () => new Set())
+  }
+
+  /** Timers run while there is a stream. */
+  start(): void {}
+
+  /** Ends every stream, and takes no new one. */
+  async stop(): Promise<void> {
+    this.#stopped = true
+    for (const reader of this.#readers()) this.#end(reader, 'stopping')
+  }
+
+  /** A hint that the index has come so far. */
+  wake(position: number): void {
+    if (position <= this.#position) return
+    this.#position = position
+    if (this.#feeds.size > 0) void this.#settle()
+  }
+
+  /** Tokens have changed: whoever may no longer follow is sent away. */
+  recheck(): void {
+    for (const reader of this.#readers()) this.#checkStanding(reader)
+  }
+
+  /** A problem if there is no place. Fails if the store cannot be asked. */
+  async enter({ accountId, companyId, keyId, after }: StreamRequest): Promise<StreamPlace | Problem> {
+    if (this.#stopped) return STOPPING
+    if (this.#places >= this.#options.maxStreams) return TOO_MANY
+    this.#places += 1
+    let reader: StreamReader | null = null
+    let isLeft = false
+    const leave = () => {
+      if (isLeft) return
+      isLeft = true
+      this.#places -= 1
+      if (reader) this.#forget(reader)
+    }
+    try {
+      const { newest, indexed } = await this.#options.follower.head()
+      const start = after ?? newest
+      return {
+        start,
+        get reached() {
+          return reader?.cursor ?? start
+        },
+        begin: (sink) => {
+          if (isLeft) return
+          reader = this.#join({ accountId, companyId }, keyId, start, indexed, sink)
+          if (this.#stopped) this.#end(reader, 'stopping')
+        },
+        drained: () => {
+          if (!reader || reader.isOver || reader.fullSince === null) return
+          if (reader.drained()) this.#queue.add(reader)
+        },
+        leave,
+      }
+    } catch (error) {
+      leave()
+      throw error
+    }
+  }
+
+  #join(tenant: Tenant, keyId: string, cursor: number, indexed: number, sink: Sink): StreamReader {
+    if (this.#feeds.size === 0) {
+      // Nobody was there to look for.
+      this.#position = this.#settled = Math.max(this.#position, indexed)
+      this.#startTimers()
+    }
+    this.wake(indexed)
+    const key = keyOf(tenant)
+    const feed = this.#feeds.get(key) ?? new TenantFeed(tenant, this.#position)
+    this.#feeds.set(key, feed)
+    const reader = new StreamReader(feed, keyId, cursor, sink)
+    feed.readers.add(reader)
+    // The slot of this moment: it comes round in a whole heartbeat.
+    this.#wheel[this.#tick]!.add(reader)
+    if (cursor >= feed.head) reader.isLive = true
+    else this.#queue.add(reader)
+    return reader
+  }
+
+  #forget(reader: StreamReader): void {
+    if (reader.isOver) return
+    reader.isOver = true
+    reader.isLive = false
+    for (const slot of this.#wheel) slot.delete(reader)
+    reader.feed.readers.delete(reader)
+    if (reader.feed.isOver) this.#feeds.delete(keyOf(reader.tenant))
+    if (this.#feeds.size === 0) for (const timer of this.#timers.splice(0)) clearInterval(timer)
+  }
+
+  #end(reader: StreamReader, reason: EndReason): void {
+    this.#forget(reader)
+    reader.end(reason)
+  }
+
+  *#readers(): Iterable<StreamReader> {
+    for (const feed of this.#feeds.values()) yield* feed.readers
+  }
+
+  /** Finds out which feeds have something new, until the index is caught up with. */
+  async #settle(): Promise<void> {
+    if (this.#settling) return
+    this.#settling = true
+    try {
+      while (this.#settled < this.#position && this.#feeds.size > 0) {
+        const upTo = this.#position
+        const changed = await this.#changedFeeds(this.#settled, upTo)
+        for (const [key, feed] of this.#feeds) {
+          if (feed.advance(upTo, changed === null || changed.has(key))) this.#queue.add(feed)
+        }
+        this.#settled = Math.max(this.#settled, upTo)
+      }
+    } catch (error) {
+      // Tried again by the next tick.
+      this.#options.onTrouble('follow the index', error)
+    } finally {
+      this.#settling = false
+    }
+  }
+
+  /** Null: not known, so it may be any. */
+  async #changedFeeds(after: number, upTo: number): Promise<Set<string> | null> {
+    if (this.#feeds.size <= FEW_FEEDS || upTo - after > MANY_IDS) return null
+    return new Set((await this.#options.follower.tenantsBetween(after, upTo)).map(keyOf))
+  }
+
+  #startTimers(): void {
+    const { lookEveryMs } = this.#options
+    this.#timers.push(setInterval(() => this.#onTick(), this.#tickMs))
+    if (lookEveryMs !== null) this.#timers.push(setInterval(() => void this.#look(), lookEveryMs))
+    for (const timer of this.#timers) timer.unref()
+  }
+
+  async #look(): Promise<void> {
+    if (this.#looking) return
+    this.#looking = true
+    try {
+      this.wake((await this.#options.follower.head()).indexed)
+    } catch (error) {
+      this.#options.onTrouble('look how far the index is', error)
+    } finally {
+      this.#looking = false
+    }
+  }
+
+  #onTick(): void {
+    const now = performance.now()
+    this.#tick = (this.#tick + 1) % this.#wheel.length
+    for (const reader of this.#readers()) {
+      const isStuck = reader.fullSince !== null && now - reader.fullSince >= this.#options.drainTimeoutMs
+      if (isStuck) this.#end(reader, 'slow_reader')
+      else this.#checkStanding(reader)
+    }
+    // One that is full has bytes on their way already.
+    for (const reader of this.#wheel[this.#tick]!) if (reader.fullSince === null) reader.write(this.#options.heartbeat)
+    this.#queue.retry()
+    if (this.#settled < this.#position) void this.#settle()
+  }
+
+  #checkStanding(reader: StreamReader): void {
+    const judge = (problem: Problem | null) => {
+      if (problem && !reader.isOver) this.#end(reader, problem.code as EndReason)
+    }
+    const found = this.#options.standing(reader.keyId)
+    if (found instanceof Promise) void found.then(judge)
+    else judge(found)
+  }
+}
+
+function keyOf({ accountId, companyId }: Tenant): string {
+  return `${companyId}:${accountId}`
+}
+
+const STOPPING: Problem = {
+  code: 'shutting_down',
+  message: 'This server is stopping. Open the stream again after Retry-After seconds.',
+}
+const TOO_MANY: Problem = {
+  code: 'overloaded',
+  message: 'Too many streams are open here. Close some, or open it again after Retry-After seconds.',
+}
