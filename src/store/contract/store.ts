@@ -4,6 +4,7 @@ import type { Appender } from './append.ts'
 import type { EventReader } from './events.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
+import type { ProcessingStore } from './processing.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
 
@@ -21,6 +22,7 @@ export interface Store {
   readonly journal: Appender
   readonly events: EventReader
   readonly index: IndexStore
+  readonly processing: ProcessingStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore

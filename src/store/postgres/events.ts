@@ -11,11 +11,11 @@ import type { Connection, Row, Statement } from './connection.ts'
 import { readWatermark } from './indexing.ts'
 import type { Pool } from './pool.ts'
 
-const COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
+export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
   idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
 const SELECT: Statement = {
   name: 'intray_event',
-  text: `SELECT ${COLUMNS} FROM intray.events WHERE id = $1`,
+  text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE id = $1`,
 }
 const SELECT_PAYLOAD: Statement = {
   name: 'intray_payload',
@@ -23,7 +23,7 @@ const SELECT_PAYLOAD: Statement = {
 }
 const SELECT_REVISIONS: Statement = {
   name: 'intray_revisions',
-  text: `SELECT ${COLUMNS} FROM intray.events WHERE revises = $1 AND id > $2
+  text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE revises = $1 AND id > $2
   ORDER BY id LIMIT $3`,
 }
 const SELECT_ENTRY: Statement = {
@@ -91,7 +91,7 @@ function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
   return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
 }
 
-function storedEvent(row: Row): StoredEvent {
+export function storedEvent(row: Row): StoredEvent {
   return {
     id: row.id as number,
     kind: row.kind as StoredEvent['kind'],

@@ -12,4 +12,6 @@ export const LOCKS = {
   refusals: [INTRAY, 3],
   /** The indexer is one runner among all nodes. */
   indexer: [INTRAY, 4],
+  /** Subscriptions are made one after the other. */
+  subscriptions: [INTRAY, 5],
 } as const satisfies Record<string, readonly [number, number]>

@@ -13,6 +13,7 @@ import { messageOf, sqlState, storeFailure } from './failure.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
+import { createProcessing } from './processing.ts'
 import { createRefusalStore } from './refusals.ts'
 import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
 import { createTokenStore } from './tokens.ts'
@@ -108,6 +109,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     journal: life.guard({ append }),
     events: life.guard(createEventReader(pool)),
     index: life.guard(createIndexing(pool)),
+    processing: life.guard(createProcessing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),

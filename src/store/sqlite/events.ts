@@ -8,11 +8,11 @@ import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { readSequence } from './sequence.ts'
 
-const COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
+export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
   idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
-const SELECT = `SELECT ${COLUMNS} FROM events WHERE id = ?`
+const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
-const SELECT_REVISIONS = `SELECT ${COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
+const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
   ORDER BY id LIMIT ?`
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
   FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`
@@ -65,7 +65,7 @@ function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
   return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
 }
 
-function storedEvent(row: Row): StoredEvent {
+export function storedEvent(row: Row): StoredEvent {
   return {
     id: row.id as number,
     kind: row.kind as StoredEvent['kind'],
