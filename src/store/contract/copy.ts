@@ -41,7 +41,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   },
   {
     name: 'deliveries',
-    key: ['company_id', 'account_id', 'subscription', 'event_id'],
+    key: ['event_id', 'company_id', 'account_id', 'subscription'],
     page: 2000,
     columns: {
       ...QUEUE,
@@ -60,7 +60,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   },
   {
     name: 'lanes',
-    key: ['company_id', 'account_id', 'subscription', 'lane'],
+    key: ['lane', 'company_id', 'account_id', 'subscription'],
     page: 2000,
     columns: {
       ...QUEUE,
@@ -75,7 +75,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   },
   {
     name: 'delivery_history',
-    key: ['company_id', 'account_id', 'subscription', 'event_id', 'number'],
+    key: ['event_id', 'company_id', 'account_id', 'subscription', 'number'],
     page: 1000,
     columns: {
       ...QUEUE,

@@ -75,15 +75,20 @@ const FACTS = statement(
     ORDER BY event_id LIMIT 1) h`,
 )
 const SIZES = statement('sizes', 'SELECT id, size FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1')
+/**
+ * The rows are there. INSERT … ON CONFLICT looks each up by its key, whatever a planner without statistics thinks of joining
+ * the table with the list: measured with 20,000 rows, up to 100 ms instead of 2 for a claim of 100.
+ */
 const UPDATE = statement(
   'save_deliveries',
-  `UPDATE intray.deliveries d SET state = k.state, attempts = k.attempts, available_at = k.available_at,
-    lease_id = k.lease_id, lease_expires_at = k.lease_expires_at, ordered = k.ordered, key_id = k.key_id,
-    settled_at = k.settled_at, entries = k.entries
-  FROM unnest($4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::text[], $9::bigint[], $10::bigint[],
-    $11::text[], $12::bigint[], $13::bigint[])
-    AS k (event_id, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at, entries)
-  WHERE d.company_id = $1 AND d.account_id = $2 AND d.subscription = $3 AND d.event_id = k.event_id`,
+  `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
+    lease_id, lease_expires_at, ordered, key_id, settled_at, entries)
+  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[],
+    $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[]) AS k
+  ON CONFLICT (event_id, company_id, account_id, subscription) DO UPDATE SET state = excluded.state,
+    attempts = excluded.attempts, available_at = excluded.available_at, lease_id = excluded.lease_id,
+    lease_expires_at = excluded.lease_expires_at, ordered = excluded.ordered, key_id = excluded.key_id,
+    settled_at = excluded.settled_at, entries = excluded.entries`,
 )
 const ADD_ENTRIES = statement(
   'add_entries',
@@ -94,11 +99,13 @@ const ADD_ENTRIES = statement(
 )
 const UPDATE_LANES = statement(
   'save_lanes',
-  `UPDATE intray.lanes l SET head = k.head, ready_at = k.ready_at, open_at = k.open_at, held = k.held,
-    done_count = done_count + k.done, dead_count = dead_count + k.dead
-  FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[])
-    AS k (lane, head, ready_at, open_at, held, done, dead)
-  WHERE l.company_id = $1 AND l.account_id = $2 AND l.subscription = $3 AND l.lane = k.lane`,
+  `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+    dead_count)
+  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+    $10::bigint[]) AS k
+  ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET head = excluded.head,
+    ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
+    done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`,
 )
 const LOCK_FRONTIER = statement(
   'lock_frontier',
@@ -124,7 +131,7 @@ const NOTICE_LANES = statement(
     dead_count)
   SELECT $1, $2, $3, k.lane, k.head, $6, 0, 0, 0 FROM unnest($4::bigint[], $5::bigint[]) AS k (lane, head)
   ORDER BY k.lane
-  ON CONFLICT (company_id, account_id, subscription, lane) DO UPDATE SET
+  ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET
     head = coalesce(l.head, excluded.head),
     ready_at = coalesce(l.ready_at, excluded.ready_at),
     open_at = CASE WHEN l.held = 0 AND excluded.ready_at < l.ready_at
@@ -192,6 +199,7 @@ const answers: Answers = {
     await connection.query(UPDATE, [
       ...queue,
       bigints(deliveries.map(({ eventId }) => eventId)),
+      bigints(deliveries.map(({ lane }) => lane)),
       texts(deliveries.map(({ state }) => state)),
       bigints(deliveries.map(({ attempts }) => attempts)),
       bigints(deliveries.map(({ availableAt }) => availableAt)),

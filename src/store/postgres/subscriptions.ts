@@ -11,7 +11,7 @@ import { LOCKS } from './locks.ts'
 import type { Pool } from './pool.ts'
 import { together } from './together.ts'
 
-/** Rows that one step of clearing away deletes. */
+/** Rows that one step of clearing away goes through. */
 const CLEAR_ROWS = 5000
 
 const SELECT_ALL: Statement = {
@@ -27,7 +27,11 @@ const SELECT_DELETED = `SELECT id FROM intray.subscriptions WHERE company_id = $
   AND deleted_at IS NOT NULL ORDER BY id LIMIT 1`
 const FORGET = `DELETE FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
   AND deleted_at IS NOT NULL`
-const TABLES = ['lanes', 'deliveries', 'delivery_history'] as const
+const TABLES: readonly (readonly [name: string, key: string])[] = [
+  ['lanes', 'lane'],
+  ['deliveries', 'event_id'],
+  ['delivery_history', 'event_id'],
+]
 
 export function createSubscription(
   pool: Pool,
@@ -53,25 +57,47 @@ export async function deleteSubscription(pool: Pool, { tenant, subscription }: Q
   const marked = await pool.transaction((connection) =>
     connection.execute(MARK, [companyId, accountId, subscription, at]),
   )
-  while (marked > 0 && !(await together(pool, (connection) => clearSome(connection, tenant))));
+  let step: Clearing | null = marked > 0 ? { table: 0, after: 0 } : null
+  while (step) {
+    const from: Clearing = step
+    step = await together(pool, (connection) => clearSome(connection, tenant, from))
+  }
   return marked > 0
 }
 
-/** One bounded step. True when nothing is left of those that were deleted. */
-async function clearSome(connection: Connection, { companyId, accountId }: Tenant): Promise<boolean> {
+/** How far clearing away is: it goes through the tables in the order of their keys. */
+interface Clearing {
+  readonly table: number
+  readonly after: number
+}
+
+/** One bounded step. Null when nothing is left of those that were deleted. */
+async function clearSome(
+  connection: Connection,
+  { companyId, accountId }: Tenant,
+  from: Clearing,
+): Promise<Clearing | null> {
   const [deleted] = await connection.query<{ id: number }>(SELECT_DELETED, [companyId, accountId])
-  if (!deleted) return true
+  if (!deleted) return null
   const queue = [companyId, accountId, deleted.id] as const
-  let cleared = 0
-  for (const table of TABLES) {
-    cleared += await connection.execute(
-      `DELETE FROM intray.${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM intray.${table}
-        WHERE company_id = $1 AND account_id = $2 AND subscription = $3 LIMIT $4 FOR UPDATE))`,
-      [...queue, CLEAR_ROWS - cleared],
-    )
+  const table = TABLES[from.table]
+  if (!table) {
+    await connection.execute(FORGET, queue)
+    return { table: 0, after: 0 }
   }
-  if (cleared < CLEAR_ROWS) await connection.execute(FORGET, queue)
-  return false
+  const [name, key] = table
+  const [row] = await connection.query<{ up_to: number | null }>(
+    `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM intray.${name} WHERE ${key} > $1 ORDER BY ${key} LIMIT $2) page`,
+    [from.after, CLEAR_ROWS],
+  )
+  const upTo = row?.up_to ?? null
+  if (upTo === null) return { table: from.table + 1, after: 0 }
+  await connection.execute(
+    `DELETE FROM intray.${name} WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+      AND ${key} > $4 AND ${key} <= $5`,
+    [...queue, from.after, upTo],
+  )
+  return { table: from.table, after: upTo }
 }
 
 /** `default` first, whether it was used or not. */

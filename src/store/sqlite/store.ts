@@ -16,14 +16,14 @@ import { countDead } from './processing.ts'
 import { prepareProcessingReads } from './processing-reads.ts'
 import { listRefusals } from './refusals.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
-import { readSubscriptions } from './subscriptions.ts'
+import { type Clearing, readSubscriptions } from './subscriptions.ts'
 import { prepareTokenReads } from './tokens.ts'
 import { WriterThread } from './writer.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8
 
-/** Rows that one step of clearing away a subscription deletes: it delays the messages behind it. */
+/** Rows that one step of clearing away a subscription goes through: it delays the messages behind it. */
 const CLEAR_ROWS = 2000
 
 /** How long a command waits for a server that is starting to bring the schema up to date. */
@@ -138,7 +138,8 @@ function composeStore(
       createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
       deleteSubscription: async (queue, at) => {
         const existed = await writer.run('deleteSubscription', [queue, at])
-        while (existed && !(await writer.run('clearSubscriptions', [queue.tenant, CLEAR_ROWS])));
+        let step: Clearing | null = existed ? { table: 0, after: 0 } : null
+        while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
         return existed
       },
       history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),

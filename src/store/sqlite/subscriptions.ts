@@ -18,7 +18,11 @@ const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND a
   AND deleted_at IS NULL`
 const SELECT_DELETED = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND deleted_at IS NOT NULL`
 const FORGET = 'DELETE FROM subscriptions WHERE company_id = ? AND account_id = ? AND id = ?'
-const TABLES = { deliveries: 'event_id', lanes: 'lane', delivery_history: 'event_id, number' } as const
+const TABLES: readonly (readonly [name: string, key: string])[] = [
+  ['lanes', 'lane'],
+  ['deliveries', 'event_id'],
+  ['delivery_history', 'event_id'],
+]
 
 export function prepareSubscriptionWrites(db: DatabaseSync) {
   return {
@@ -36,33 +40,36 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
       if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
       return db.prepare(MARK).run(at, tenant.companyId, tenant.accountId, subscription).changes === 1
     },
-    /** One bounded step of clearing away what deleted ones knew. True when nothing is left. */
-    clear: ({ companyId, accountId }: Tenant, maxRows: number): boolean =>
+    /** One bounded step of clearing away what deleted ones knew. Null when nothing is left. */
+    clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
       inTransaction(db, () => {
         const deleted = db.prepare(SELECT_DELETED).get(companyId, accountId)
-        if (!deleted) return true
+        if (!deleted) return null
         const queue = [companyId, accountId, deleted.id as number] as const
-        let cleared = 0
-        for (const [table, key] of Object.entries(TABLES))
-          cleared += clearSome(db, table, key, queue, maxRows - cleared)
-        if (cleared < maxRows) db.prepare(FORGET).run(...queue)
-        return false
+        const table = TABLES[from.table]
+        if (!table) {
+          db.prepare(FORGET).run(...queue)
+          return { table: 0, after: 0 }
+        }
+        const [name, key] = table
+        const upTo = db
+          .prepare(
+            `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ?)`,
+          )
+          .get(from.after, maxRows)?.up_to as number | null
+        if (upTo === null) return { table: from.table + 1, after: 0 }
+        db.prepare(
+          `DELETE FROM ${name} WHERE company_id = ? AND account_id = ? AND subscription = ? AND ${key} > ? AND ${key} <= ?`,
+        ).run(...queue, from.after, upTo)
+        return { table: from.table, after: upTo }
       }),
   }
 }
 
-function clearSome(
-  db: DatabaseSync,
-  table: string,
-  key: string,
-  queue: readonly [number, number, number],
-  maxRows: number,
-): number {
-  const ofQueue = 'company_id = ?1 AND account_id = ?2 AND subscription = ?3'
-  const statement = db.prepare(
-    `DELETE FROM ${table} WHERE ${ofQueue} AND (${key}) IN (SELECT ${key} FROM ${table} WHERE ${ofQueue} LIMIT ?4)`,
-  )
-  return Number(statement.run(...queue, maxRows).changes)
+/** How far clearing away is: it goes through the tables in the order of their keys. */
+export interface Clearing {
+  readonly table: number
+  readonly after: number
 }
 
 /** `default` first, whether it was used or not. */

@@ -19,6 +19,9 @@ CREATE TABLE intray.subscriptions (
 CREATE UNIQUE INDEX subscriptions_by_name ON intray.subscriptions (company_id, account_id, name)
   WHERE deleted_at IS NULL;
 
+-- Keys begin with the event or the lane: a planner that knows nothing of the rows yet cannot take the tenant for the
+-- narrowest part of them. The queue itself, below, is kept by tenant.
+
 -- What became of an event in a subscription. There is a row once the subscription took notice of the event.
 -- Changed a few times, in the order it was written: room on the page keeps the new version of a row beside the old one.
 CREATE TABLE intray.deliveries (
@@ -36,11 +39,11 @@ CREATE TABLE intray.deliveries (
   state            text   NOT NULL CHECK (state IN ('pending', 'leased', 'done', 'dead')),
   lease_id         text,
   key_id           text,
-  PRIMARY KEY (company_id, account_id, subscription, event_id)
+  PRIMARY KEY (event_id, company_id, account_id, subscription)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 -- What is left of a lane: those under a lease, and those waiting in their order.
-CREATE INDEX deliveries_by_lane ON intray.deliveries (company_id, account_id, subscription, lane, state, event_id)
+CREATE INDEX deliveries_by_lane ON intray.deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE state IN ('pending', 'leased');
 CREATE INDEX dead_deliveries ON intray.deliveries (company_id, account_id, subscription, event_id)
   WHERE state = 'dead';
@@ -58,7 +61,7 @@ CREATE TABLE intray.lanes (
   held         bigint NOT NULL,
   done_count   bigint NOT NULL,
   dead_count   bigint NOT NULL,
-  PRIMARY KEY (company_id, account_id, subscription, lane)
+  PRIMARY KEY (lane, company_id, account_id, subscription)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
 -- The queue: lanes in the order in which they are handed out. Leases that expire come back by themselves: their time passes.
@@ -80,5 +83,5 @@ CREATE TABLE intray.delivery_history (
   state        text   NOT NULL,
   key_id       text,
   error        text,
-  PRIMARY KEY (company_id, account_id, subscription, event_id, number)
+  PRIMARY KEY (event_id, company_id, account_id, subscription, number)
 );

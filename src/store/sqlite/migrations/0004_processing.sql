@@ -15,6 +15,9 @@ CREATE TABLE subscriptions (
 
 CREATE UNIQUE INDEX subscriptions_by_name ON subscriptions (company_id, account_id, name) WHERE deleted_at IS NULL;
 
+-- Keys begin with the event or the lane: a planner that knows nothing of the rows yet cannot take the tenant for the
+-- narrowest part of them. The queue itself, below, is kept by tenant.
+
 -- What became of an event in a subscription. There is a row once the subscription took notice of the event.
 CREATE TABLE deliveries (
   company_id       INTEGER NOT NULL,
@@ -31,11 +34,11 @@ CREATE TABLE deliveries (
   key_id           TEXT,
   settled_at       INTEGER,
   entries          INTEGER NOT NULL,
-  PRIMARY KEY (company_id, account_id, subscription, event_id)
+  PRIMARY KEY (event_id, company_id, account_id, subscription)
 ) STRICT, WITHOUT ROWID;
 
 -- What is left of a lane: those under a lease, and those waiting in their order.
-CREATE INDEX deliveries_by_lane ON deliveries (company_id, account_id, subscription, lane, state, event_id)
+CREATE INDEX deliveries_by_lane ON deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE settled_at IS NULL;
 CREATE INDEX dead_deliveries ON deliveries (company_id, account_id, subscription, event_id) WHERE state = 'dead';
 
@@ -52,7 +55,7 @@ CREATE TABLE lanes (
   held         INTEGER NOT NULL,
   done_count   INTEGER NOT NULL,
   dead_count   INTEGER NOT NULL,
-  PRIMARY KEY (company_id, account_id, subscription, lane)
+  PRIMARY KEY (lane, company_id, account_id, subscription)
 ) STRICT, WITHOUT ROWID;
 
 -- The queue: lanes in the order in which they are handed out. Leases that expire come back by themselves: their time passes.
@@ -72,5 +75,5 @@ CREATE TABLE delivery_history (
   attempts     INTEGER NOT NULL,
   key_id       TEXT,
   error        TEXT,
-  PRIMARY KEY (company_id, account_id, subscription, event_id, number)
+  PRIMARY KEY (event_id, company_id, account_id, subscription, number)
 ) STRICT, WITHOUT ROWID;
