@@ -3,6 +3,7 @@
 
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
+import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
@@ -12,6 +13,7 @@ import { Batcher } from './intake/batcher.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
+import { Claims } from './processing/claims.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -43,10 +45,12 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
+  const claims = new Claims({ store: store.processing, clock, maxAttempts: config.maxAttempts, onTrouble })
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
-    onStep: ({ unindexed, cursor }) => {
+    onStep: ({ indexed, unindexed, cursor }) => {
+      if (indexed > 0) claims.hint()
       if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
@@ -92,11 +96,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
+    processing: createProcessingOperations(claims, store.events),
     readiness: (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem),
     logger,
   })
 
-  const services = [health, indexer, batcher, refusals, principals, server]
+  // Claims stop first: who waits for events is answered, so that the server has nothing to wait for.
+  const services = [health, indexer, batcher, refusals, principals, server, claims]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }

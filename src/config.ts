@@ -134,6 +134,7 @@ export const SETTINGS = {
     'Bytes handed to the store at once (one larger message is taken alone)',
   ),
   indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
+  maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
   refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),

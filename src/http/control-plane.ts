@@ -11,6 +11,7 @@ import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
+import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
 import { allowedMethods, type Route, withoutTrailingSlash } from './routes.ts'
@@ -20,6 +21,7 @@ export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly processing: ProcessingOperations
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -104,6 +106,7 @@ function createOperations(options: ControlPlaneOptions): Record<Exclude<Route['o
       if ('problem' in found) return found.problem
       return (await admit(gate, route, found.token, exchange)) ?? testerAnswer(exchange.principal!)
     },
+    ...options.processing,
     livez: () => OK,
     readyz: () => options.readiness() ?? OK,
     openapiYaml: () => apiDocument().yaml,

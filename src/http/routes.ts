@@ -12,13 +12,45 @@ export interface Route {
 }
 
 /** `intake` is a lane of its own; `tester` takes its token from elsewhere. */
-export type OperationName = 'ping' | 'tester' | 'intake' | 'livez' | 'readyz' | 'openapiYaml' | 'openapiJson' | 'docs'
+export type OperationName =
+  | 'ping'
+  | 'tester'
+  | 'intake'
+  | ProcessingOperation
+  | 'livez'
+  | 'readyz'
+  | 'openapiYaml'
+  | 'openapiJson'
+  | 'docs'
+
+/** What processors do. */
+export type ProcessingOperation =
+  | 'claim'
+  | 'ack'
+  | 'extend'
+  | 'release'
+  | 'requeue'
+  | 'requeueEvent'
+  | 'eventHistory'
+  | 'subscriptions'
+  | 'createSubscription'
+  | 'deleteSubscription'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
   { method: 'GET', path: '/api/inbox-test', scope: 'any', operation: 'tester' },
   { method: 'POST', path: '/v1/inbox/events', scope: 'intake', operation: 'intake' },
   { method: 'POST', path: '/api/inbox', scope: 'intake', operation: 'intake' },
+  { method: 'POST', path: '/v1/inbox/claims', scope: 'processor', operation: 'claim' },
+  { method: 'POST', path: '/v1/inbox/claims/ack', scope: 'processor', operation: 'ack' },
+  { method: 'POST', path: '/v1/inbox/claims/extend', scope: 'processor', operation: 'extend' },
+  { method: 'POST', path: '/v1/inbox/claims/release', scope: 'processor', operation: 'release' },
+  { method: 'POST', path: '/v1/inbox/requeue', scope: 'processor', operation: 'requeue' },
+  { method: 'POST', path: '/v1/inbox/events/{id}/requeue', scope: 'processor', operation: 'requeueEvent' },
+  { method: 'GET', path: '/v1/inbox/events/{id}/history', scope: 'processor', operation: 'eventHistory' },
+  { method: 'GET', path: '/v1/inbox/subscriptions', scope: 'processor', operation: 'subscriptions' },
+  { method: 'POST', path: '/v1/inbox/subscriptions', scope: 'processor', operation: 'createSubscription' },
+  { method: 'DELETE', path: '/v1/inbox/subscriptions/{name}', scope: 'processor', operation: 'deleteSubscription' },
   { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
   { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
   { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },

@@ -13,6 +13,7 @@ import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
+import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
@@ -30,6 +31,7 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly intakeLane: Lane
+  readonly processing: ProcessingOperations
   readonly readiness: () => Problem | null
   readonly logger: Logger
 }

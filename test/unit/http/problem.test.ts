@@ -17,6 +17,7 @@ const STATUSES: Record<ErrorCode, number> = {
   not_found: 404,
   method_not_allowed: 405,
   request_timeout: 408,
+  lease_lost: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
   unsupported_encoding: 415,
