@@ -94,7 +94,7 @@ for (const driver of drivers) {
       await processor.store('\uFEFF{"bom":true}')
       const answer = await processor.call('POST', '/claims', {})
       assert.ok(answer.text.includes(`"payload":${exact}}`))
-      const [, bom] = answer.json?.events as Event[]
+      const [, bom] = answer.json!.events as Event[]
       assert.equal(Buffer.from(bom!.payload_base64!, 'base64').toString(), '\uFEFF{"bom":true}')
     })
 
@@ -143,7 +143,7 @@ for (const driver of drivers) {
       assert.equal(next?.id, behind, 'the lease expired, the event is dead, and its conversation goes on')
 
       const history = await processor.call('GET', `/events/${id}/history`)
-      const [delivery] = history.json?.deliveries as {
+      const [delivery] = history.json!.deliveries as {
         state: string
         history: { what: string; error: string | null }[]
       }[]
@@ -201,7 +201,7 @@ for (const driver of drivers) {
       assert.deepEqual(await seen('default'), [early, late])
       const list = await processor.call('GET', '/subscriptions')
       assert.deepEqual(
-        (list.json?.subscriptions as { name: string }[]).map(({ name }) => name),
+        (list.json!.subscriptions as { name: string }[]).map(({ name }) => name),
         ['default', 'crm', 'audit'],
       )
       assert.equal((await processor.call('DELETE', '/subscriptions/crm')).status, 200)
@@ -264,7 +264,7 @@ for (const driver of drivers) {
       for (const [path, body, expected] of cases) {
         const answer = await processor.call('POST', path, body)
         assert.equal(answer.status, 422, `${path} ${JSON.stringify(body)}: ${answer.text}`)
-        const paths = (answer.json?.fields as { path: string }[]).map((field) => field.path)
+        const paths = (answer.json!.fields as { path: string }[]).map((field) => field.path)
         assert.deepEqual(paths.toSorted(), expected.toSorted())
       }
       const query = await processor.call('GET', '/subscriptions?limit=1')
