@@ -4,6 +4,7 @@
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
 import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
+import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { ROUTES } from './http/routes.ts'
@@ -17,6 +18,7 @@ import { RefusalRecorder } from './intake/refusals.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
 import { StreamHub } from './processing/stream-hub.ts'
+import { Claims } from './processing/claims.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -53,11 +55,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
+  const claims = new Claims({ store: store.processing, clock, maxAttempts: config.maxAttempts, onTrouble })
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
-    onStep: ({ unindexed, cursor }) => {
+    onStep: ({ indexed, unindexed, cursor }) => {
       streams.wake(cursor)
+      if (indexed > 0) claims.hint()
       if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
@@ -139,13 +143,14 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
     streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
+    processing: createProcessingOperations(claims, store.events),
     logger,
     onAnswered: (answered) => metrics.answered(answered),
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  // Streams last, so that they end first: the server waits for what is open.
-  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server, streams]
+  // Streams and claims stop first: who waits is answered, so that the server has nothing to wait for.
+  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server, claims, streams]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }

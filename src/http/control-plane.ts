@@ -12,6 +12,7 @@ import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
 import { createInboxOperations, type InboxOptions } from './inbox/operations.ts'
+import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
@@ -23,6 +24,7 @@ export interface ControlPlaneOptions {
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane
+  readonly processing: ProcessingOperations
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -115,6 +117,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
       if ('problem' in found) return found.problem
       return (await admit(gate, route, found.token, exchange)) ?? testerAnswer(exchange.principal!)
     },
+    ...options.processing,
     livez: () => OK,
     readyz: () => options.readiness() ?? OK,
     openapiYaml: () => apiDocument().yaml,

@@ -18,6 +18,7 @@ export type OperationName =
   | 'intake'
   | InboxOperationName
   | 'stream'
+  | ProcessingOperation
   | 'livez'
   | 'readyz'
   | 'openapiYaml'
@@ -35,6 +36,18 @@ export type InboxOperationName =
   | 'showConversation'
   | 'listConversationEvents'
   | 'listRefusals'
+/** What processors do. */
+export type ProcessingOperation =
+  | 'claim'
+  | 'ack'
+  | 'extend'
+  | 'release'
+  | 'requeue'
+  | 'requeueEvent'
+  | 'eventHistory'
+  | 'subscriptions'
+  | 'createSubscription'
+  | 'deleteSubscription'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/ping', scope: 'any', operation: 'ping' },
@@ -56,6 +69,16 @@ export const ROUTES: readonly Route[] = [
   },
   { method: 'GET', path: '/v1/inbox/refusals', scope: 'processor', operation: 'listRefusals' },
   { method: 'GET', path: '/v1/inbox/stream', scope: 'processor', operation: 'stream' },
+  { method: 'POST', path: '/v1/inbox/claims', scope: 'processor', operation: 'claim' },
+  { method: 'POST', path: '/v1/inbox/claims/ack', scope: 'processor', operation: 'ack' },
+  { method: 'POST', path: '/v1/inbox/claims/extend', scope: 'processor', operation: 'extend' },
+  { method: 'POST', path: '/v1/inbox/claims/release', scope: 'processor', operation: 'release' },
+  { method: 'POST', path: '/v1/inbox/requeue', scope: 'processor', operation: 'requeue' },
+  { method: 'POST', path: '/v1/inbox/events/{id}/requeue', scope: 'processor', operation: 'requeueEvent' },
+  { method: 'GET', path: '/v1/inbox/events/{id}/history', scope: 'processor', operation: 'eventHistory' },
+  { method: 'GET', path: '/v1/inbox/subscriptions', scope: 'processor', operation: 'subscriptions' },
+  { method: 'POST', path: '/v1/inbox/subscriptions', scope: 'processor', operation: 'createSubscription' },
+  { method: 'DELETE', path: '/v1/inbox/subscriptions/{name}', scope: 'processor', operation: 'deleteSubscription' },
   { method: 'GET', path: '/livez', scope: 'public', operation: 'livez' },
   { method: 'GET', path: '/readyz', scope: 'public', operation: 'readyz' },
   { method: 'GET', path: '/openapi.yaml', scope: 'public', operation: 'openapiYaml' },

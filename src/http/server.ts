@@ -15,6 +15,7 @@ import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { InboxOptions } from './inbox/operations.ts'
+import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
@@ -34,6 +35,7 @@ export interface HttpServerOptions {
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane
+  readonly processing: ProcessingOperations
   readonly readiness: () => Problem | null
   readonly logger: Logger
   /** After each answer, or when the client left without one. */

@@ -83,6 +83,11 @@ export const ERRORS = {
     retryable: true,
     message: 'The request took too long to arrive and was not stored. Send it again.',
   },
+  lease_lost: {
+    kind: 'conflict',
+    retryable: false,
+    message: 'This lease no longer holds the event, and nothing was changed. Drop what you did for it, or claim again.',
+  },
   payload_too_large: {
     kind: 'too_large',
     retryable: false,

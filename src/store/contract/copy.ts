@@ -21,6 +21,76 @@ export interface CopyTable {
   readonly page: number
 }
 
+const QUEUE = { company_id: 'integer', account_id: 'integer', subscription: 'integer' } as const
+
+/** What processors did. It goes along as it is, live leases too. */
+const PROCESSING_TABLES: readonly CopyTable[] = [
+  {
+    name: 'subscriptions',
+    key: ['company_id', 'account_id', 'id'],
+    page: 1000,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      id: 'integer',
+      name: 'text',
+      created_at: 'integer',
+      frontier: 'integer',
+      deleted_at: 'integer',
+    },
+  },
+  {
+    name: 'deliveries',
+    key: ['event_id', 'company_id', 'account_id', 'subscription'],
+    page: 2000,
+    columns: {
+      ...QUEUE,
+      event_id: 'integer',
+      lane: 'integer',
+      state: 'text',
+      attempts: 'integer',
+      available_at: 'integer',
+      lease_id: 'text',
+      lease_expires_at: 'integer',
+      ordered: 'integer',
+      key_id: 'text',
+      settled_at: 'integer',
+      entries: 'integer',
+    },
+  },
+  {
+    name: 'lanes',
+    key: ['lane', 'company_id', 'account_id', 'subscription'],
+    page: 2000,
+    columns: {
+      ...QUEUE,
+      lane: 'integer',
+      head: 'integer',
+      ready_at: 'integer',
+      open_at: 'integer',
+      held: 'integer',
+      done_count: 'integer',
+      dead_count: 'integer',
+    },
+  },
+  {
+    name: 'delivery_history',
+    key: ['event_id', 'company_id', 'account_id', 'subscription', 'number'],
+    page: 1000,
+    columns: {
+      ...QUEUE,
+      event_id: 'integer',
+      number: 'integer',
+      at: 'integer',
+      what: 'text',
+      state: 'text',
+      attempts: 'integer',
+      key_id: 'text',
+      error: 'text',
+    },
+  },
+]
+
 /** Where no column says how large a row is, the page is small. */
 export const COPY_TABLES: readonly CopyTable[] = [
   {
@@ -115,6 +185,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       body: 'bytes',
     },
   },
+  ...PROCESSING_TABLES,
 ]
 
 /** Bytes of payload in one page: a page holds fewer rows where rows are large, and at least one. */

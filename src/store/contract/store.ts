@@ -6,6 +6,7 @@ import type { InboxReader } from './inbox.ts'
 import type { Follower } from './follow.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
+import type { ProcessingStore } from './processing.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
 
@@ -25,6 +26,7 @@ export interface Store {
   readonly inbox: InboxReader
   readonly follow: Follower
   readonly index: IndexStore
+  readonly processing: ProcessingStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore

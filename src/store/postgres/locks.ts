@@ -14,4 +14,6 @@ export const LOCKS = {
   indexer: [INTRAY, 4],
   /** One copy writes into the database. */
   copy: [INTRAY, 9],
+  /** Subscriptions are made one after the other. */
+  subscriptions: [INTRAY, 5],
 } as const satisfies Record<string, readonly [number, number]>

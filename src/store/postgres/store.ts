@@ -15,6 +15,7 @@ import { createFollower } from './follow.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
+import { createProcessing } from './processing.ts'
 import { createRefusalStore } from './refusals.ts'
 import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
 import { createTokenStore } from './tokens.ts'
@@ -115,6 +116,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     inbox: life.guard(createInboxReader(pool, identity.dedupeKey)),
     follow: life.guard(createFollower(pool)),
     index: life.guard(createIndexing(pool)),
+    processing: life.guard(createProcessing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),

@@ -10,7 +10,9 @@ import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './copy.ts'
 import { prepareIndexing } from './indexing.ts'
 import { prepareNodeWrites } from './nodes.ts'
+import { prepareProcessing } from './processing.ts'
 import { prepareRefusalWrites } from './refusals.ts'
+import { prepareSubscriptionWrites } from './subscriptions.ts'
 import { prepareTokenWrites } from './tokens.ts'
 
 export function prepareOperations(db: DatabaseSync) {
@@ -18,6 +20,8 @@ export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
+  const processing = prepareProcessing(db)
+  const subscriptions = prepareSubscriptionWrites(db)
   const appendAll = prepareAppend(db)
   return {
     append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
@@ -33,6 +37,14 @@ export function prepareOperations(db: DatabaseSync) {
     removeNode: nodes.remove,
     forgetNodes: nodes.forgetAll,
     addRefusals: refusals.add,
+    claim: processing.claim,
+    ack: processing.ack,
+    extend: processing.extend,
+    release: processing.release,
+    requeue: processing.requeue,
+    createSubscription: subscriptions.create,
+    deleteSubscription: subscriptions.remove,
+    clearSubscriptions: subscriptions.clear,
     probe: (): void =>
       inTransaction(db, () => {
         if (isFrozen(db)) throw new StoreFailure('unavailable', FROZEN)

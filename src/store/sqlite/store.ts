@@ -14,13 +14,19 @@ import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
 import { type Executor, prepareOperations } from './operations.ts'
+import { countDead } from './processing.ts'
+import { prepareProcessingReads } from './processing-reads.ts'
 import { listRefusals } from './refusals.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
+import { type Clearing, readSubscriptions } from './subscriptions.ts'
 import { prepareTokenReads } from './tokens.ts'
 import { WriterThread } from './writer.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8
+
+/** Rows that one step of clearing away a subscription goes through: it delays the messages behind it. */
+const CLEAR_ROWS = 2000
 
 /** How long a command waits for a server that is starting to bring the schema up to date. */
 const SERVER_START_MS = 3000
@@ -97,6 +103,7 @@ function composeStore(
   const events = prepareEventReads(reader)
   const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
+  const processing = prepareProcessingReads(reader)
   return {
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
@@ -125,6 +132,28 @@ function composeStore(
       step: (limits) => writer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),
       requestRebuild: () => writer.run('indexRebuild', []),
+    },
+    processing: {
+      claim: async (request) => {
+        const grants = await writer.run('claim', [request])
+        return grants && attempt(() => processing.claimed(grants, request))
+      },
+      ack: (request) => writer.run('ack', [request]),
+      extend: (request) => writer.run('extend', [request]),
+      release: (request) => writer.run('release', [request]),
+      requeue: (request) => writer.run('requeue', [request]),
+      countDead: (queue, filter) => attempt(() => countDead(reader, queue, filter)),
+      ready: (queues, now) => attempt(() => queues.map((queue) => processing.ready(queue, now))),
+      subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
+      createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
+      deleteSubscription: async (queue, at) => {
+        const existed = await writer.run('deleteSubscription', [queue, at])
+        let step: Clearing | null = existed ? { table: 0, after: 0 } : null
+        while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
+        return existed
+      },
+      history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),
+      states: (queue, ids) => attempt(() => processing.states(queue, ids)),
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),

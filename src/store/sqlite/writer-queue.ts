@@ -4,6 +4,7 @@
 // - Intake goes before indexing and before notes (refusals, uses of tokens), which nobody waits for.
 // - While the lag is small, indexing runs only when no append is waiting. Past MAX_LAG every millisecond of appending
 //   earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
+// - Processing (claims, acks) and intake with its indexing take turns: neither can starve the other.
 // - Notes run when no append is waiting, and at the latest after NOTES_EVERY turns.
 
 import type { AppendBatch } from './append-batch.ts'
@@ -18,10 +19,16 @@ const NOTES_EVERY = 50
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 const MAX_COMMIT_BATCHES = 16
 
-type Lane = 'control' | 'intake' | 'index' | 'notes'
+type Lane = 'control' | 'intake' | 'processing' | 'index' | 'notes'
 
 const LANES: Partial<Record<OperationName, Lane>> = {
   append: 'intake',
+  claim: 'processing',
+  ack: 'processing',
+  extend: 'processing',
+  release: 'processing',
+  requeue: 'processing',
+  clearSubscriptions: 'processing',
   indexStep: 'index',
   addRefusals: 'notes',
   touchTokens: 'notes',
@@ -34,9 +41,10 @@ export interface Job {
 }
 
 export class WriterQueue {
-  readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], index: [], notes: [] }
+  readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], processing: [], index: [], notes: [] }
   #indexCreditMs = 0
   #turnsWithoutNotes = 0
+  #processingRanLast = false
 
   push(job: Job): void {
     this.#lanes[laneOf(job)].push(job)
@@ -48,12 +56,18 @@ export class WriterQueue {
 
   /** The jobs to run now: one, or the appends that are waiting. */
   next(lag: number): Job[] {
-    const { control, intake, index, notes } = this.#lanes
+    const { control, intake, processing, index, notes } = this.#lanes
     if (control.length > 0) return control.splice(0, 1)
     if (notes.length > 0 && (intake.length === 0 || ++this.#turnsWithoutNotes >= NOTES_EVERY)) {
       this.#turnsWithoutNotes = 0
       return notes.splice(0, 1)
     }
+    const othersWait = intake.length > 0 || index.length > 0
+    if (processing.length > 0 && !(this.#processingRanLast && othersWait)) {
+      this.#processingRanLast = true
+      return processing.splice(0, 1)
+    }
+    this.#processingRanLast = false
     const indexFirst = lag > MAX_LAG && this.#indexCreditMs > 0
     if (index.length > 0 && (indexFirst || intake.length === 0)) return index.splice(0, 1)
     return intake.splice(0, commitSize(intake))
@@ -63,7 +77,7 @@ export class WriterQueue {
   ran([job]: readonly Job[], ms: number, lag: number): void {
     const lane = job && laneOf(job)
     if (lag <= MAX_LAG) this.#indexCreditMs = 0
-    else if (lane === 'intake') this.#indexCreditMs += (ms * INDEX_SHARE) / (1 - INDEX_SHARE)
+    else if (lane === 'intake' || lane === 'processing') this.#indexCreditMs += (ms * INDEX_SHARE) / (1 - INDEX_SHARE)
     else if (lane === 'index') this.#indexCreditMs -= ms
     this.#indexCreditMs = Math.max(-MAX_CREDIT_MS, Math.min(MAX_CREDIT_MS, this.#indexCreditMs))
   }

@@ -18,6 +18,7 @@ const STATUSES: Record<ErrorCode, number> = {
   method_not_allowed: 405,
   erased: 410,
   request_timeout: 408,
+  lease_lost: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,
   unsupported_encoding: 415,

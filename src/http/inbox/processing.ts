@@ -1,0 +1,100 @@
+// What surrounds claims, over HTTP: subscriptions, what became of an event, and dead events brought back.
+
+import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
+import type { Claims } from '../../processing/claims.ts'
+import { isSubscriptionName, readRequeue, readRequeueOne, readSubscription } from '../../processing/commands.ts'
+import { isoTime } from '../../runtime/clock.ts'
+import type { EventReader } from '../../store/contract/events.ts'
+import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
+import { readQuery } from '../query.ts'
+import { available, commanded, createClaimOperations, NO_SUBSCRIPTION } from './claims.ts'
+
+type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
+type Delivery = Awaited<ReturnType<Claims['history']>>[number]
+
+export function createProcessingOperations(claims: Claims, events: EventReader) {
+  /** The event of an address, as far as the caller may know of it. */
+  const eventOf = async (call: Call): Promise<number | null> => {
+    const id = idIn(call)
+    const event = id === null ? null : await events.find(id, callerOf(call))
+    return event?.kind === 'event' ? event.id : null
+  }
+
+  return {
+    ...createClaimOperations(claims),
+    requeueEvent: (call: Call) =>
+      commanded(call, readRequeueOne, async ({ subscription }) => {
+        const id = await eventOf(call)
+        if (id === null) return { code: 'not_found' }
+        const filter = { ids: [id], channelRef: null, deadAfter: null, deadBefore: null }
+        const count = await claims.requeue(callerOf(call), subscription, filter, 1)
+        return count === null ? NO_SUBSCRIPTION : jsonAnswer({ id, requeued: count === 1 })
+      }),
+    requeue: (call: Call) =>
+      commanded(call, readRequeue, async ({ subscription, filter, limit, dryRun }) => {
+        const matched = await claims.countDead(callerOf(call), subscription, filter)
+        if (matched === null) return NO_SUBSCRIPTION
+        const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
+        return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
+      }),
+    eventHistory: (call: Call) =>
+      withoutQuery(call, async () => {
+        const id = await eventOf(call)
+        if (id === null) return { code: 'not_found' }
+        return jsonAnswer({ id, deliveries: (await claims.history(callerOf(call), id)).map(deliveryBody) })
+      }),
+    subscriptions: (call: Call) =>
+      withoutQuery(call, async () =>
+        jsonAnswer({ subscriptions: (await claims.subscriptions(callerOf(call))).map(subscriptionBody) }),
+      ),
+    createSubscription: (call: Call) =>
+      commanded(call, readSubscription, async ({ name, from }) => {
+        const { subscription, created } = await claims.createSubscription(callerOf(call), name, from)
+        return jsonAnswer({ created, subscription: subscriptionBody(subscription) })
+      }),
+    deleteSubscription: (call: Call) =>
+      withoutQuery(call, async () => {
+        const name = call.params.name ?? ''
+        if (name === DEFAULT_SUBSCRIPTION) {
+          return {
+            code: 'invalid_request',
+            message: 'The default subscription cannot be deleted. Use one of your own if you need a fresh start.',
+          }
+        }
+        const existed = isSubscriptionName(name) && (await claims.deleteSubscription(callerOf(call), name))
+        return existed ? jsonAnswer({ name }) : { code: 'not_found' }
+      }),
+  } satisfies Record<string, Operation>
+}
+
+export type ProcessingOperations = ReturnType<typeof createProcessingOperations>
+
+function withoutQuery(call: Call, work: Parameters<typeof available>[0]): ReturnType<typeof available> {
+  const query = readQuery(call.req, {})
+  return 'problem' in query ? Promise.resolve(query.problem) : available(work)
+}
+
+function subscriptionBody({ name, createdAt, frontier }: Subscription): Record<string, unknown> {
+  return { name, created_at: createdAt === null ? null : isoTime(createdAt), noticed_up_to: frontier }
+}
+
+function deliveryBody(one: Delivery): Record<string, unknown> {
+  const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
+  return {
+    subscription: one.subscription,
+    state: one.state,
+    attempts: one.attempts,
+    available_at: one.state === 'pending' ? time(one.availableAt) : null,
+    lease_expires_at: time(one.leaseExpiresAt),
+    claimed_by: one.keyId,
+    settled_at: time(one.settledAt),
+    history: one.history.map(({ at, what, state, attempts, keyId, error }) => ({
+      at: isoTime(at),
+      what,
+      state,
+      attempts,
+      key_id: keyId,
+      error,
+    })),
+  }
+}

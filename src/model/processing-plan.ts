@@ -1,0 +1,361 @@
+// How claims, acks, extensions, releases and requeues come about, written once for every database. A plan is a generator:
+// it asks for rows, decides, and says what to write. A driver answers its questions, all of one plan in one transaction,
+// and has locked the lanes whose deliveries it gives out.
+
+import {
+  acknowledge,
+  backOffMs,
+  type Change,
+  type Delivery,
+  type DeliveryState,
+  fail,
+  giveBack,
+  type HistoryEntry,
+  handOut,
+  isExpired,
+  isHeld,
+  type Lease,
+  type LaneTimes,
+  laneTimes,
+  noticed,
+  type PendingFacts,
+  requeue,
+} from './processing.ts'
+
+export interface LaneChange extends LaneTimes {
+  readonly lane: number
+  /** How many more are done, and dead, than before. */
+  readonly done: number
+  readonly dead: number
+}
+
+export interface IndexedEvent {
+  readonly eventId: number
+  readonly isEvent: boolean
+  readonly conversationId: number | null
+}
+
+/** What a plan may ask, and what it is answered. */
+export interface Questions {
+  /** Lanes that may be handed out from, in their order, and locked. */
+  readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly number[]]
+  /** These deliveries, as they are once their lanes are locked. */
+  lock: [{ ids: readonly number[] }, readonly Delivery[]]
+  leased: [{ lanes: readonly number[] }, readonly Delivery[]]
+  /** In each lane the first so many in the order of events; only those available by then, if a time is given. */
+  pending: [{ lanes: readonly number[]; perLane: number; availableBy: number | null }, readonly Delivery[]]
+  pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
+  /** Bytes of the payloads. */
+  sizes: [{ ids: readonly number[] }, ReadonlyMap<number, number>]
+  saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
+  saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
+  /** What the index has beyond what the subscription took notice of; the subscription is locked. */
+  indexed: [{ limit: number }, readonly IndexedEvent[]]
+  notice: [{ deliveries: readonly Delivery[]; lanes: readonly { lane: number; head: number }[]; now: number }, unknown]
+  moveFrontier: [{ frontier: number }, unknown]
+}
+
+export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]
+export type Plan<T> = Generator<Question, T, unknown>
+
+function* ask<N extends keyof Questions>(name: N, about: Questions[N][0]): Plan<Questions[N][1]> {
+  return (yield { name, ask: about } as Question) as Questions[N][1]
+}
+
+export interface ClaimOrder {
+  readonly now: number
+  readonly lease: Lease
+  readonly limit: number
+  readonly maxBytes: number
+  /** The first is taken however large it is. */
+  readonly atLeastOne: boolean
+  /** Only from this lane. */
+  readonly lane: number | null
+  readonly maxAttempts: number
+}
+
+export interface Claimed {
+  readonly handedOut: readonly Delivery[]
+  readonly bytes: number
+  /** There is no room for more: in number, or in bytes. */
+  readonly isFull: boolean
+}
+
+/** What was handed out: the heads of the lanes first, then what follows them, in turns. */
+export function* planClaim(order: ClaimOrder): Plan<Claimed> {
+  const { now, limit, lease } = order
+  const lanes = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
+  if (lanes.length === 0) return { handedOut: [], bytes: 0, isFull: false }
+  const board = new Board(yield* ask('leased', { lanes }))
+  expireAll(board, order)
+  const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
+  const availableBy = lease.ordered ? null : now
+  const waiting = Map.groupBy(yield* ask('pending', { lanes, perLane: share, availableBy }), ({ lane }) => lane)
+  const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], order))
+  const picked = inTurns(runs, limit)
+  const sizes = picked.length > 0 ? yield* ask('sizes', { ids: picked.map(({ eventId }) => eventId) }) : new Map()
+  const { fitting, bytes } = withinBytes(picked, sizes, order)
+  const handedOut = fitting.map((delivery) => board.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
+  yield* finish(board, lanes, now)
+  return { handedOut, bytes, isFull: handedOut.length === limit || fitting.length < picked.length }
+}
+
+/** Leases that nobody kept. Of a run only the first had begun, as far as one can tell: it alone answers for it. */
+function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
+  const blamed = new Set<string>()
+  for (const row of board.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
+    const run = `${row.lane} ${row.leaseId}`
+    if (row.ordered && blamed.has(run)) {
+      board.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
+      continue
+    }
+    blamed.add(run)
+    const { keyId } = row
+    const availableAt = row.leaseExpiresAt ?? now
+    board.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
+  }
+}
+
+/** What a lane may hand out now, in the order of its events. */
+function runOf(known: readonly Delivery[], waiting: readonly Delivery[], { now, lease }: ClaimOrder): Delivery[] {
+  const live = known.filter(({ state }) => state === 'leased')
+  if (live.some(({ ordered }) => ordered || lease.ordered)) return []
+  const back = known.filter(({ state }) => state === 'pending')
+  const all = back.length === 0 ? waiting : [...back, ...waiting].toSorted((a, b) => a.eventId - b.eventId)
+  if (!lease.ordered) return all.filter(({ availableAt }) => availableAt <= now)
+  // What failed before goes alone: if it takes its processor down, nothing behind it is touched.
+  const end = all.findIndex(({ availableAt, attempts }, at) => availableAt > now || (at > 0 && attempts > 0))
+  const run = end === -1 ? all : all.slice(0, end)
+  return (run[0]?.attempts ?? 0) > 0 ? run.slice(0, 1) : [...run]
+}
+
+function inTurns(runs: readonly (readonly Delivery[])[], limit: number): Delivery[] {
+  const picked: Delivery[] = []
+  const longest = Math.max(...runs.map((run) => run.length))
+  for (let turn = 0; turn < longest; turn++) {
+    for (const run of runs) {
+      if (picked.length === limit) return picked
+      const next = run[turn]
+      if (next) picked.push(next)
+    }
+  }
+  return picked
+}
+
+function withinBytes(
+  picked: readonly Delivery[],
+  sizes: ReadonlyMap<number, number>,
+  { maxBytes, atLeastOne }: ClaimOrder,
+): { fitting: Delivery[]; bytes: number } {
+  const fitting: Delivery[] = []
+  let bytes = 0
+  for (const one of picked) {
+    const size = sizes.get(one.eventId) ?? 0
+    if (bytes + size > maxBytes && !(fitting.length === 0 && atLeastOne)) break
+    fitting.push(one)
+    bytes += size
+  }
+  return { fitting, bytes }
+}
+
+/** One of a list of leases, and what is asked for it. */
+export interface LeaseItem {
+  readonly id: number
+  readonly leaseId: string
+}
+
+export interface ReleaseItem extends LeaseItem {
+  readonly delayMs: number | null
+  readonly error: string | null
+}
+
+export type Settled =
+  | { readonly id: number; readonly ok: false }
+  | {
+      readonly id: number
+      readonly ok: true
+      readonly state: DeliveryState
+      readonly leaseExpiresAt: number | null
+      readonly availableAt: number
+    }
+
+/** An ack that is sent again is answered as before: whoever lost the first answer did its work. */
+export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
+  const board = yield* boardOf(items)
+  const settled = items.map(({ id, leaseId }): Settled => {
+    const row = board.get(id)
+    if (row?.state === 'done' && row.leaseId === leaseId) return settledAs(row)
+    if (!isHeld(row, leaseId, now)) return { id, ok: false }
+    return settledAs(board.put(row, { delivery: acknowledge(row, now), entry: null }))
+  })
+  yield* finish(board, [], now)
+  return settled
+}
+
+/** A run has one lease: extending an event of it extends the run. */
+export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now: number): Plan<Settled[]> {
+  const board = yield* boardOf(items)
+  const settled = items.map(({ id, leaseId }): Settled => {
+    const row = board.get(id)
+    if (!isHeld(row, leaseId, now)) return { id, ok: false }
+    for (const one of row.ordered ? board.runOf(row) : [row]) {
+      board.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
+    }
+    return settledAs(board.get(id)!)
+  })
+  yield* finish(board, [], now)
+  return settled
+}
+
+export interface ReleaseRules {
+  readonly now: number
+  readonly maxAttempts: number
+  readonly keyId: string
+  /** From 0 to below 1. */
+  readonly jitter: number
+}
+
+/** Gives back the events, and with an event of a run all that come after it: otherwise they would overtake it. */
+export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules): Plan<Settled[]> {
+  const { now, maxAttempts, keyId, jitter } = rules
+  const board = yield* boardOf(items)
+  const settled = new Map<string, Settled>()
+  const keyOf = ({ id, leaseId }: LeaseItem): string => `${id} ${leaseId}`
+  for (const item of items.toSorted((a, b) => a.id - b.id)) {
+    const row = board.get(item.id)
+    if (settled.has(keyOf(item))) continue
+    if (!isHeld(row, item.leaseId, now)) {
+      settled.set(keyOf(item), { id: item.id, ok: false })
+      continue
+    }
+    const behind = row.ordered ? board.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
+    const availableAt = now + (item.delayMs ?? backOffMs(row.attempts, jitter))
+    const failure = { what: 'released', at: now, availableAt, maxAttempts, keyId, error: item.error } as const
+    settled.set(keyOf(item), settledAs(board.put(row, fail(row, failure))))
+    for (const one of behind) {
+      const back = board.put(one, { delivery: giveBack(one), entry: null })
+      settled.set(`${one.eventId} ${item.leaseId}`, settledAs(back))
+    }
+  }
+  yield* finish(board, [], now)
+  return items.map((item) => settled.get(keyOf(item))!)
+}
+
+/** Brings back those of the events that are dead; the ids of these. */
+export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
+  const board = yield* boardOf(ids.map((id) => ({ id })))
+  const dead = board.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
+  for (const row of dead) board.put(row, requeue(row, now, keyId))
+  yield* finish(board, [], now)
+  return dead.map(({ eventId }) => eventId)
+}
+
+/** Takes notice of the next events of the index. How many rows it went through. */
+export function* planNotice(limit: number, now: number): Plan<number> {
+  const rows = yield* ask('indexed', { limit })
+  const last = rows.at(-1)
+  if (!last) return 0
+  const deliveries = rows
+    .filter(({ isEvent }) => isEvent)
+    .map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now))
+  const heads = new Map<number, number>()
+  for (const { lane, eventId } of deliveries) if (!heads.has(lane)) heads.set(lane, eventId)
+  const lanes = Array.from(heads, ([lane, head]) => ({ lane, head })).toSorted((a, b) => a.lane - b.lane)
+  if (deliveries.length > 0) yield* ask('notice', { deliveries, lanes, now })
+  yield* ask('moveFrontier', { frontier: last.eventId })
+  return rows.length
+}
+
+function* boardOf(items: readonly { readonly id: number }[]): Plan<Board> {
+  const asked = yield* ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))) })
+  const lanes = Array.from(new Set(asked.map(({ lane }) => lane)))
+  return new Board([...asked, ...(lanes.length > 0 ? yield* ask('leased', { lanes }) : [])])
+}
+
+/** Writes what changed, and when each lane that changed, or is named, has something to hand out next. */
+function* finish(board: Board, named: readonly number[], now: number): Plan<void> {
+  const { deliveries, entries } = board.changes()
+  if (deliveries.length > 0) yield* ask('saveDeliveries', { deliveries, entries })
+  const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
+  if (lanes.length === 0) return
+  // Under an ordered lease nothing else in the lane matters until its end.
+  const open = lanes.filter((lane) => !board.leasedOf(lane).some(({ ordered }) => ordered))
+  const found = open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : []
+  const facts = new Map(found.map((one) => [one.lane, one]))
+  const nothing = { head: null, openAt: null }
+  const changes = lanes.map((lane): LaneChange => {
+    return { lane, ...laneTimes(board.leasedOf(lane), facts.get(lane) ?? nothing), ...board.counts(lane) }
+  })
+  yield* ask('saveLanes', { lanes: changes })
+}
+
+function settledAs({ eventId, state, leaseExpiresAt, availableAt }: Delivery): Settled {
+  return { id: eventId, ok: true, state, leaseExpiresAt, availableAt }
+}
+
+/** The deliveries a plan looks at, as they were and as they become. */
+class Board {
+  readonly #before = new Map<number, Delivery>()
+  readonly #now = new Map<number, Delivery>()
+  readonly #lanes = new Map<number, Set<number>>()
+  readonly #changed = new Set<number>()
+  readonly #entries: HistoryEntry[] = []
+
+  constructor(rows: readonly Delivery[]) {
+    for (const row of rows.toSorted((a, b) => a.eventId - b.eventId)) this.#add(row)
+  }
+
+  get(id: number): Delivery | undefined {
+    return this.#now.get(id)
+  }
+
+  rows(): Delivery[] {
+    return Array.from(this.#now.values())
+  }
+
+  rowsOf(lane: number): Delivery[] {
+    return Array.from(this.#lanes.get(lane) ?? [], (id) => this.#now.get(id)!)
+  }
+
+  leasedOf(lane: number): Delivery[] {
+    return this.rowsOf(lane).filter(({ state }) => state === 'leased')
+  }
+
+  /** All that is still under the lease that this event is under, in its lane. */
+  runOf({ lane, leaseId }: Delivery): Delivery[] {
+    return this.leasedOf(lane).filter((one) => one.leaseId === leaseId)
+  }
+
+  /** `from` is what it was; a row nobody looked at before is added. */
+  put(from: Delivery, { delivery, entry }: Change): Delivery {
+    if (!this.#before.has(from.eventId)) this.#add(from)
+    this.#now.set(delivery.eventId, delivery)
+    this.#changed.add(delivery.eventId)
+    if (entry) this.#entries.push(entry)
+    return delivery
+  }
+
+  changes(): { deliveries: Delivery[]; entries: HistoryEntry[] } {
+    return { deliveries: Array.from(this.#changed, (id) => this.#now.get(id)!), entries: this.#entries }
+  }
+
+  counts(lane: number): { done: number; dead: number } {
+    const more = (state: DeliveryState): number => {
+      let count = 0
+      for (const id of this.#lanes.get(lane) ?? []) {
+        if (this.#now.get(id)!.state === state) count += 1
+        if (this.#before.get(id)!.state === state) count -= 1
+      }
+      return count
+    }
+    return { done: more('done'), dead: more('dead') }
+  }
+
+  #add(row: Delivery): void {
+    this.#before.set(row.eventId, row)
+    this.#now.set(row.eventId, row)
+    const lane = this.#lanes.get(row.lane)
+    if (lane) lane.add(row.eventId)
+    else this.#lanes.set(row.lane, new Set([row.eventId]))
+  }
+}

@@ -1,0 +1,175 @@
+// Claims: hands events to processors and takes back what became of them. Waits if asked to, keeps time, mints lease ids;
+// what is promised, the store keeps.
+
+import type { Tenant } from '../model/principal.ts'
+import type { LeaseItem, ReleaseItem, Settled } from '../model/processing-plan.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { newUuid } from '../runtime/id.ts'
+import type { Service } from '../runtime/service.ts'
+import type {
+  ClaimedEvent,
+  DeadFilter,
+  DeliveryRecord,
+  ProcessingStore,
+  QueueName,
+  Subscription,
+} from '../store/contract/processing.ts'
+import { LongPolls } from './long-poll.ts'
+
+/** Payloads in one answer; one larger event is handed out alone. */
+const MAX_CLAIM_BYTES = 8 * 1024 * 1024
+
+export interface ClaimsOptions {
+  readonly store: ProcessingStore
+  readonly clock: Clock
+  readonly maxAttempts: number
+  readonly onTrouble: (doing: string, error: unknown) => void
+}
+
+export interface ClaimCommand {
+  readonly limit: number
+  readonly leaseMs: number
+  readonly waitMs: number
+  readonly ordered: boolean
+  readonly subscription: string
+  readonly channelRef: string | null
+}
+
+/** Who asks: its tenant, and the token it asks with. */
+export interface Processor extends Tenant {
+  readonly keyId: string
+}
+
+/** Where a method answers null, there is no such subscription. */
+export class Claims implements Service {
+  readonly #options: ClaimsOptions
+  readonly #polls: LongPolls
+
+  constructor(options: ClaimsOptions) {
+    this.#options = options
+    const { store, clock, onTrouble } = options
+    this.#polls = new LongPolls({
+      ready: (queues, now) => store.ready(queues, now),
+      now: () => clock.now(),
+      onTrouble,
+    })
+  }
+
+  start(): void {}
+
+  /** Ends every wait: who waited is answered with nothing, and the server can finish. */
+  stop(): Promise<void> {
+    return this.#polls.stop()
+  }
+
+  /** Something may have become ready. */
+  hint(): void {
+    this.#polls.hint()
+  }
+
+  async claim(processor: Processor, command: ClaimCommand, gone: AbortSignal): Promise<readonly ClaimedEvent[] | null> {
+    const until = performance.now() + command.waitMs
+    for (let tries = 0; ; tries++) {
+      // Whoever left must not take events along.
+      if (gone.aborted) return []
+      const claimed = await this.#claimOnce(processor, command)
+      // There may be more for the next who waits.
+      if (claimed && claimed.length > 0) this.#polls.hint()
+      const left = until - performance.now()
+      if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
+      const { subscription, ordered } = command
+      await this.#polls.wait({ tenant: tenantOf(processor), subscription, ordered }, left, gone, tries > 0)
+    }
+  }
+
+  #claimOnce(processor: Processor, command: ClaimCommand): Promise<readonly ClaimedEvent[] | null> {
+    const { store, clock, maxAttempts } = this.#options
+    const { limit, leaseMs, ordered, subscription, channelRef } = command
+    const now = clock.now()
+    return store.claim({
+      tenant: tenantOf(processor),
+      subscription,
+      limit,
+      maxBytes: MAX_CLAIM_BYTES,
+      ordered,
+      channelRef,
+      leaseId: newUuid(),
+      leaseExpiresAt: now + leaseMs,
+      keyId: processor.keyId,
+      maxAttempts,
+      now,
+    })
+  }
+
+  ack(processor: Processor, subscription: string, items: readonly LeaseItem[]): Promise<readonly Settled[] | null> {
+    const tenant = tenantOf(processor)
+    return this.#andHint(this.#options.store.ack({ tenant, subscription, items, now: this.#options.clock.now() }))
+  }
+
+  extend(
+    processor: Processor,
+    subscription: string,
+    items: readonly LeaseItem[],
+    leaseMs: number,
+  ): Promise<readonly Settled[] | null> {
+    const now = this.#options.clock.now()
+    const tenant = tenantOf(processor)
+    return this.#options.store.extend({ tenant, subscription, items, leaseExpiresAt: now + leaseMs, now })
+  }
+
+  release(
+    processor: Processor,
+    subscription: string,
+    items: readonly ReleaseItem[],
+  ): Promise<readonly Settled[] | null> {
+    const { store, clock, maxAttempts } = this.#options
+    const tenant = tenantOf(processor)
+    const { keyId } = processor
+    const now = clock.now()
+    return this.#andHint(store.release({ tenant, subscription, items, maxAttempts, keyId, jitter: Math.random(), now }))
+  }
+
+  countDead(processor: Processor, subscription: string, filter: DeadFilter): Promise<number | null> {
+    return this.#options.store.countDead({ tenant: tenantOf(processor), subscription }, filter)
+  }
+
+  /** How many came back. */
+  requeue(processor: Processor, subscription: string, filter: DeadFilter, limit: number): Promise<number | null> {
+    const { store, clock } = this.#options
+    const { keyId } = processor
+    const tenant = tenantOf(processor)
+    return this.#andHint(store.requeue({ tenant, subscription, filter, limit, keyId, now: clock.now() }))
+  }
+
+  subscriptions(processor: Processor): Promise<Subscription[]> {
+    return this.#options.store.subscriptions(tenantOf(processor))
+  }
+
+  createSubscription(processor: Processor, name: string, from: 'now' | 'beginning') {
+    const { store, clock } = this.#options
+    return store.createSubscription(queueOf(processor, name), from, clock.now())
+  }
+
+  deleteSubscription(processor: Processor, name: string): Promise<boolean> {
+    const { store, clock } = this.#options
+    return store.deleteSubscription(queueOf(processor, name), clock.now())
+  }
+
+  history(processor: Processor, eventId: number): Promise<DeliveryRecord[]> {
+    return this.#options.store.history(tenantOf(processor), eventId)
+  }
+
+  async #andHint<T>(change: Promise<T>): Promise<T> {
+    const result = await change
+    this.#polls.hint()
+    return result
+  }
+}
+
+function tenantOf({ accountId, companyId }: Tenant): Tenant {
+  return { accountId, companyId }
+}
+
+function queueOf(processor: Processor, subscription: string): QueueName {
+  return { tenant: tenantOf(processor), subscription }
+}

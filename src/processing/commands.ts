@@ -1,0 +1,235 @@
+// The commands of processors, read from their JSON: every field is known and of its form, or named with what is wrong
+// with it. A misspelt option must not be silently another one's default.
+
+import type { FieldProblem, Problem } from '../model/errors.ts'
+import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION } from '../model/processing.ts'
+import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
+import type { DeadFilter } from '../store/contract/processing.ts'
+import type { ClaimCommand } from './claims.ts'
+
+type Body = Readonly<Record<string, unknown>>
+export type Read<T> = { readonly command: T } | { readonly problem: Problem }
+
+const SUBSCRIPTION_NAME = /^[a-z0-9][a-z0-9_.-]{0,63}$/
+const MAX_REF_UNITS = 512
+const MAX_LEASE_ID = 100
+
+export function isSubscriptionName(name: string): boolean {
+  return SUBSCRIPTION_NAME.test(name)
+}
+
+export function readClaim(body: Body): Read<ClaimCommand> {
+  const fields = new Fields(body, ['limit', 'lease_s', 'wait_s', 'ordered', 'subscription', 'filter'])
+  const filter = fields.object('filter', ['channel_ref'])
+  return fields.done({
+    limit: fields.whole('limit', CLAIM_LIMITS.events) ?? CLAIM_LIMITS.events.fallback,
+    leaseMs: 1000 * (fields.whole('lease_s', CLAIM_LIMITS.leaseS) ?? CLAIM_LIMITS.leaseS.fallback),
+    waitMs: 1000 * (fields.whole('wait_s', CLAIM_LIMITS.waitS) ?? CLAIM_LIMITS.waitS.fallback),
+    ordered: fields.boolean('ordered') ?? true,
+    subscription: fields.subscription(),
+    channelRef: filter?.text('channel_ref', MAX_REF_UNITS) ?? null,
+  })
+}
+
+export interface LeaseCommand<I extends LeaseItem> {
+  readonly subscription: string
+  readonly items: readonly I[]
+  /** Given as one event, not as a list: a lost lease is then the answer of the whole call. */
+  readonly isSingle: boolean
+}
+
+export function readAck(body: Body): Read<LeaseCommand<LeaseItem>> {
+  const { fields, items, isSingle } = readItems(body, ['subscription'])
+  return fields.done({ subscription: fields.subscription(), items: items.map(({ item }) => item), isSingle })
+}
+
+export function readExtend(body: Body): Read<LeaseCommand<LeaseItem> & { readonly leaseMs: number }> {
+  const { fields, items, isSingle } = readItems(body, ['subscription', 'lease_s'])
+  const leaseMs = 1000 * (fields.whole('lease_s', CLAIM_LIMITS.leaseS) ?? CLAIM_LIMITS.leaseS.fallback)
+  return fields.done({ subscription: fields.subscription(), items: items.map(({ item }) => item), isSingle, leaseMs })
+}
+
+/** `delay_s` and `error` stand beside the list for all of it, or with an event for that one. */
+export function readRelease(body: Body): Read<LeaseCommand<ReleaseItem>> {
+  const own = ['delay_s', 'error']
+  const { fields, items, isSingle } = readItems(body, ['subscription', ...own], own)
+  const optionsOf = (from: Fields) => ({
+    delayS: from.whole('delay_s', CLAIM_LIMITS.delayS),
+    error: from.text('error', CLAIM_LIMITS.errorUnits),
+  })
+  const common = optionsOf(fields)
+  const released = items.map(({ item, fields: of }): ReleaseItem => {
+    const { delayS, error } = isSingle ? common : optionsOf(of)
+    const delay = delayS ?? common.delayS
+    return { ...item, delayMs: delay === null ? null : 1000 * delay, error: error ?? common.error }
+  })
+  return fields.done({ subscription: fields.subscription(), items: released, isSingle })
+}
+
+export interface RequeueCommand {
+  readonly subscription: string
+  readonly filter: DeadFilter
+  readonly limit: number
+  readonly dryRun: boolean
+}
+
+export function readRequeue(body: Body): Read<RequeueCommand> {
+  const fields = new Fields(body, ['subscription', 'filter', 'limit', 'dry_run'])
+  const filter = fields.object('filter', ['channel_ref', 'dead_after', 'dead_before'])
+  return fields.done({
+    subscription: fields.subscription(),
+    filter: {
+      ids: null,
+      channelRef: filter?.text('channel_ref', MAX_REF_UNITS) ?? null,
+      deadAfter: filter?.moment('dead_after') ?? null,
+      deadBefore: filter?.moment('dead_before') ?? null,
+    },
+    limit: fields.whole('limit', CLAIM_LIMITS.requeue) ?? CLAIM_LIMITS.requeue.fallback,
+    dryRun: fields.boolean('dry_run') ?? false,
+  })
+}
+
+export function readRequeueOne(body: Body): Read<{ readonly subscription: string }> {
+  const fields = new Fields(body, ['subscription'])
+  return fields.done({ subscription: fields.subscription() })
+}
+
+export function readSubscription(body: Body): Read<{ readonly name: string; readonly from: 'now' | 'beginning' }> {
+  const fields = new Fields(body, ['name', 'from'])
+  const name = fields.text('name', 64)
+  if (name === null) fields.complain('name', 'missing', 'must be given')
+  else if (!isSubscriptionName(name)) fields.complain('name', 'invalid_name', NAME_FORM)
+  const from = fields.text('from', 20) ?? 'now'
+  if (from !== 'now' && from !== 'beginning') fields.complain('from', 'invalid_value', 'must be "now" or "beginning"')
+  return fields.done({ name: name ?? '', from: from === 'beginning' ? 'beginning' : 'now' })
+}
+
+const NAME_FORM = 'must have 1 to 64 of the characters a–z, 0–9, "_", "." and "-", and begin with a letter or digit'
+
+/** `{id, lease_id}` itself, or a list of such under `events`. */
+function readItems(body: Body, common: readonly string[], own: readonly string[] = []) {
+  const isSingle = !Object.hasOwn(body, 'events')
+  const fields = new Fields(body, [...common, ...(isSingle ? ['id', 'lease_id'] : ['events'])])
+  const found = isSingle ? [fields] : fields.list('events', ['id', 'lease_id', ...own])
+  const items = found.map((of) => ({
+    fields: of,
+    item: {
+      id: of.required('id', of.whole('id', IDS)),
+      leaseId: of.required('lease_id', of.text('lease_id', MAX_LEASE_ID)),
+    },
+  }))
+  return { fields, items: items as { fields: Fields; item: LeaseItem }[], isSingle }
+}
+
+const IDS = { min: 1, max: Number.MAX_SAFE_INTEGER }
+
+interface Range {
+  readonly min: number
+  readonly max: number
+}
+
+/** The fields of one object; collects what is wrong with them. `null` counts as absent. */
+class Fields {
+  readonly #body: Body
+  readonly #at: string
+  readonly #problems: FieldProblem[]
+
+  constructor(body: Body, known: readonly string[], at = '', problems: FieldProblem[] = []) {
+    this.#body = body
+    this.#at = at
+    this.#problems = problems
+    for (const name of Object.keys(body)) {
+      if (!known.includes(name))
+        this.complain(name, 'unknown_field', `is not known here. Known are ${known.join(', ')}`)
+    }
+  }
+
+  complain(name: string, code: string, message: string): null {
+    const path = `${this.#at}/${name.slice(0, 64).replaceAll('~', '~0').replaceAll('/', '~1')}`
+    // The name of a field that is not known is the sender's own text: the path tells it, the sentence does not.
+    const subject = code === 'unknown_field' ? 'This field' : name
+    this.#problems.push({ path, code, message: `${subject} ${message}.` })
+    return null
+  }
+
+  required<T>(name: string, value: T | null): T | null {
+    if (value === null && !this.#problems.some(({ path }) => path === `${this.#at}/${name}`)) {
+      this.complain(name, 'missing', 'must be given')
+    }
+    return value
+  }
+
+  whole(name: string, { min, max }: Range): number | null {
+    const value = this.#value(name)
+    if (value === null) return null
+    if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
+    return this.complain(name, 'out_of_range', `must be a whole number from ${min} to ${max}`)
+  }
+
+  boolean(name: string): boolean | null {
+    const value = this.#value(name)
+    if (value === null || typeof value === 'boolean') return value
+    return this.complain(name, 'not_a_boolean', 'must be true or false')
+  }
+
+  text(name: string, maxUnits: number): string | null {
+    const value = this.#value(name)
+    if (value === null) return null
+    if (typeof value !== 'string') return this.complain(name, 'not_a_string', 'must be a string')
+    if (value === '' || value.length > maxUnits)
+      return this.complain(name, 'too_long', `must have 1 to ${maxUnits} characters`)
+    if (value.includes('\0') || !value.isWellFormed())
+      return this.complain(name, 'invalid_character', 'must not hold U+0000 or a lone surrogate')
+    return value
+  }
+
+  moment(name: string): number | null {
+    const value = this.text(name, 40)
+    if (value === null) return null
+    const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(value)
+      ? Date.parse(value)
+      : Number.NaN
+    return Number.isNaN(ms) ? this.complain(name, 'not_a_time', 'must be a time such as 2026-11-15T12:00:00Z') : ms
+  }
+
+  subscription(): string {
+    const name = this.text('subscription', 64) ?? DEFAULT_SUBSCRIPTION
+    if (!isSubscriptionName(name)) this.complain('subscription', 'invalid_name', NAME_FORM)
+    return name
+  }
+
+  object(name: string, known: readonly string[]): Fields | null {
+    const value = this.#value(name)
+    if (value === null) return null
+    if (isObject(value)) return new Fields(value, known, `${this.#at}/${name}`, this.#problems)
+    return this.complain(name, 'not_an_object', 'must be an object')
+  }
+
+  list(name: string, known: readonly string[]): Fields[] {
+    const value = this.#value(name)
+    const { min, max } = CLAIM_LIMITS.items
+    if (!Array.isArray(value) || value.length < min || value.length > max) {
+      this.complain(name, 'not_a_list', `must be a list of ${min} to ${max} objects`)
+      return []
+    }
+    return value.flatMap((one: unknown, n) => {
+      if (isObject(one)) return [new Fields(one, known, `${this.#at}/${name}/${n}`, this.#problems)]
+      this.complain(`${name}`, 'not_a_list', `must hold objects only`)
+      return []
+    })
+  }
+
+  done<T>(command: T): Read<T> {
+    if (this.#problems.length === 0) return { command }
+    const message = 'The command cannot be carried out as it stands: nothing was changed. See fields.'
+    return { problem: { code: 'invalid_payload', message, fields: this.#problems.slice(0, 20) } }
+  }
+
+  #value(name: string): unknown {
+    return Object.hasOwn(this.#body, name) ? (this.#body[name] ?? null) : null
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

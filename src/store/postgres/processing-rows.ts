@@ -1,0 +1,276 @@
+// The rows that processing works on, on PostgreSQL: answers to what a plan asks, one statement each for all lanes at once.
+// A lane's row is the lock of everything in the lane; see the migration for the order in which they are taken.
+
+import type { Delivery, DeliveryState, PendingFacts } from '../../model/processing.ts'
+import type { IndexedEvent, Plan, Questions } from '../../model/processing-plan.ts'
+import { bigints, texts } from './binary-array.ts'
+import type { Connection, Row, Statement } from './connection.ts'
+
+/** A subscription of a tenant, as every key here begins. */
+export type Queue = readonly [companyId: number, accountId: number, subscription: number]
+
+const OF_QUEUE = 'company_id = $1 AND account_id = $2 AND subscription = $3'
+const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
+  entries`
+const statement = (name: string, text: string): Statement => ({ name: `intray_${name}`, text })
+
+/** Only lanes that nobody is at: two claims at once share the queue and do not wait for each other. */
+const READY = statement(
+  'ready_lanes',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT $5
+  FOR NO KEY UPDATE SKIP LOCKED`,
+)
+const OPEN = statement(
+  'open_lanes',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT $5
+  FOR NO KEY UPDATE SKIP LOCKED`,
+)
+/** When every lane that is ready has somebody at it: the first of them is waited for, while no other is held. */
+const WAIT_READY = statement(
+  'wait_ready_lane',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1
+  FOR NO KEY UPDATE`,
+)
+const WAIT_OPEN = statement(
+  'wait_open_lane',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT 1
+  FOR NO KEY UPDATE`,
+)
+const READY_LANE = statement(
+  'ready_lane',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND lane = $5 AND (ready_at <= $4 OR ($6 AND open_at <= $4))
+  FOR NO KEY UPDATE`,
+)
+/** In the order of their ids: whoever locks several lanes one after the other does. */
+const LOCK = statement(
+  'lock_lanes',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND lane = ANY (ARRAY(
+    SELECT lane FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])))
+  ORDER BY lane FOR NO KEY UPDATE`,
+)
+const DELIVERIES = statement(
+  'deliveries',
+  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])`,
+)
+const LEASED = statement(
+  'leased',
+  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND state = 'leased'`,
+)
+const PENDING = statement(
+  'pending',
+  `SELECT d.* FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
+    SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+      AND ($6::bigint IS NULL OR available_at <= $6) ORDER BY event_id LIMIT $5) d`,
+)
+/** A lane whose first is not available yet is looked through for one that is: only what backs off stands before it. */
+const FACTS = statement(
+  'pending_facts',
+  `SELECT l.id AS lane, h.event_id, h.available_at, CASE WHEN h.available_at <= $5 THEN h.available_at ELSE coalesce(
+      (SELECT available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+        AND available_at <= $5 ORDER BY event_id LIMIT 1),
+      (SELECT min(available_at) FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending')
+    ) END AS open_at
+  FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
+    SELECT event_id, available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+    ORDER BY event_id LIMIT 1) h`,
+)
+const SIZES = statement('sizes', 'SELECT id, size FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1')
+/**
+ * The rows are there. INSERT … ON CONFLICT looks each up by its key, whatever a planner without statistics thinks of joining
+ * the table with the list: measured with 20,000 rows, up to 100 ms instead of 2 for a claim of 100.
+ */
+const UPDATE = statement(
+  'save_deliveries',
+  `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
+    lease_id, lease_expires_at, ordered, key_id, settled_at, entries)
+  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[],
+    $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[]) AS k
+  ON CONFLICT (event_id, company_id, account_id, subscription) DO UPDATE SET state = excluded.state,
+    attempts = excluded.attempts, available_at = excluded.available_at, lease_id = excluded.lease_id,
+    lease_expires_at = excluded.lease_expires_at, ordered = excluded.ordered, key_id = excluded.key_id,
+    settled_at = excluded.settled_at, entries = excluded.entries`,
+)
+const ADD_ENTRIES = statement(
+  'add_entries',
+  `INSERT INTO intray.delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
+    attempts, key_id, error)
+  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[],
+    $10::text[], $11::text[]) AS k`,
+)
+const UPDATE_LANES = statement(
+  'save_lanes',
+  `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+    dead_count)
+  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
+    $10::bigint[]) AS k
+  ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET head = excluded.head,
+    ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
+    done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`,
+)
+const LOCK_FRONTIER = statement(
+  'lock_frontier',
+  `SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
+    AND deleted_at IS NULL FOR NO KEY UPDATE`,
+)
+const INDEXED = statement(
+  'indexed_after',
+  `SELECT event_id, kind = 'event' AS is_event, conversation_id FROM intray.event_index
+  WHERE company_id = $1 AND account_id = $2 AND event_id > $3 ORDER BY event_id LIMIT $4`,
+)
+const INSERT = statement(
+  'insert_deliveries',
+  `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
+    ordered, entries)
+  SELECT $1, $2, $3, k.event_id, k.lane, 'pending', 0, $6, 0, 0
+  FROM unnest($4::bigint[], $5::bigint[]) AS k (event_id, lane)`,
+)
+/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */
+const NOTICE_LANES = statement(
+  'notice_lanes',
+  `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
+    dead_count)
+  SELECT $1, $2, $3, k.lane, k.head, $6, 0, 0, 0 FROM unnest($4::bigint[], $5::bigint[]) AS k (lane, head)
+  ORDER BY k.lane
+  ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET
+    head = coalesce(l.head, excluded.head),
+    ready_at = coalesce(l.ready_at, excluded.ready_at),
+    open_at = CASE WHEN l.held = 0 AND excluded.ready_at < l.ready_at
+      THEN least(l.open_at, excluded.ready_at) ELSE l.open_at END`,
+)
+const MOVE_FRONTIER = statement(
+  'move_frontier',
+  'UPDATE intray.subscriptions SET frontier = $4 WHERE company_id = $1 AND account_id = $2 AND id = $3',
+)
+
+export type Answers = {
+  readonly [N in keyof Questions]: (
+    connection: Connection,
+    queue: Queue,
+    ask: Questions[N][0],
+  ) => Promise<Questions[N][1]>
+}
+
+/** Runs a plan to its end, inside the caller's transaction. */
+export async function runPlan<T>(plan: Plan<T>, connection: Connection, queue: Queue): Promise<T> {
+  let step = plan.next()
+  while (!step.done) {
+    const { name, ask } = step.value
+    const answer = answers[name] as (connection: Connection, queue: Queue, ask: unknown) => Promise<unknown>
+    step = plan.next(await answer(connection, queue, ask))
+  }
+  return step.value
+}
+
+const answers: Answers = {
+  readyLanes: async (connection, queue, { now, limit, ordered, lane }) => {
+    const lanesOf = async (asked: Statement, ...more: (number | boolean)[]) =>
+      (await connection.query<{ lane: number }>(asked, [...queue, now, ...more])).map((row) => row.lane)
+    if (lane !== null) return lanesOf(READY_LANE, lane, !ordered)
+    const ready = await lanesOf(READY, limit)
+    const open = ordered || ready.length === limit ? [] : await lanesOf(OPEN, limit - ready.length)
+    const found = Array.from(new Set([...ready, ...open]))
+    if (found.length > 0) return found
+    const waitedFor = await lanesOf(WAIT_READY)
+    return ordered || waitedFor.length > 0 ? waitedFor : lanesOf(WAIT_OPEN)
+  },
+  lock: async (connection, queue, { ids }) => {
+    const wanted = bigints(ids)
+    const lanes = await connection.query(LOCK, [...queue, wanted])
+    if (lanes.length === 0) return []
+    return (await connection.query(DELIVERIES, [...queue, wanted])).map(delivery)
+  },
+  leased: async (connection, queue, { lanes }) =>
+    (await connection.query(LEASED, [...queue, bigints(lanes)])).map(delivery),
+  pending: async (connection, queue, { lanes, perLane, availableBy }) =>
+    (await connection.query(PENDING, [...queue, bigints(lanes), perLane, availableBy])).map(delivery),
+  pendingFacts: async (connection, queue, { lanes, now }) =>
+    (await connection.query(FACTS, [...queue, bigints(lanes), now])).map(
+      (row): PendingFacts => ({
+        lane: row.lane as number,
+        head: { eventId: row.event_id as number, availableAt: row.available_at as number },
+        openAt: row.open_at as number | null,
+      }),
+    ),
+  sizes: async (connection, [companyId], { ids }) => {
+    const rows = await connection.query<{ id: number; size: number }>(SIZES, [companyId, bigints(ids)])
+    return new Map(rows.map(({ id, size }) => [id, size]))
+  },
+  saveDeliveries: async (connection, queue, { deliveries, entries }) => {
+    await connection.query(UPDATE, [
+      ...queue,
+      bigints(deliveries.map(({ eventId }) => eventId)),
+      bigints(deliveries.map(({ lane }) => lane)),
+      texts(deliveries.map(({ state }) => state)),
+      bigints(deliveries.map(({ attempts }) => attempts)),
+      bigints(deliveries.map(({ availableAt }) => availableAt)),
+      texts(deliveries.map(({ leaseId }) => leaseId)),
+      bigints(deliveries.map(({ leaseExpiresAt }) => leaseExpiresAt)),
+      bigints(deliveries.map(({ ordered }) => (ordered ? 1 : 0))),
+      texts(deliveries.map(({ keyId }) => keyId)),
+      bigints(deliveries.map(({ settledAt }) => settledAt)),
+      bigints(deliveries.map((one) => one.entries)),
+    ])
+    if (entries.length === 0) return
+    await connection.query(ADD_ENTRIES, [
+      ...queue,
+      bigints(entries.map(({ eventId }) => eventId)),
+      bigints(entries.map(({ number }) => number)),
+      bigints(entries.map(({ at }) => at)),
+      texts(entries.map(({ what }) => what)),
+      texts(entries.map(({ state }) => state)),
+      bigints(entries.map(({ attempts }) => attempts)),
+      texts(entries.map(({ keyId }) => keyId)),
+      texts(entries.map(({ error }) => error)),
+    ])
+  },
+  saveLanes: async (connection, queue, { lanes }) => {
+    await connection.query(UPDATE_LANES, [
+      ...queue,
+      bigints(lanes.map(({ lane }) => lane)),
+      bigints(lanes.map(({ head }) => head)),
+      bigints(lanes.map(({ readyAt }) => readyAt)),
+      bigints(lanes.map(({ openAt }) => openAt)),
+      bigints(lanes.map(({ held }) => (held ? 1 : 0))),
+      bigints(lanes.map(({ done }) => done)),
+      bigints(lanes.map(({ dead }) => dead)),
+    ])
+  },
+  indexed: async (connection, queue, { limit }) => {
+    const [companyId, accountId] = queue
+    const [locked] = await connection.query<{ frontier: number }>(LOCK_FRONTIER, queue)
+    if (!locked) return []
+    const rows = await connection.query(INDEXED, [companyId, accountId, locked.frontier, limit])
+    return rows.map(
+      (row): IndexedEvent => ({
+        eventId: row.event_id as number,
+        isEvent: row.is_event as boolean,
+        conversationId: row.conversation_id as number | null,
+      }),
+    )
+  },
+  notice: async (connection, queue, { deliveries, lanes, now }) => {
+    const [ids, of] = [deliveries.map(({ eventId }) => eventId), deliveries.map(({ lane }) => lane)]
+    await connection.query(INSERT, [...queue, bigints(ids), bigints(of), now])
+    const [noticed, heads] = [lanes.map(({ lane }) => lane), lanes.map(({ head }) => head)]
+    await connection.query(NOTICE_LANES, [...queue, bigints(noticed), bigints(heads), now])
+  },
+  moveFrontier: async (connection, queue, { frontier }) => {
+    await connection.query(MOVE_FRONTIER, [...queue, frontier])
+  },
+}
+
+function delivery(row: Row): Delivery {
+  return {
+    eventId: row.event_id as number,
+    lane: row.lane as number,
+    state: row.state as DeliveryState,
+    attempts: row.attempts as number,
+    availableAt: row.available_at as number,
+    leaseId: row.lease_id as string | null,
+    leaseExpiresAt: row.lease_expires_at as number | null,
+    ordered: row.ordered === 1,
+    keyId: row.key_id as string | null,
+    settledAt: row.settled_at as number | null,
+    entries: row.entries as number,
+  }
+}

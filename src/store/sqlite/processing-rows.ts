@@ -1,0 +1,168 @@
+// The rows that processing works on, on SQLite: answers to what a plan asks, one statement each. The writer is one, so its
+// transaction is the lock.
+
+import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
+import type { Delivery, DeliveryState, HistoryEntry, PendingFacts } from '../../model/processing.ts'
+import type { IndexedEvent, LaneChange, Plan, Questions } from '../../model/processing-plan.ts'
+
+/** A subscription of a tenant, as every key here begins. */
+export type Queue = readonly [companyId: number, accountId: number, subscription: number]
+
+const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
+const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
+  entries`
+const OF_LANE = `SELECT ${COLUMNS} FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ?
+  AND settled_at IS NULL`
+const READY = `SELECT lane FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
+  ORDER BY ready_at, head LIMIT ?`
+const OPEN = `SELECT lane FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
+  ORDER BY open_at, head LIMIT ?`
+const READY_LANE = `SELECT lane FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
+const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
+const LEASED = `${OF_LANE} AND state = 'leased' ORDER BY event_id`
+const PENDING = `${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
+const AVAILABLE = `${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
+const SOONEST = `SELECT min(available_at) AS at FROM deliveries INDEXED BY deliveries_by_lane
+  WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL AND state = 'pending'`
+const SIZE = 'SELECT size FROM events WHERE id = ?'
+const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
+  ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
+const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held = ?, done_count = done_count + ?,
+  dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
+const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
+  attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const INDEXED = `SELECT i.event_id, i.kind = 'event' AS is_event, i.conversation_id FROM event_index i
+  WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
+    SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
+  ORDER BY i.event_id LIMIT ?4`
+const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
+  ordered, entries) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0)`
+/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */
+const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
+    dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
+  ON CONFLICT DO UPDATE SET
+    head = coalesce(l.head, excluded.head),
+    ready_at = coalesce(l.ready_at, excluded.ready_at),
+    open_at = CASE WHEN l.held = 0 AND excluded.ready_at < l.ready_at
+      THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END`
+const MOVE_FRONTIER = 'UPDATE subscriptions SET frontier = ? WHERE company_id = ? AND account_id = ? AND id = ?'
+
+export type Answers = { readonly [N in keyof Questions]: (queue: Queue, ask: Questions[N][0]) => Questions[N][1] }
+
+/** Runs a plan to its end, inside the caller's transaction. */
+export function runPlan<T>(plan: Plan<T>, answers: Answers, queue: Queue): T {
+  let step = plan.next()
+  while (!step.done) {
+    const { name, ask } = step.value
+    step = plan.next((answers[name] as (queue: Queue, ask: unknown) => unknown)(queue, ask))
+  }
+  return step.value
+}
+
+export function prepareAnswers(db: DatabaseSync): Answers {
+  const prepared = {
+    ready: db.prepare(READY),
+    open: db.prepare(OPEN),
+    readyLane: db.prepare(READY_LANE),
+    delivery: db.prepare(DELIVERY),
+    leased: db.prepare(LEASED),
+    pending: db.prepare(PENDING),
+    available: db.prepare(AVAILABLE),
+    soonest: db.prepare(SOONEST),
+    size: db.prepare(SIZE),
+    update: db.prepare(UPDATE),
+    updateLane: db.prepare(UPDATE_LANE),
+    addEntry: db.prepare(ADD_ENTRY),
+    indexed: db.prepare(INDEXED),
+    insert: db.prepare(INSERT),
+    noticeLane: db.prepare(NOTICE_LANE),
+    moveFrontier: db.prepare(MOVE_FRONTIER),
+  }
+  const laneOf = (row: Record<string, unknown>): number => row.lane as number
+
+  function factsOf(queue: Queue, lane: number, now: number): PendingFacts {
+    const head = prepared.pending.get(...queue, lane, 1)
+    if (!head) return { lane, head: null, openAt: null }
+    const found = { eventId: head.event_id as number, availableAt: head.available_at as number }
+    if (found.availableAt <= now) return { lane, head: found, openAt: found.availableAt }
+    const open = prepared.available.get(...queue, lane, now, 1)
+    const at = open ? open.available_at : prepared.soonest.get(...queue, lane)?.at
+    return { lane, head: found, openAt: (at ?? null) as number | null }
+  }
+
+  return {
+    readyLanes: (queue, { now, limit, ordered, lane }) => {
+      if (lane !== null) return prepared.readyLane.all(...queue, lane, now, ordered ? 1 : 0, now).map(laneOf)
+      const ready = prepared.ready.all(...queue, now, limit).map(laneOf)
+      if (ordered || ready.length === limit) return ready
+      const open = prepared.open.all(...queue, now, limit).map(laneOf)
+      return Array.from(new Set([...ready, ...open])).slice(0, limit)
+    },
+    lock: (queue, { ids }) =>
+      ids.flatMap((id) => {
+        const row = prepared.delivery.get(...queue, id)
+        return row ? [delivery(row)] : []
+      }),
+    leased: (queue, { lanes }) => lanes.flatMap((lane) => prepared.leased.all(...queue, lane).map(delivery)),
+    pending: (queue, { lanes, perLane, availableBy }) =>
+      lanes.flatMap((lane) =>
+        (availableBy === null
+          ? prepared.pending.all(...queue, lane, perLane)
+          : prepared.available.all(...queue, lane, availableBy, perLane)
+        ).map(delivery),
+      ),
+    pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
+    sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
+    saveDeliveries: (queue, { deliveries, entries }) => {
+      for (const one of deliveries) prepared.update.run(...cellsOf(one), ...queue, one.eventId)
+      for (const one of entries) prepared.addEntry.run(...queue, ...entryCells(one))
+    },
+    saveLanes: (queue, { lanes }) => {
+      for (const one of lanes) prepared.updateLane.run(...laneCells(one), ...queue, one.lane)
+    },
+    indexed: (queue, { limit }) =>
+      prepared.indexed.all(...queue, limit).map(
+        (row): IndexedEvent => ({
+          eventId: row.event_id as number,
+          isEvent: row.is_event === 1,
+          conversationId: row.conversation_id as number | null,
+        }),
+      ),
+    notice: (queue, { deliveries, lanes, now }) => {
+      for (const { eventId, lane } of deliveries) prepared.insert.run(...queue, eventId, lane, now)
+      for (const { lane, head } of lanes) prepared.noticeLane.run(...queue, lane, head, now)
+    },
+    moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
+      prepared.moveFrontier.run(frontier, companyId, accountId, subscription)
+    },
+  }
+}
+
+function delivery(row: Record<string, unknown>): Delivery {
+  return {
+    eventId: row.event_id as number,
+    lane: row.lane as number,
+    state: row.state as DeliveryState,
+    attempts: row.attempts as number,
+    availableAt: row.available_at as number,
+    leaseId: row.lease_id as string | null,
+    leaseExpiresAt: row.lease_expires_at as number | null,
+    ordered: row.ordered === 1,
+    keyId: row.key_id as string | null,
+    settledAt: row.settled_at as number | null,
+    entries: row.entries as number,
+  }
+}
+
+function cellsOf(one: Delivery): SQLInputValue[] {
+  const { state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId, settledAt, entries } = one
+  return [state, attempts, availableAt, leaseId, leaseExpiresAt, ordered ? 1 : 0, keyId, settledAt, entries]
+}
+
+function laneCells({ head, readyAt, openAt, held, done, dead }: LaneChange): SQLInputValue[] {
+  return [head, readyAt, openAt, held ? 1 : 0, done, dead]
+}
+
+function entryCells({ eventId, number, at, what, state, attempts, keyId, error }: HistoryEntry): SQLInputValue[] {
+  return [eventId, number, at, what, state, attempts, keyId, error]
+}

@@ -1,0 +1,95 @@
+// Subscriptions on SQLite. An id is taken again only after every row of its last bearer is gone.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { Tenant } from '../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
+import { StoreFailure } from '../contract/failure.ts'
+import type { QueueName, Subscription } from '../contract/processing.ts'
+import { inTransaction } from './connection.ts'
+import { readSequence } from './sequence.ts'
+
+const SELECT_ALL = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ?
+  AND deleted_at IS NULL ORDER BY id`
+const SELECT = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+  AND deleted_at IS NULL`
+const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+  SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
+const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
+  AND deleted_at IS NULL`
+const SELECT_DELETED = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND deleted_at IS NOT NULL`
+const FORGET = 'DELETE FROM subscriptions WHERE company_id = ? AND account_id = ? AND id = ?'
+const TABLES: readonly (readonly [name: string, key: string])[] = [
+  ['lanes', 'lane'],
+  ['deliveries', 'event_id'],
+  ['delivery_history', 'event_id'],
+]
+
+export function prepareSubscriptionWrites(db: DatabaseSync) {
+  return {
+    create: ({ tenant, subscription }: QueueName, from: 'now' | 'beginning', at: number) =>
+      inTransaction(db, () => {
+        const find = () => readSubscriptions(db, tenant).find(({ name }) => name === subscription)
+        const existing = find()
+        if (existing) return { subscription: existing, created: false }
+        const frontier = from === 'now' ? readSequence(db, 'events') : 0
+        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
+        return { subscription: find()!, created: true }
+      }),
+    /** False when there is none. */
+    remove: ({ tenant, subscription }: QueueName, at: number): boolean => {
+      if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
+      return db.prepare(MARK).run(at, tenant.companyId, tenant.accountId, subscription).changes === 1
+    },
+    /** One bounded step of clearing away what deleted ones knew. Null when nothing is left. */
+    clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
+      inTransaction(db, () => {
+        const deleted = db.prepare(SELECT_DELETED).get(companyId, accountId)
+        if (!deleted) return null
+        const queue = [companyId, accountId, deleted.id as number] as const
+        const table = TABLES[from.table]
+        if (!table) {
+          db.prepare(FORGET).run(...queue)
+          return { table: 0, after: 0 }
+        }
+        const [name, key] = table
+        const upTo = db
+          .prepare(
+            `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ?)`,
+          )
+          .get(from.after, maxRows)?.up_to as number | null
+        if (upTo === null) return { table: from.table + 1, after: 0 }
+        db.prepare(
+          `DELETE FROM ${name} WHERE company_id = ? AND account_id = ? AND subscription = ? AND ${key} > ? AND ${key} <= ?`,
+        ).run(...queue, from.after, upTo)
+        return { table: from.table, after: upTo }
+      }),
+  }
+}
+
+/** How far clearing away is: it goes through the tables in the order of their keys. */
+export interface Clearing {
+  readonly table: number
+  readonly after: number
+}
+
+/** `default` first, whether it was used or not. */
+export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Tenant): Subscription[] {
+  const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
+  const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)
+  if (byDefault) return rows
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...rows]
+}
+
+export function readSubscription(db: DatabaseSync, { tenant, subscription }: QueueName): Subscription | null {
+  const row = db.prepare(SELECT).get(tenant.companyId, tenant.accountId, subscription)
+  if (row) return subscriptionOf(row)
+  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, frontier: 0 } : null
+}
+
+function subscriptionOf(row: Record<string, unknown>): Subscription {
+  return {
+    name: row.name as string,
+    createdAt: row.created_at as number,
+    frontier: row.frontier as number,
+  }
+}

@@ -1,0 +1,313 @@
+// A history of a queue: random arrivals, claims, acks, extensions, releases, crashes of processors and steps of the clock,
+// held against what the contract says. Each history has a tenant of its own, so that many share one database.
+
+import assert from 'node:assert/strict'
+import { newUuid } from '../../src/runtime/id.ts'
+import type { ClaimedEvent } from '../../src/store/contract/processing.ts'
+import type { Store } from '../../src/store/contract/store.ts'
+import { idOf, item, NOON } from './rows.ts'
+import { type Random, random } from './seed.ts'
+
+const CHANNELS = [null, 'a', 'b', 'c'] as const
+const SUBSCRIPTIONS = ['default', 'second'] as const
+export const MAX_ATTEMPTS = 3
+
+interface Known {
+  readonly id: number
+  readonly lane: string
+  state: 'pending' | 'leased' | 'done'
+  leaseId: string | null
+  expiresAt: number
+  ordered: boolean
+  attempts: number
+  /** Its lease was over when somebody claimed: it may be gone even if the clock goes back. */
+  unsure: boolean
+}
+
+/** A lease that a processor holds, or believes to hold. */
+interface Held {
+  readonly id: number
+  readonly leaseId: string
+}
+
+let tenants = 0
+
+export async function runHistory(store: Store, seed: number, steps = 45): Promise<void> {
+  const history = new History(store, random(seed))
+  try {
+    await history.begin()
+    for (let n = 0; n < steps; n++) await history.step()
+    await history.end()
+  } catch (error) {
+    throw new Error(`history ${seed}: ${(error as Error).message}\n${history.log.slice(-30).join('\n')}`, {
+      cause: error,
+    })
+  }
+}
+
+class History {
+  readonly log: string[] = []
+  readonly #store: Store
+  readonly #random: Random
+  readonly #tenant = { accountId: 5, companyId: 1000 + ++tenants }
+  readonly #known = new Map<string, Map<number, Known>>(SUBSCRIPTIONS.map((name) => [name, new Map()]))
+  readonly #held = new Map<string, Held[]>(SUBSCRIPTIONS.map((name) => [name, []]))
+  #now = NOON
+
+  constructor(store: Store, chance: Random) {
+    this.#store = store
+    this.#random = chance
+  }
+
+  async begin(): Promise<void> {
+    await this.#store.processing.createSubscription(
+      { tenant: this.#tenant, subscription: 'second' },
+      'beginning',
+      this.#now,
+    )
+    await this.#arrive()
+  }
+
+  async step(): Promise<void> {
+    const chance = this.#random
+    const subscription = chance.pick(SUBSCRIPTIONS)
+    switch (chance.pick(['arrive', 'claim', 'claim', 'claim', 'ack', 'ack', 'extend', 'release', 'clock', 'requeue'])) {
+      case 'arrive':
+        return this.#arrive()
+      case 'claim':
+        await this.#claim(subscription)
+        return
+      case 'ack':
+        return this.#ack(subscription, this.#some(subscription))
+      case 'extend':
+        return this.#extend(subscription, this.#some(subscription))
+      case 'release':
+        return this.#release(subscription, this.#some(subscription))
+      case 'requeue':
+        return this.#requeue(subscription)
+      default:
+        // A processor that crashed just never comes back: its leases are among those that are never picked again.
+        this.#now += chance.below(4) === 0 ? -chance.below(12_000) : chance.below(20_000)
+        this.log.push(`clock ${this.#now - NOON}`)
+    }
+  }
+
+  /** Everything can be drained: nothing is lost, and what was not acknowledged is dead. */
+  async end(): Promise<void> {
+    for (const subscription of SUBSCRIPTIONS) {
+      await this.#drain(subscription)
+      await this.#requeue(subscription)
+      await this.#drain(subscription)
+      const known = this.#known.get(subscription)!
+      const ids = Array.from(known.keys())
+      const states = await this.#store.processing.states({ tenant: this.#tenant, subscription }, ids)
+      for (const { id, state } of known.values()) {
+        assert.equal(states.get(id), 'done', `event ${id} was lost in ${subscription}`)
+        assert.equal(state, 'done', `event ${id} is done, but nobody acknowledged it in ${subscription}`)
+      }
+    }
+  }
+
+  async #drain(subscription: string): Promise<void> {
+    for (let rounds = 0; rounds < 400; rounds++) {
+      this.#now += 3_600_000
+      const claimed = await this.#claim(subscription, { ordered: rounds % 3 !== 0, limit: 50 })
+      if (claimed.length === 0) return
+      await this.#ack(
+        subscription,
+        claimed.map(({ event, leaseId }) => ({ id: event.id, leaseId })),
+      )
+    }
+    assert.fail(`${subscription} cannot be drained`)
+  }
+
+  async #arrive(): Promise<void> {
+    const channels = Array.from({ length: 1 + this.#random.below(5) }, () => this.#random.pick(CHANNELS))
+    const outcomes = await this.#store.journal.append(
+      channels.map((channelRef) => item({ ...this.#tenant, channelRef, receivedAt: this.#now })),
+    )
+    for (const [n, outcome] of outcomes.entries()) {
+      const id = idOf(outcome)
+      const lane = channels[n] ?? `alone ${id}`
+      for (const known of this.#known.values()) {
+        known.set(id, {
+          id,
+          lane,
+          state: 'pending',
+          leaseId: null,
+          expiresAt: 0,
+          ordered: false,
+          attempts: 0,
+          unsure: false,
+        })
+      }
+      this.log.push(`arrive ${id} in ${lane}`)
+    }
+    const { cursor } = await this.#store.index.progress()
+    for (let at = cursor; at < idOf(outcomes.at(-1)); ) {
+      at = (await this.#store.index.step({ maxRows: 1000, maxBytes: 1 << 24 })).cursor
+    }
+  }
+
+  async #claim(
+    subscription: string,
+    { ordered = this.#random.below(3) > 0, limit = 1 + this.#random.below(6) } = {},
+  ): Promise<readonly ClaimedEvent[]> {
+    const leaseId = newUuid()
+    const leaseExpiresAt = this.#now + 5000 + this.#random.below(25_000)
+    const known = this.#known.get(subscription)!
+    const before = Array.from(known.values(), (one) => ({ ...one }))
+    for (const one of known.values()) {
+      if (one.state === 'leased' && one.expiresAt <= this.#now) one.unsure = true
+    }
+    const claimed = await this.#store.processing.claim({
+      tenant: this.#tenant,
+      subscription,
+      limit,
+      maxBytes: 1 << 20,
+      ordered,
+      channelRef: null,
+      leaseId,
+      leaseExpiresAt,
+      keyId: 'PPPPPPPPPP',
+      maxAttempts: MAX_ATTEMPTS,
+      now: this.#now,
+    })
+    assert.ok(claimed)
+    const ids = claimed.map(({ event }) => event.id)
+    this.log.push(`claim ${subscription} ${ordered ? 'ordered' : 'unordered'} ${limit}: ${ids.join(' ')}`)
+    assert.ok(ids.length <= limit && new Set(ids).size === ids.length, 'a claim hands out each event once')
+    const states = await this.#store.processing.states({ tenant: this.#tenant, subscription }, Array.from(known.keys()))
+    for (const { event, attempts } of claimed) {
+      const one = known.get(event.id)
+      assert.ok(one, `event ${event.id} is nobody's`)
+      assert.notEqual(one.state, 'done', `event ${event.id} was acknowledged and handed out again`)
+      assert.ok(attempts <= MAX_ATTEMPTS, `event ${event.id} was handed out ${attempts} times`)
+      this.#checkLane(one, ids, before, ordered, states)
+    }
+    for (const { event, attempts } of claimed) {
+      const one = known.get(event.id)!
+      Object.assign(one, { state: 'leased', leaseId, expiresAt: leaseExpiresAt, ordered, attempts, unsure: false })
+      this.#held.get(subscription)!.push({ id: event.id, leaseId })
+    }
+    return claimed
+  }
+
+  #checkLane(
+    one: Known,
+    ids: readonly number[],
+    before: readonly Known[],
+    ordered: boolean,
+    states: ReadonlyMap<number, string>,
+  ): void {
+    for (const other of before.filter(({ lane }) => lane === one.lane)) {
+      const isLive = other.state === 'leased' && other.expiresAt > this.#now && !other.unsure
+      if (isLive && (other.id === one.id || other.ordered || ordered)) {
+        assert.fail(`event ${one.id} was handed out while ${other.id} of its lane is under a live lease`)
+      }
+      if (!ordered || other.id >= one.id || other.state === 'done') continue
+      if (states.get(other.id) === 'dead') {
+        assert.equal(other.attempts, MAX_ATTEMPTS, `event ${other.id} died early`)
+      } else assert.ok(ids.indexOf(other.id) !== -1, `event ${one.id} overtook ${other.id}`)
+      if (ids.includes(other.id)) assert.ok(ids.indexOf(other.id) < ids.indexOf(one.id), 'a run is in order')
+    }
+  }
+
+  /** Some of what processors hold, held, or believe to hold. */
+  #some(subscription: string): Held[] {
+    const held = this.#held.get(subscription)!
+    const recent = held.slice(-12)
+    return recent.filter(() => this.#random.below(3) === 0)
+  }
+
+  async #ack(subscription: string, items: readonly Held[]): Promise<void> {
+    if (items.length === 0) return
+    const answers = await this.#store.processing.ack({ tenant: this.#tenant, subscription, items, now: this.#now })
+    for (const [n, { id, leaseId }] of items.entries()) {
+      const one = this.#known.get(subscription)!.get(id)!
+      const { ok } = answers![n]!
+      this.log.push(`ack ${subscription} ${id} ${leaseId.slice(-4)}: ${ok}`)
+      const again = one.state === 'done' && one.leaseId === leaseId
+      this.#holdAgainst(one, leaseId, ok, again, 'acknowledged')
+      if (ok) one.state = 'done'
+    }
+  }
+
+  /** A lease that is live counts; one that expired, or was another's since, does not. */
+  #holdAgainst(one: Known, leaseId: string, ok: boolean, again: boolean, what: string): void {
+    const holds = one.state === 'leased' && one.leaseId === leaseId && one.expiresAt > this.#now
+    if (ok && !again) assert.ok(holds, `event ${one.id} was ${what} under a lease that was lost`)
+    if (!ok) assert.ok(!again && (!holds || one.unsure), `event ${one.id} was held, and could not be ${what}`)
+  }
+
+  async #extend(subscription: string, items: readonly Held[]): Promise<void> {
+    if (items.length === 0) return
+    const leaseExpiresAt = this.#now + 1000 + this.#random.below(20_000)
+    const request = { tenant: this.#tenant, subscription, items, now: this.#now, leaseExpiresAt }
+    const answers = await this.#store.processing.extend(request)
+    for (const [n, { id, leaseId }] of items.entries()) {
+      const one = this.#known.get(subscription)!.get(id)!
+      const { ok } = answers![n]!
+      this.log.push(`extend ${subscription} ${id}: ${ok}`)
+      this.#holdAgainst(one, leaseId, ok, false, 'extended')
+      if (ok) for (const other of this.#runOf(subscription, one)) other.expiresAt = leaseExpiresAt
+    }
+  }
+
+  async #release(subscription: string, held: readonly Held[]): Promise<void> {
+    const items = held.map((one) => ({
+      ...one,
+      delayMs: this.#random.below(2) === 0 ? null : this.#random.below(5000),
+      error: 'no',
+    }))
+    if (items.length === 0) return
+    const answers = await this.#store.processing.release({
+      tenant: this.#tenant,
+      subscription,
+      items,
+      now: this.#now,
+      maxAttempts: MAX_ATTEMPTS,
+      keyId: 'PPPPPPPPPP',
+      jitter: this.#random.below(100) / 100,
+    })
+    const released = new Set<string>()
+    for (const [n, { id, leaseId }] of Array.from(items.entries()).toSorted(([, a], [, b]) => a.id - b.id)) {
+      const one = this.#known.get(subscription)!.get(id)!
+      const answer = answers![n]!
+      this.log.push(`release ${subscription} ${id}: ${answer.ok ? answer.state : 'lost'}`)
+      const again = released.has(`${id} ${leaseId}`)
+      this.#holdAgainst(one, leaseId, answer.ok, again, 'released')
+      if (!answer.ok || again) continue
+      for (const other of this.#runOf(subscription, one).filter((behind) => behind.id >= id)) {
+        released.add(`${other.id} ${leaseId}`)
+        Object.assign(other, { state: 'pending', leaseId: null })
+      }
+    }
+  }
+
+  #runOf(subscription: string, one: Known): Known[] {
+    if (!one.ordered) return [one]
+    return Array.from(this.#known.get(subscription)!.values()).filter(
+      ({ lane, leaseId, state }) => lane === one.lane && leaseId === one.leaseId && state === 'leased',
+    )
+  }
+
+  async #requeue(subscription: string): Promise<void> {
+    const filter = { ids: null, channelRef: null, deadAfter: null, deadBefore: null }
+    const queue = { tenant: this.#tenant, subscription }
+    const known = this.#known.get(subscription)!
+    const states = await this.#store.processing.states(queue, Array.from(known.keys()))
+    const dead = Array.from(known.values()).filter(({ id }) => states.get(id) === 'dead')
+    assert.equal(await this.#store.processing.countDead(queue, filter), dead.length)
+    const count = await this.#store.processing.requeue({
+      ...queue,
+      filter,
+      limit: 1000,
+      keyId: 'PPPPPPPPPP',
+      now: this.#now,
+    })
+    this.log.push(`requeue ${subscription}: ${count}`)
+    assert.equal(count, dead.length, 'a dry run counts what a requeue brings back')
+    for (const one of dead) Object.assign(one, { state: 'pending', leaseId: null, attempts: 0 })
+  }
+}
