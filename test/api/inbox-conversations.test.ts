@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
+import { backDoorOf } from '../store/back-door.ts'
 import { drivers } from '../support/drivers.ts'
 import { idsOf, type Json, type Reader, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
@@ -66,6 +67,20 @@ for (const driver of drivers) {
       const seen = idsOf(await reader.all('/v1/inbox/conversations?limit=2', 'conversations'))
       assert.equal(new Set(seen).size, seen.length)
       assert.deepEqual(seen.slice(0, 9), ids.toReversed())
+    })
+
+    test('410: a revision whose content was erased cannot be promoted', async () => {
+      const { app } = shared
+      const first = idOf(await app.post({ source_ref: 'gone:1', n: 1 }))
+      await app.post({ source_ref: 'gone:1', n: 2 })
+      const { revisions } = (await reader.json(`/v1/inbox/events/${first}/revisions`)) as { revisions: Json[] }
+      await backDoorOf(driver).erase(app.databaseUrl, revisions[0]!.id as number, Date.now())
+      const answer = await app.send({
+        method: 'POST',
+        path: `/v1/inbox/events/${revisions[0]!.id as number}/promote`,
+        headers: { Authorization: `Bearer ${reader.token}` },
+      })
+      assert.deepEqual([answer.status, answer.json?.error], [410, 'erased'])
     })
 
     test('a promoted revision is an event of its conversation, once however often it is asked for', async () => {

@@ -8,7 +8,6 @@ const DERIVED = {
   event_index: 'company_id, account_id, event_id',
   conversations: 'company_id, account_id, channel_ref',
   repeats: 'company_id, event_id',
-  event_words: 'company_id, account_id, event_id',
 } as const
 
 export const postgresBackDoor: BackDoor = {
@@ -18,6 +17,10 @@ export const postgresBackDoor: BackDoor = {
       for (const [table, key] of Object.entries(DERIVED)) {
         dump[table] = (await client.query(`SELECT * FROM intray.${table} ORDER BY ${key}`)).rows
       }
+      const words = await client.query(
+        'SELECT event_id, tsvector_to_array(words) AS words FROM intray.event_words ORDER BY event_id',
+      )
+      dump.event_words = words.rows.map((row) => ({ ...row, words: row.words.toSorted() }))
       dump.cursors = (
         await client.query('SELECT lane, position, clearing FROM intray.index_cursors ORDER BY lane')
       ).rows

@@ -18,7 +18,11 @@ export const sqliteBackDoor: BackDoor = {
         dump[table] = db.prepare(`SELECT * FROM ${table} ORDER BY ${key}`).all()
       }
       db.exec('CREATE VIRTUAL TABLE temp.words_in_events USING fts5vocab (main, event_words, instance)')
-      dump.event_words = db.prepare('SELECT doc, term FROM temp.words_in_events ORDER BY doc, term').all()
+      const words = new Map<number, string[]>()
+      for (const { doc, term } of db.prepare('SELECT doc, term FROM temp.words_in_events ORDER BY doc').all()) {
+        words.set(doc as number, [...(words.get(doc as number) ?? []), term as string])
+      }
+      dump.event_words = Array.from(words, ([id, terms]) => ({ event_id: id, words: terms.toSorted() }))
       dump.cursors = db.prepare('SELECT * FROM index_cursors ORDER BY lane').all()
       return dump
     }),

@@ -5,6 +5,7 @@ import { SCAN_ROWS } from '../../src/model/event-list.ts'
 import { cutWords } from '../../src/model/words.ts'
 import type { EventFilter, EventPosition } from '../../src/store/contract/inbox.ts'
 import type { Store } from '../../src/store/contract/store.ts'
+import { backDoorOf } from './back-door.ts'
 import { type ItemFields, idOf, item, NOON, TENANT } from './rows.ts'
 import { append, everyDriver, indexAll } from './suite.ts'
 
@@ -254,6 +255,12 @@ everyDriver('a word of name, e-mail or text is found; an erased or rebuilt event
   await store.index.requestRebuild()
   await indexAll(store)
   assert.deepEqual(await found(store, 'malta'), [id])
+  // An erased one keeps its place in the list, and none of its words.
+  await backDoorOf(database.driver).erase(database.url, id, NOON)
+  await store.index.requestRebuild()
+  await indexAll(store)
+  assert.deepEqual(await found(store, 'malta'), [])
+  assert.ok((await listed(store, {})).includes(id))
 })
 
 everyDriver('a scan stops after its bound, says so, and goes on from there', async (database) => {

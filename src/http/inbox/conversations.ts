@@ -5,7 +5,7 @@ import { readQuery, textUpTo } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
-import { conversationView, listedView } from './views.ts'
+import { conversationView, eventView } from './views.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 
@@ -50,7 +50,7 @@ export function conversationOperations({ inbox, events, awaitIndex }: InboxOptio
     if (!found) return NOT_FOUND
     const rows = await inbox.conversationEvents(callerOf(call), found.id, cursor ?? 0, limit + 1)
     return jsonAnswer({
-      events: rows.slice(0, limit).map(listedView),
+      events: rows.slice(0, limit).map(eventView),
       next: nextAfter(rows, limit, (row) => row.event.id),
       ...lagField(lag),
     })

@@ -7,7 +7,7 @@ import { readQuery } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
-import { digestOf, eventDetail, listedView } from './views.ts'
+import { digestOf, eventDetail, eventView } from './views.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 const ERASED = { code: 'erased' } as const
@@ -64,7 +64,7 @@ export function eventOperations({ inbox, events, awaitIndex, promote }: InboxOpt
     if (!event) return NOT_FOUND
     const rows = await inbox.revisions(callerOf(call), event.id, cursor ?? 0, limit + 1)
     return jsonAnswer({
-      revisions: rows.slice(0, limit).map(listedView),
+      revisions: rows.slice(0, limit).map(eventView),
       next: nextAfter(rows, limit, (row) => row.event.id),
       ...lagField(lag),
     })

@@ -16,7 +16,7 @@ import {
   writeCursor,
 } from './cursor.ts'
 import type { InboxOptions } from './operations.ts'
-import { listedView, refusalView } from './views.ts'
+import { eventView, refusalView } from './views.ts'
 
 const MAX_REF = 512
 
@@ -76,7 +76,7 @@ export function listOperations({ inbox, listRefusals, awaitIndex }: InboxOptions
     const lag = await awaitIndex()
     const page = await inbox.events(callerOf(call), filter, cursor ?? null, limit)
     return jsonAnswer({
-      events: page.events.map(listedView),
+      events: page.events.map(eventView),
       next: page.next && writeCursor(byTime ? page.next : { id: page.next.id, receivedAt: null }),
       ...(page.partial ? { partial: true } : {}),
       ...lagField(lag),

@@ -4,7 +4,6 @@ import type { Contact, Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts'
 import type { StoredRefusal } from '../../model/refusal.ts'
 import { isoTime } from '../../runtime/clock.ts'
-import type { ListedEvent } from '../../store/contract/inbox.ts'
 
 export function eventView({ event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null }) {
   return {
@@ -29,8 +28,6 @@ export function eventView({ event, entry }: { readonly event: StoredEvent; reado
     erased_at: event.erasedAt === null ? null : isoTime(event.erasedAt),
   }
 }
-
-export const listedView = (listed: ListedEvent) => eventView(listed)
 
 /** Everything that is known of an event but its payload. */
 export function eventDetail(event: StoredEvent, entry: EventIndexEntry | null, repeats: Repeats | null) {

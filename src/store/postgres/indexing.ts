@@ -48,6 +48,15 @@ const SELECT_RESENDS: Statement = {
   text: `SELECT id, company_id, event_id, received_at FROM intray.resends
   WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`,
 }
+/**
+ * From so many events on the planner needs figures: it takes a table it knows nothing of for one with a single row of each
+ * tenant, and then any index that begins with the tenant is as good as another. (Measured: 11 ms instead of 0.1 for a look at
+ * 20,000 events, and growing with them.) Later autovacuum keeps the figures.
+ */
+const ANALYZE_FROM = 1000
+const IS_ANALYZED = `SELECT bool_and(reltuples >= 0) AS analyzed FROM pg_class
+  WHERE oid IN ('intray.event_index'::regclass, 'intray.conversations'::regclass)`
+const ANALYZE = 'ANALYZE intray.event_index, intray.event_words, intray.conversations, intray.events'
 const REQUEST_REBUILD = 'UPDATE intray.index_cursors SET position = 0, clearing = true'
 const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats'] as const
 
@@ -61,6 +70,19 @@ type Fold = (connection: Connection, derived: readonly Derived[]) => Promise<rea
 
 export function createIndexing(pool: Pool) {
   const watermark = new Watermark()
+  let analyzed = false
+
+  /** Without figures everything works, only slower: a failure is left to autovacuum. */
+  async function analyzeOnce({ cursor }: IndexProgress): Promise<void> {
+    if (analyzed || cursor < ANALYZE_FROM) return
+    analyzed = true
+    await pool
+      .use(async (connection) => {
+        const [row] = await connection.query<{ analyzed: boolean }>(IS_ANALYZED)
+        if (!row!.analyzed) await connection.query(ANALYZE)
+      })
+      .catch(() => {})
+  }
 
   async function step(limits: IndexLimits, fold: Fold): Promise<IndexStepResult> {
     return pool.use(async (connection) => {
@@ -83,7 +105,9 @@ export function createIndexing(pool: Pool) {
   return {
     step: async (limits: IndexLimits): Promise<IndexStepResult> => {
       try {
-        return await step(limits, foldAll)
+        const result = await step(limits, foldAll)
+        await analyzeOnce(result)
+        return result
       } catch (error) {
         // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
         if (storeFailure(error).kind !== 'rejected') throw error

@@ -1,8 +1,7 @@
 // The filters of a list of events, in the words of SQLite: the range of an index that leads to the rows, and the conditions
 // that are looked at row by row. The state of processing belongs here once it can be asked for.
 
-import type { Lead } from '../../model/event-list.ts'
-import { leadOf } from '../../model/event-list.ts'
+import { type Lead, leadOf } from '../../model/event-list.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { foldEmail } from '../../model/words.ts'
 import type { EventFilter, EventPosition } from '../contract/inbox.ts'

@@ -47,4 +47,9 @@ CREATE TABLE intray.event_words (
 
 CREATE INDEX event_words_by_word ON intray.event_words USING gin (words) WITH (gin_pending_list_limit = 512);
 
+-- An account belongs to one company as a rule: without this the planner takes a tenant for much smaller than it is.
+CREATE STATISTICS intray.event_index_tenants (ndistinct, dependencies) ON company_id, account_id FROM intray.event_index;
+CREATE STATISTICS intray.conversations_tenants (ndistinct, dependencies) ON company_id, account_id
+  FROM intray.conversations;
+
 UPDATE intray.index_cursors SET position = 0, clearing = true WHERE EXISTS (SELECT FROM intray.events);

@@ -1,0 +1,97 @@
+// Each read of the inbox goes by the index that was made for it. Asked of a database that is new: what the planner knows of
+// it then is what the indexer told it.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import pg from 'pg'
+import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
+import { openStore } from '../../../../src/store/open.ts'
+import { item, NOON, TENANT } from '../../../store/rows.ts'
+import { indexAll } from '../../../store/suite.ts'
+import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+
+interface Seen {
+  readonly text: string
+  readonly values: unknown[]
+}
+
+test('every read of the inbox goes by its index', async (t) => {
+  const url = await newPostgresDatabase()
+  const store = await openStore(url, { role: 'tool' })
+  t.after(() => store.close())
+  const body = (n: number) => ({
+    contact: { email: `user${n % 500}@example.org` },
+    message: { type: 'text', text: `hello ref${n}` },
+  })
+  for (let from = 0; from < 6000; from += 1000) {
+    const items = Array.from({ length: 1000 }, (_, k) => {
+      const n = from + k
+      return item({ sourceRef: `s${n}`, channelRef: `page/${n % 700}`, receivedAt: NOON + n, body: body(n) })
+    })
+    await store.journal.append(items)
+  }
+  await store.journal.append([item({ sourceRef: 's5', body: { revised: true } })])
+  await indexAll(store, { maxRows: 1000, maxBytes: 1 << 30 })
+
+  const seen: Seen[] = []
+  const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
+  t.mock.method(pg.Client.prototype, 'query', function (this: pg.Client, ...args: unknown[]) {
+    const config = args[0] as Partial<Seen>
+    if (config.text !== undefined && config.values) seen.push(config as Seen)
+    return query.apply(this, args)
+  } as never)
+  const rest: EventFilter = { scope: 'cf', messageType: 'text' }
+  const conversation = (await store.events.conversation(TENANT, 'page/3'))!
+  const reads: Record<string, [run: () => Promise<unknown>, indexes: string[]]> = {
+    'all events': [() => store.inbox.events(TENANT, {}, null, 50), ['event_index_pkey', 'events_pkey']],
+    'a scan': [() => store.inbox.events(TENANT, rest, null, 50), ['event_index_pkey']],
+    'by time': [() => store.inbox.events(TENANT, { receivedBefore: NOON + 500 }, null, 50), ['events_by_time']],
+    'by address': [
+      () => store.inbox.events(TENANT, { contactEmail: 'user7@example.org', ...rest }, null, 50),
+      ['events_by_email', 'events_pkey'],
+    ],
+    'by conversation': [
+      () => store.inbox.events(TENANT, { channelRef: 'page/3' }, null, 50),
+      ['conversations_pkey', 'events_by_conversation'],
+    ],
+    revisions: [() => store.inbox.events(TENANT, { kind: 'revision' }, null, 50), ['revisions_by_id']],
+    'by source_ref': [
+      () => store.inbox.events(TENANT, { sourceRef: 's5' }, null, 50),
+      ['dedupe_pkey', 'revisions_in_order'],
+    ],
+    'by word': [() => store.inbox.events(TENANT, { words: ['ref77'] }, null, 50), ['event_words_by_word']],
+    conversations: [
+      () => store.inbox.conversations(TENANT, Number.MAX_SAFE_INTEGER, 50),
+      ['conversations_by_activity'],
+    ],
+    'a conversation': [() => store.inbox.conversation(TENANT, conversation.id), ['conversations_pkey', 'events_pkey']],
+    'its events': [
+      () => store.inbox.conversationEvents(TENANT, conversation.id, 0, 50),
+      ['events_by_conversation', 'event_index_pkey'],
+    ],
+    'revisions of an event': [() => store.inbox.revisions(TENANT, 6, 0, 50), ['revisions_in_order']],
+  }
+  for (const [name, [run, indexes]] of Object.entries(reads)) {
+    seen.length = 0
+    await run()
+    const plans = await explain(url, seen)
+    for (const index of indexes) assert.ok(plans.includes(index), `${name} does not use ${index}:\n${plans}`)
+    assert.doesNotMatch(plans, /Seq Scan on/, name)
+    // Only a scan looks at rows that it does not show; its bound is another test's.
+    if (name !== 'a scan') assert.doesNotMatch(plans, /Rows Removed by Filter: \d{3,}/, name)
+  }
+})
+
+async function explain(url: string, statements: readonly Seen[]): Promise<string> {
+  const asked = statements.slice()
+  return withClient(url, async (client) => {
+    await client.query('SET enable_seqscan = off')
+    const lines: string[] = []
+    for (const { text, values } of asked) {
+      if (!text.startsWith('SELECT') && !text.startsWith('WITH')) continue
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF) ${text}`, values)
+      lines.push(...rows.map((row) => String(row['QUERY PLAN'])))
+    }
+    return lines.join('\n')
+  })
+}
