@@ -11,19 +11,17 @@ export type Queue = readonly [companyId: number, accountId: number, subscription
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
   entries`
-const OF_LANE = `SELECT ${COLUMNS} FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ?
-  AND settled_at IS NULL`
+const OF_LANE = `FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL`
 const READY = `SELECT lane FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
   ORDER BY ready_at, head LIMIT ?`
 const OPEN = `SELECT lane FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
   ORDER BY open_at, head LIMIT ?`
 const READY_LANE = `SELECT lane FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
-const LEASED = `${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const PENDING = `${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
-const AVAILABLE = `${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
-const SOONEST = `SELECT min(available_at) AS at FROM deliveries INDEXED BY deliveries_by_lane
-  WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL AND state = 'pending'`
+const LEASED = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
+const PENDING = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
+const AVAILABLE = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
+const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`

@@ -8,7 +8,7 @@ const LARGE_LAG = 1001
 let seq = 0
 function job(name: Job['name']): Job {
   seq += 1
-  return { seq, name, args: name === 'append' ? [{ cells: [], payloads: new Uint8Array(10) }] : [] }
+  return { seq, name, args: name === 'append' ? [{ cells: [], bytes: new Uint8Array(10) }] : [] }
 }
 
 function fill(...names: Job['name'][]): WriterQueue {
@@ -75,12 +75,17 @@ describe('the writer’s queue', () => {
 
   test('bounds what goes into one commit, but always takes one', () => {
     const queue = new WriterQueue()
-    const large = { cells: [], payloads: new Uint8Array(10 * 1024 * 1024) }
+    const large = { cells: [], bytes: new Uint8Array(10 * 1024 * 1024) }
     for (let n = 0; n < 3; n += 1) queue.push({ seq: n, name: 'append', args: [large] })
     assert.deepEqual(
       [queue.next(0), queue.next(0), queue.next(0)].map((jobs) => jobs.length),
       [1, 1, 1],
     )
+  })
+
+  test('lets processing and intake take turns, and indexing where there is no intake', () => {
+    const queue = fill('claim', 'ack', 'append', 'claim', 'indexStep')
+    assert.deepEqual(drain(queue, SMALL_LAG), ['claim', 'append', 'ack', 'indexStep', 'claim'])
   })
 
   test('lets notes wait for intake, but not for ever', () => {
