@@ -122,6 +122,7 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
   await processing.subscriptions(TENANT)
   await processing.history(TENANT, id)
   await processing.states(queue, [id])
+  await processing.counts(queue, [id])
   await processing.deleteSubscription(queue, NOON)
 }
 
