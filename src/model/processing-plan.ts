@@ -35,10 +35,16 @@ export interface IndexedEvent {
   readonly conversationId: number | null
 }
 
+export interface ReadyLane {
+  readonly lane: number
+  /** Something in it is under a lease, expired or not. */
+  readonly isHeld: boolean
+}
+
 /** What a plan may ask, and what it is answered. */
 export interface Questions {
   /** Lanes that may be handed out from, in their order, and locked. */
-  readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly number[]]
+  readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
   /** These deliveries, as they are once their lanes are locked. */
   lock: [{ ids: readonly number[] }, readonly Delivery[]]
   leased: [{ lanes: readonly number[] }, readonly Delivery[]]
@@ -84,9 +90,11 @@ export interface Claimed {
 /** What was handed out: the heads of the lanes first, then what follows them, in turns. */
 export function* planClaim(order: ClaimOrder): Plan<Claimed> {
   const { now, limit, lease } = order
-  const lanes = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
-  if (lanes.length === 0) return { handedOut: [], bytes: 0, isFull: false }
-  const board = new Board(yield* ask('leased', { lanes }))
+  const ready = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
+  if (ready.length === 0) return { handedOut: [], bytes: 0, isFull: false }
+  const lanes = ready.map(({ lane }) => lane)
+  const held = ready.filter(({ isHeld: is }) => is).map(({ lane }) => lane)
+  const board = new Board(held.length > 0 ? yield* ask('leased', { lanes: held }) : [])
   expireAll(board, order)
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now

@@ -180,6 +180,10 @@ function entryOf(
   return { eventId, number: entries, state, attempts, ...rest }
 }
 
+/** Under which leases a lane is. Under an ordered one, what arrives has to wait for its end. */
+export const HELD = { not: 0, ordered: 1, unordered: 2 } as const
+export type Held = (typeof HELD)[keyof typeof HELD]
+
 /** When a lane has something to hand out. */
 export interface LaneTimes {
   /** The lowest event that is not final; null: nothing to do. */
@@ -188,8 +192,7 @@ export interface LaneTimes {
   readonly readyAt: number | null
   /** For an unordered one, where that is earlier. */
   readonly openAt: number | null
-  /** Under an ordered lease: what arrives has to wait for its end. */
-  readonly held: boolean
+  readonly held: Held
 }
 
 export interface PendingFacts {
@@ -202,19 +205,20 @@ export interface PendingFacts {
 export function laneTimes(leased: readonly Delivery[], pending: Omit<PendingFacts, 'lane'>): LaneTimes {
   const { head } = pending
   if (leased.length === 0) {
-    if (head === null) return { head: null, readyAt: null, openAt: null, held: false }
+    if (head === null) return { head: null, readyAt: null, openAt: null, held: HELD.not }
     const openAt = earlier(pending.openAt, head.availableAt)
-    return { head: head.eventId, readyAt: head.availableAt, openAt, held: false }
+    return { head: head.eventId, readyAt: head.availableAt, openAt, held: HELD.not }
   }
   const expiries = leased.map(({ leaseExpiresAt }) => leaseExpiresAt ?? 0)
   const lowest = leased.reduce((low, { eventId }) => Math.min(low, eventId), Number.MAX_SAFE_INTEGER)
   const pendingLeads = head !== null && head.eventId < lowest
   const readyAt = Math.max(...expiries, pendingLeads ? head.availableAt : 0)
-  const held = leased.some(({ ordered }) => ordered)
+  const held = leased.some(({ ordered }) => ordered) ? HELD.ordered : HELD.unordered
   return {
     head: pendingLeads ? head.eventId : lowest,
     readyAt,
-    openAt: held ? null : earlier(Math.min(...expiries, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
+    openAt:
+      held === HELD.ordered ? null : earlier(Math.min(...expiries, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
     held,
   }
 }

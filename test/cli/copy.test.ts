@@ -45,7 +45,20 @@ async function filled(driver: Driver): Promise<string> {
   const url = await driver.newDatabase()
   await withStore(url, fill)
   await withStore(url, indexWhole)
+  await withStore(url, processSome)
   return url
+}
+
+/** Leaves an event done, one backing off, one under a lease, and one waiting behind it. */
+async function processSome({ processing }: Store): Promise<void> {
+  const queue = { tenant: TENANT, subscription: 'default', now: 1000 }
+  const lease = { leaseId: 'l', leaseExpiresAt: 9000, keyId: 'AAAAAAAAAA', maxAttempts: 5 }
+  const order = { limit: 3, maxBytes: 1e6, ordered: true, channelRef: null }
+  const claimed = await processing.claim({ ...queue, ...order, ...lease })
+  const [done, back] = claimed!.map(({ event }) => ({ id: event.id, leaseId: 'l' }))
+  await processing.ack({ ...queue, items: [done!] })
+  const items = [{ ...back!, delayMs: null, error: 'no' }]
+  await processing.release({ ...queue, items, maxAttempts: 5, keyId: 'AAAAAAAAAA', jitter: 0 })
 }
 
 async function indexWhole(store: Store): Promise<void> {
@@ -77,6 +90,10 @@ for (const { from, to } of WAYS) {
         ['events', 6],
         ['resends', 1],
         ['refusals', 2],
+        ['subscriptions', 1],
+        ['deliveries', 4],
+        ['lanes', 3],
+        ['delivery_history', 1],
       ],
     )
     assert.deepEqual(plain(await derived(to, target)), plain(await derived(from, source)))

@@ -43,7 +43,7 @@ const FAULTS: Record<string, [fault: (processing: ProcessingStore) => Partial<Pr
   ],
   'the lock of a lane is ignored': [
     (processing) => ({ claim: (request) => processing.claim({ ...request, now: request.now + 600_000 }) }),
-    /under a live lease|died early/,
+    /under a live lease|died early|each event once/,
   ],
   'order is ignored': [
     (processing) => ({ claim: (request) => processing.claim({ ...request, ordered: false }) }),

@@ -100,7 +100,13 @@ class History {
       await this.#drain(subscription)
       const known = this.#known.get(subscription)!
       const ids = Array.from(known.keys())
-      const states = await this.#store.processing.states({ tenant: this.#tenant, subscription }, ids)
+      const queue = { tenant: this.#tenant, subscription }
+      const states = await this.#store.processing.states(queue, ids)
+      for (const events of Map.groupBy(known.values(), ({ lane }) => lane).values()) {
+        const first = Math.min(...events.map(({ id }) => id))
+        const counts = await this.#store.processing.counts(queue, [first])
+        assert.deepEqual(counts.get(first), { done: events.length, dead: 0 }, 'what is done is counted')
+      }
       for (const { id, state } of known.values()) {
         assert.equal(states.get(id), 'done', `event ${id} was lost in ${subscription}`)
         assert.equal(state, 'done', `event ${id} is done, but nobody acknowledged it in ${subscription}`)

@@ -132,6 +132,14 @@ export interface ProcessingStore {
 
   /** What every subscription made of an event. One that has not taken notice of it yet has it pending. */
   history(tenant: Tenant, eventId: number): Promise<DeliveryRecord[]>
+  /**
+   * How many events of a conversation (by its id) are done, and dead: what is unprocessed is the rest of those it counts.
+   * Kept with each change, so that a list of conversations need not look at their events. None yet: no entry.
+   */
+  counts(
+    queue: QueueName,
+    conversationIds: readonly number[],
+  ): Promise<ReadonlyMap<number, { readonly done: number; readonly dead: number }>>
   /** The states of those events that the subscription took notice of. */
   states(queue: QueueName, ids: readonly number[]): Promise<ReadonlyMap<number, DeliveryState>>
 }

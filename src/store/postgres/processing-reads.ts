@@ -59,6 +59,20 @@ const SELECT_STATES: Statement = {
     AND event_id = ANY ($4::bigint[])`,
 }
 
+const SELECT_COUNTS: Statement = {
+  name: 'intray_lane_counts',
+  text: `SELECT lane, done_count, dead_count FROM intray.lanes WHERE company_id = $1 AND account_id = $2
+    AND subscription = $3 AND lane = ANY ($4::bigint[])`,
+}
+
+export async function readCounts(connection: Connection, queue: Queue, lanes: readonly number[]) {
+  const rows = await connection.query<{ lane: number; done_count: number; dead_count: number }>(SELECT_COUNTS, [
+    ...queue,
+    bigints(lanes),
+  ])
+  return new Map(rows.map((row) => [row.lane, { done: row.done_count, dead: row.dead_count }]))
+}
+
 export async function readClaimed(
   connection: Connection,
   grants: readonly Grant[],

@@ -2,7 +2,7 @@
 // A lane's row is the lock of everything in the lane; see the migration for the order in which they are taken.
 
 import type { Delivery, DeliveryState, PendingFacts } from '../../model/processing.ts'
-import type { IndexedEvent, Plan, Questions } from '../../model/processing-plan.ts'
+import type { IndexedEvent, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
 import { bigints, texts } from './binary-array.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 
@@ -17,28 +17,28 @@ const statement = (name: string, text: string): Statement => ({ name: `intray_${
 /** Only lanes that nobody is at: two claims at once share the queue and do not wait for each other. */
 const READY = statement(
   'ready_lanes',
-  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT $5
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT $5
   FOR NO KEY UPDATE SKIP LOCKED`,
 )
 const OPEN = statement(
   'open_lanes',
-  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT $5
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT $5
   FOR NO KEY UPDATE SKIP LOCKED`,
 )
 /** When every lane that is ready has somebody at it: the first of them is waited for, while no other is held. */
 const WAIT_READY = statement(
   'wait_ready_lane',
-  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1
   FOR NO KEY UPDATE`,
 )
 const WAIT_OPEN = statement(
   'wait_open_lane',
-  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT 1
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT 1
   FOR NO KEY UPDATE`,
 )
 const READY_LANE = statement(
   'ready_lane',
-  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND lane = $5 AND (ready_at <= $4 OR ($6 AND open_at <= $4))
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND lane = $5 AND (ready_at <= $4 OR ($6 AND open_at <= $4))
   FOR NO KEY UPDATE`,
 )
 /** In the order of their ids: whoever locks several lanes one after the other does. */
@@ -134,7 +134,7 @@ const NOTICE_LANES = statement(
   ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET
     head = coalesce(l.head, excluded.head),
     ready_at = coalesce(l.ready_at, excluded.ready_at),
-    open_at = CASE WHEN l.held = 0 AND excluded.ready_at < l.ready_at
+    open_at = CASE WHEN l.held <> 1 AND excluded.ready_at < l.ready_at
       THEN least(l.open_at, excluded.ready_at) ELSE l.open_at END`,
 )
 const MOVE_FRONTIER = statement(
@@ -164,11 +164,13 @@ export async function runPlan<T>(plan: Plan<T>, connection: Connection, queue: Q
 const answers: Answers = {
   readyLanes: async (connection, queue, { now, limit, ordered, lane }) => {
     const lanesOf = async (asked: Statement, ...more: (number | boolean)[]) =>
-      (await connection.query<{ lane: number }>(asked, [...queue, now, ...more])).map((row) => row.lane)
+      (await connection.query<{ lane: number; held: number }>(asked, [...queue, now, ...more])).map(
+        (row): ReadyLane => ({ lane: row.lane, isHeld: row.held !== 0 }),
+      )
     if (lane !== null) return lanesOf(READY_LANE, lane, !ordered)
     const ready = await lanesOf(READY, limit)
     const open = ordered || ready.length === limit ? [] : await lanesOf(OPEN, limit - ready.length)
-    const found = Array.from(new Set([...ready, ...open]))
+    const found = [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))]
     if (found.length > 0) return found
     const waitedFor = await lanesOf(WAIT_READY)
     return ordered || waitedFor.length > 0 ? waitedFor : lanesOf(WAIT_OPEN)
@@ -230,7 +232,7 @@ const answers: Answers = {
       bigints(lanes.map(({ head }) => head)),
       bigints(lanes.map(({ readyAt }) => readyAt)),
       bigints(lanes.map(({ openAt }) => openAt)),
-      bigints(lanes.map(({ held }) => (held ? 1 : 0))),
+      bigints(lanes.map(({ held }) => held)),
       bigints(lanes.map(({ done }) => done)),
       bigints(lanes.map(({ dead }) => dead)),
     ])

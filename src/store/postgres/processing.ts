@@ -15,7 +15,7 @@ import {
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../contract/processing.ts'
 import type { Connection, Statement } from './connection.ts'
 import type { Pool } from './pool.ts'
-import { type Grant, readClaimed, readHistory, readReady, readStates } from './processing-reads.ts'
+import { type Grant, readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
 import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
 import { together } from './together.ts'
@@ -115,6 +115,11 @@ export function createProcessing(pool: Pool): ProcessingStore {
     createSubscription: (name, from, at) => createSubscription(pool, name, from, at),
     deleteSubscription: (name, at) => deleteSubscription(pool, name, at),
     history: (tenant, eventId) => pool.use((connection) => readHistory(connection, tenant, eventId)),
+    counts: (name, ids) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        return queue ? readCounts(connection, queue, ids) : new Map()
+      }),
     states: (name, ids) =>
       pool.use(async (connection) => {
         const queue = await queueOf(connection, name)

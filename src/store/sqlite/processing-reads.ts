@@ -20,6 +20,7 @@ const FIRST_OPEN = `SELECT open_at AS at FROM lanes INDEXED BY lanes_open WHERE 
 const HAS_NEWS = 'SELECT 1 FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ? LIMIT 1'
 const SELECT_DELIVERY = `SELECT state, attempts, available_at, lease_expires_at, key_id, settled_at FROM deliveries
   WHERE ${OF_QUEUE} AND event_id = ?`
+const SELECT_COUNTS = `SELECT done_count, dead_count FROM lanes WHERE ${OF_QUEUE} AND lane = ?`
 const SELECT_HISTORY = `SELECT event_id, number, at, what, state, attempts, key_id, error FROM delivery_history
   WHERE ${OF_QUEUE} AND event_id = ? ORDER BY number`
 
@@ -74,6 +75,17 @@ export function prepareProcessingReads(db: DatabaseSync) {
           },
         ]
       }),
+
+    counts(queue: QueueName, lanes: readonly number[]): Map<number, { done: number; dead: number }> {
+      const key = queueOf(db, queue)
+      const counts = new Map<number, { done: number; dead: number }>()
+      const select = db.prepare(SELECT_COUNTS)
+      for (const lane of key ? lanes : []) {
+        const row = select.get(...key!, lane)
+        if (row) counts.set(lane, { done: row.done_count as number, dead: row.dead_count as number })
+      }
+      return counts
+    },
 
     states(queue: QueueName, ids: readonly number[]): Map<number, DeliveryState> {
       const key = queueOf(db, queue)

@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, DeliveryState, HistoryEntry, PendingFacts } from '../../model/processing.ts'
-import type { IndexedEvent, LaneChange, Plan, Questions } from '../../model/processing-plan.ts'
+import type { IndexedEvent, LaneChange, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
 
 /** A subscription of a tenant, as every key here begins. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
@@ -11,19 +11,17 @@ export type Queue = readonly [companyId: number, accountId: number, subscription
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
   entries`
-const OF_LANE = `SELECT ${COLUMNS} FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ?
-  AND settled_at IS NULL`
-const READY = `SELECT lane FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
+const OF_LANE = `FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL`
+const READY = `SELECT lane, held FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
   ORDER BY ready_at, head LIMIT ?`
-const OPEN = `SELECT lane FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
+const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
   ORDER BY open_at, head LIMIT ?`
-const READY_LANE = `SELECT lane FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
+const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
-const LEASED = `${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const PENDING = `${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
-const AVAILABLE = `${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
-const SOONEST = `SELECT min(available_at) AS at FROM deliveries INDEXED BY deliveries_by_lane
-  WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL AND state = 'pending'`
+const LEASED = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
+const PENDING = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
+const AVAILABLE = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
+const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
@@ -43,7 +41,7 @@ const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscriptio
   ON CONFLICT DO UPDATE SET
     head = coalesce(l.head, excluded.head),
     ready_at = coalesce(l.ready_at, excluded.ready_at),
-    open_at = CASE WHEN l.held = 0 AND excluded.ready_at < l.ready_at
+    open_at = CASE WHEN l.held <> 1 AND excluded.ready_at < l.ready_at
       THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END`
 const MOVE_FRONTIER = 'UPDATE subscriptions SET frontier = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
@@ -78,7 +76,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     noticeLane: db.prepare(NOTICE_LANE),
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
-  const laneOf = (row: Record<string, unknown>): number => row.lane as number
+  const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
   function factsOf(queue: Queue, lane: number, now: number): PendingFacts {
     const head = prepared.pending.get(...queue, lane, 1)
@@ -96,7 +94,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       const ready = prepared.ready.all(...queue, now, limit).map(laneOf)
       if (ordered || ready.length === limit) return ready
       const open = prepared.open.all(...queue, now, limit).map(laneOf)
-      return Array.from(new Set([...ready, ...open])).slice(0, limit)
+      return [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))].slice(0, limit)
     },
     lock: (queue, { ids }) =>
       ids.flatMap((id) => {
@@ -160,7 +158,7 @@ function cellsOf(one: Delivery): SQLInputValue[] {
 }
 
 function laneCells({ head, readyAt, openAt, held, done, dead }: LaneChange): SQLInputValue[] {
-  return [head, readyAt, openAt, held ? 1 : 0, done, dead]
+  return [head, readyAt, openAt, held, done, dead]
 }
 
 function entryCells({ eventId, number, at, what, state, attempts, keyId, error }: HistoryEntry): SQLInputValue[] {

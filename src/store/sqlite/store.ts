@@ -153,6 +153,7 @@ function composeStore(
         return existed
       },
       history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),
+      counts: (queue, ids) => attempt(() => processing.counts(queue, ids)),
       states: (queue, ids) => attempt(() => processing.states(queue, ids)),
     },
     tokens: {

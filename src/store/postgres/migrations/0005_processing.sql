@@ -49,7 +49,8 @@ CREATE INDEX dead_deliveries ON intray.deliveries (company_id, account_id, subsc
   WHERE state = 'dead';
 
 -- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
--- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease.
+-- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),
+-- under others (2), or under none (0).
 CREATE TABLE intray.lanes (
   company_id   bigint NOT NULL,
   account_id   bigint NOT NULL,

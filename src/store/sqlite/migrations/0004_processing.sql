@@ -43,7 +43,8 @@ CREATE INDEX deliveries_by_lane ON deliveries (lane, company_id, account_id, sub
 CREATE INDEX dead_deliveries ON deliveries (company_id, account_id, subscription, event_id) WHERE state = 'dead';
 
 -- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
--- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease.
+-- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),
+-- under others (2), or under none (0).
 CREATE TABLE lanes (
   company_id   INTEGER NOT NULL,
   account_id   INTEGER NOT NULL,

@@ -80,6 +80,7 @@ async function doEverything(store: Store): Promise<void> {
   await store.index.progress()
   await store.index.requestRebuild()
   await indexAll(store)
+  await processEverything(store, id)
   const token = newToken()
   await store.tokens.create(token)
   await store.tokens.find(token.keyId)
@@ -122,6 +123,46 @@ async function readInbox(store: Store, id: number): Promise<void> {
   await store.inbox.conversations(TENANT, id + 1, 10)
   await store.inbox.conversation(TENANT, id)
   await store.inbox.conversationEvents(TENANT, id, 0, 10)
+}
+
+async function processEverything({ processing }: Store, id: number): Promise<void> {
+  const queue = { tenant: TENANT, subscription: 'crm' }
+  const claim = (subscription: string, ordered: boolean, channelRef: string | null = null) =>
+    processing.claim({
+      ...queue,
+      subscription,
+      limit: 10,
+      maxBytes: 1000,
+      ordered,
+      channelRef,
+      leaseId: 'l',
+      leaseExpiresAt: NOON + 10,
+      keyId: 'k',
+      maxAttempts: 1,
+      now: NOON,
+    })
+  const items = [{ id, leaseId: 'l' }]
+  await processing.createSubscription(queue, 'beginning', NOON)
+  for (const ordered of [true, false]) {
+    for (const subscription of ['default', 'crm']) {
+      await claim(subscription, ordered, 'page')
+      await claim(subscription, ordered)
+      const rules = { maxAttempts: 1, keyId: 'k', jitter: 0, now: NOON }
+      const released = items.map((one) => ({ ...one, delayMs: 1000, error: 'e' }))
+      await processing.extend({ ...queue, subscription, items, leaseExpiresAt: NOON + 20, now: NOON })
+      await processing.release({ ...queue, subscription, items: released, ...rules })
+    }
+  }
+  await processing.ack({ ...queue, items, now: NOON })
+  const filter = { ids: null, channelRef: 'page', deadAfter: null, deadBefore: null }
+  await processing.countDead(queue, filter)
+  await processing.requeue({ ...queue, filter, limit: 5, keyId: 'k', now: NOON })
+  await processing.ready([{ ...queue, ordered: false }], NOON)
+  await processing.subscriptions(TENANT)
+  await processing.history(TENANT, id)
+  await processing.states(queue, [id])
+  await processing.counts(queue, [id])
+  await processing.deleteSubscription(queue, NOON)
 }
 
 /** The statements that stand in the source, as head and tail around what is put in between. */

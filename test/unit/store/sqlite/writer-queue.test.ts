@@ -83,6 +83,11 @@ describe('the writer’s queue', () => {
     )
   })
 
+  test('lets processing and intake take turns, and indexing where there is no intake', () => {
+    const queue = fill('claim', 'ack', 'append', 'claim', 'indexStep')
+    assert.deepEqual(drain(queue, SMALL_LAG), ['claim', 'append', 'ack', 'indexStep', 'claim'])
+  })
+
   test('lets notes wait for intake, but not for ever', () => {
     const queue = fill('addRefusals')
     for (let turn = 1; turn < 50; turn += 1) {

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { LongPolls, type WaitedFor } from '../../../src/processing/long-poll.ts'
+import type { Readiness } from '../../../src/store/contract/processing.ts'
+
+const queue = (companyId: number, ordered = true): WaitedFor => ({
+  tenant: { accountId: 1, companyId },
+  subscription: 'default',
+  ordered,
+})
+const NEVER = new AbortController().signal
+
+/** Polls on queues that are ready for those companies; every look is noted. */
+function polls(ready: Set<number>, at: number | null = null) {
+  const looks: number[][] = []
+  const service = new LongPolls({
+    ready: async (queues) => {
+      looks.push(queues.map(({ tenant }) => tenant.companyId))
+      return queues.map(({ tenant }): Readiness => ({ ready: ready.has(tenant.companyId), at }))
+    },
+    now: () => 0,
+    onTrouble: (doing, error) => assert.fail(`${doing}: ${error}`),
+  })
+  return { service, looks }
+}
+
+test('a hint wakes one of those whose queue is ready, the first that came, and nobody else', async () => {
+  const ready = new Set<number>()
+  const { service } = polls(ready)
+  const woken: string[] = []
+  const wait = (name: string, companyId: number) =>
+    service.wait(queue(companyId), 20_000, NEVER, false).then(() => woken.push(name))
+  const first = wait('first', 1)
+  const second = wait('second', 1)
+  const other = wait('other', 2)
+  ready.add(1)
+  service.hint()
+  await first
+  assert.deepEqual(woken, ['first'])
+  service.hint()
+  await second
+  assert.deepEqual(woken, ['first', 'second'])
+  await service.stop()
+  await other
+})
+
+test('a hundred that wait share one look, and one entry for each queue', async () => {
+  const { service, looks } = polls(new Set())
+  const waiting = Array.from({ length: 100 }, (_, n) => service.wait(queue(1 + (n % 3)), 1500, NEVER, false))
+  await Promise.all(waiting)
+  assert.ok(looks.length >= 1 && looks.length <= 4, `${looks.length} looks in 1.5 s`)
+  for (const look of looks) assert.deepEqual(look.toSorted(), [1, 2, 3])
+  await service.stop()
+})
+
+test('it looks when the first lease or back-off is over', async () => {
+  const { service, looks } = polls(new Set(), 40)
+  await service.wait(queue(1), 600, NEVER, false)
+  assert.ok(looks.length >= 4, `only ${looks.length} looks`)
+  await service.stop()
+})
+
+test('who goes away, or whose time is over, waits no longer; a stop ends all, and all that come later', async () => {
+  const { service } = polls(new Set())
+  const leaving = new AbortController()
+  const gone = service.wait(queue(1), 20_000, leaving.signal, false)
+  leaving.abort()
+  await gone
+  await service.wait(queue(1), 10, NEVER, false)
+  const last = service.wait(queue(1), 20_000, NEVER, false)
+  await service.stop()
+  await last
+  await service.wait(queue(1), 20_000, NEVER, false)
+  assert.ok(service.isStopped)
+})
+
+test('who was woken in vain is not woken again at once', async () => {
+  const { service } = polls(new Set([1]))
+  const began = performance.now()
+  service.hint()
+  await service.wait(queue(1), 5000, NEVER, true)
+  assert.ok(performance.now() - began >= 240)
+  await service.stop()
+})
