@@ -119,7 +119,9 @@ for (const driver of drivers) {
           const other = await readerOf(app, tenant)
           const answer = await ask(app, route, other.token, '')
           assert.equal(answer.status, 200)
-          assert.deepEqual(answer.json, expected)
+          // Its own first claim made its own default subscription.
+          const json: unknown = JSON.parse(answer.text, (key, value) => (key === 'created_at' ? null : value))
+          assert.deepEqual(json, expected)
         }
         const own = await app.send(sampleRequest(app, data, route))
         assert.equal(own.status, 200)
