@@ -56,6 +56,14 @@ export function cutWords(...texts: readonly (string | null)[]): string[] {
   return words.size > MAX_WORDS ? Array.from(words).slice(0, MAX_WORDS) : Array.from(words)
 }
 
+/** The words of a query; throws with a sentence's second half where they cannot be looked for. */
+export function queryWords(text: string): readonly string[] {
+  const words = cutWords(text)
+  if (words.length === 0) throw new Error('must hold a letter or a digit')
+  if (words.length > MAX_QUERY_WORDS) throw new Error(`must hold at most ${MAX_QUERY_WORDS} words`)
+  return words
+}
+
 /** What an e-mail address is compared by. */
 export function foldEmail(email: string): string {
   return email.trim().toLowerCase()

@@ -4,7 +4,7 @@ import type { Problem } from '../../model/errors.ts'
 import type { LeaseItem, Settled } from '../../model/processing-plan.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { type LeaseCommand, type Read, readAck, readClaim, readExtend, readRelease } from '../../processing/commands.ts'
-import { isoTime } from '../../runtime/clock.ts'
+import { settledView } from '../../processing/views.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, readCommand } from '../call.ts'
 import type { Answer } from '../problem.ts'
 import { claimedEvents } from './claimed-events.ts'
@@ -35,7 +35,7 @@ export function createClaimOperations(claims: Claims) {
         const settled = await work(call, command)
         if (settled === null) return NO_SUBSCRIPTION
         if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
-        return jsonAnswer({ events: settled.map(settledBody) })
+        return jsonAnswer({ events: settled.map(settledView) })
       })
 
   return {
@@ -78,17 +78,6 @@ export async function available(work: () => Promise<Outcome>): Promise<Outcome> 
   } catch (error) {
     if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNAVAILABLE
     throw error
-  }
-}
-
-function settledBody(one: Settled): Record<string, unknown> {
-  if (!one.ok) return { id: one.id, ok: false, error: 'lease_lost' }
-  return {
-    id: one.id,
-    ok: true,
-    state: one.state,
-    ...(one.state === 'leased' ? { lease_expires_at: isoTime(one.leaseExpiresAt ?? 0) } : {}),
-    ...(one.state === 'pending' ? { available_at: isoTime(one.availableAt) } : {}),
   }
 }
 

@@ -1,11 +1,13 @@
 // Conversations: by latest activity, one by its id, and its events oldest first.
 
+import { eventView } from '../../model/event-view.ts'
+import { textUpTo } from '../../runtime/parameter.ts'
 import { callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
-import { readQuery, textUpTo } from '../query.ts'
+import { readQuery } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
-import { conversationView, eventView } from './views.ts'
+import { conversationView } from './views.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 

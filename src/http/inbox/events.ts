@@ -1,5 +1,6 @@
 // One event: what is known of it, its bytes, its revisions, and making an event of a revision.
 
+import { digestOf, eventDetail, eventView } from '../../model/event-view.ts'
 import type { Answer } from '../problem.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
 import { headerValues } from '../raw-headers.ts'
@@ -7,7 +8,6 @@ import { readQuery } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
-import { digestOf, eventDetail, eventView } from './views.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 const ERASED = { code: 'erased' } as const

@@ -2,30 +2,19 @@
 
 import type { EventKind } from '../../model/event.ts'
 import { leadOf } from '../../model/event-list.ts'
+import { eventView } from '../../model/event-view.ts'
+import { writeCursor } from '../../model/list-cursor.ts'
 import { isScope } from '../../model/principal.ts'
-import { cutWords, MAX_QUERY_WORDS } from '../../model/words.ts'
+import { queryWords } from '../../model/words.ts'
+import { isoMoment, oneOf, type Parameter, textUpTo } from '../../runtime/parameter.ts'
 import type { EventFilter } from '../../store/contract/inbox.ts'
 import { callerOf, jsonAnswer, type Operation } from '../call.ts'
-import { isoMoment, oneOf, type Parameter, readQuery, textUpTo } from '../query.ts'
-import {
-  cursorParameter,
-  DEFAULT_LIMIT,
-  eventCursorParameter,
-  limitParameter,
-  nextAfter,
-  writeCursor,
-} from './cursor.ts'
+import { readQuery } from '../query.ts'
+import { cursorParameter, DEFAULT_LIMIT, eventCursorParameter, limitParameter, nextAfter } from './cursor.ts'
 import type { InboxOptions } from './operations.ts'
-import { eventView, refusalView } from './views.ts'
+import { refusalView } from './views.ts'
 
 const MAX_REF = 512
-
-const wordsParameter: Parameter<readonly string[]> = (text) => {
-  const words = cutWords(textUpTo(200)(text))
-  if (words.length === 0) throw new Error('must hold a letter or a digit')
-  if (words.length > MAX_QUERY_WORDS) throw new Error(`must hold at most ${MAX_QUERY_WORDS} words`)
-  return words
-}
 
 /** Tokens without a scope have the empty one. */
 const scopeParameter: Parameter<string> = (text) => {
@@ -37,7 +26,7 @@ const scopeParameter: Parameter<string> = (text) => {
 const EVENT_QUERY = {
   limit: limitParameter,
   cursor: eventCursorParameter,
-  q: wordsParameter,
+  q: (text: string) => queryWords(textUpTo(200)(text)),
   channel_ref: textUpTo(MAX_REF),
   contact_email: textUpTo(320),
   source_ref: textUpTo(MAX_REF),

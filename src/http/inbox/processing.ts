@@ -3,6 +3,7 @@
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { isSubscriptionName, readRequeue, readRequeueOne, readSubscription } from '../../processing/commands.ts'
+import { deliveryView } from '../../processing/views.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import type { EventReader } from '../../store/contract/events.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
@@ -10,7 +11,6 @@ import { readQuery } from '../query.ts'
 import { available, commanded, createClaimOperations, NO_SUBSCRIPTION } from './claims.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
-type Delivery = Awaited<ReturnType<Claims['history']>>[number]
 
 export function createProcessingOperations(claims: Claims, events: EventReader) {
   /** The event of an address, as far as the caller may know of it. */
@@ -41,7 +41,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
       withoutQuery(call, async () => {
         const id = await eventOf(call)
         if (id === null) return { code: 'not_found' }
-        return jsonAnswer({ id, deliveries: (await claims.history(callerOf(call), id)).map(deliveryBody) })
+        return jsonAnswer({ id, deliveries: (await claims.history(callerOf(call), id)).map(deliveryView) })
       }),
     subscriptions: (call: Call) =>
       withoutQuery(call, async () =>
@@ -76,25 +76,4 @@ function withoutQuery(call: Call, work: Parameters<typeof available>[0]): Return
 
 function subscriptionBody({ name, createdAt, frontier }: Subscription): Record<string, unknown> {
   return { name, created_at: createdAt === null ? null : isoTime(createdAt), noticed_up_to: frontier }
-}
-
-function deliveryBody(one: Delivery): Record<string, unknown> {
-  const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
-  return {
-    subscription: one.subscription,
-    state: one.state,
-    attempts: one.attempts,
-    available_at: one.state === 'pending' ? time(one.availableAt) : null,
-    lease_expires_at: time(one.leaseExpiresAt),
-    claimed_by: one.keyId,
-    settled_at: time(one.settledAt),
-    history: one.history.map(({ at, what, state, attempts, keyId, error }) => ({
-      at: isoTime(at),
-      what,
-      state,
-      attempts,
-      key_id: keyId,
-      error,
-    })),
-  }
 }

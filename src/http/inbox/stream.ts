@@ -9,11 +9,12 @@ import type { Problem } from '../../model/errors.ts'
 import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
 import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
 import type { Sink } from '../../processing/tenant-feed.ts'
+import { wholeNumber } from '../../runtime/parameter.ts'
 import { sendProblem } from '../answer.ts'
 import { authenticate, type Gate } from '../authenticate.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Lane } from '../intake-lane.ts'
-import { readQuery, wholeNumber } from '../query.ts'
+import { readQuery } from '../query.ts'
 
 export interface StreamLaneOptions {
   readonly gate: Gate

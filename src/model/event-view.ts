@@ -1,0 +1,56 @@
+// How an event is shown, by the API and by commands: names in snake_case, times as ISO text in UTC, digests in hexadecimal.
+
+import type { EventIndexEntry, Repeats, StoredEvent } from './event.ts'
+
+export function eventView({ event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null }) {
+  return {
+    id: event.id,
+    kind: event.kind,
+    revises: event.revises,
+    promoted_from: promotedFrom(event),
+    received_at: isoTime(event.receivedAt),
+    source_ref: event.sourceRef,
+    channel_ref: event.channelRef,
+    conversation_id: entry?.conversationId ?? null,
+    contact: { name: entry?.contactName ?? null, email: entry?.contactEmail ?? null },
+    message_type: entry?.messageType ?? null,
+    snippet: entry?.snippet ?? null,
+    warnings: entry?.warnings ?? [],
+    unindexed: entry?.unindexed ?? null,
+    key_id: event.keyId,
+    scope: event.scope,
+    origin: event.origin,
+    size: event.size,
+    sha256: digestOf(event),
+    erased_at: event.erasedAt === null ? null : isoTime(event.erasedAt),
+  }
+}
+
+/** Everything that is known of an event but its payload. */
+export function eventDetail(event: StoredEvent, entry: EventIndexEntry | null, repeats: Repeats | null) {
+  return {
+    ...eventView({ event, entry }),
+    route: event.route,
+    content_type: event.contentType,
+    idempotency_key: event.idempotencyKey,
+    request_id: event.requestId,
+    traceparent: event.traceparent,
+    user_agent: event.userAgent,
+    remote_addr: event.remoteAddr,
+    resends: repeats?.resends ?? 0,
+    revisions: repeats?.revisions ?? 0,
+    last_seen_at: isoTime(Math.max(event.receivedAt, repeats?.lastSeenAt ?? 0)),
+  }
+}
+
+export function digestOf({ sha256 }: StoredEvent): string {
+  return Buffer.from(sha256).toString('hex')
+}
+
+function promotedFrom({ origin, route }: StoredEvent): number | null {
+  return origin === 'promotion' ? Number(/\/(\d+)\/promote$/.exec(route)?.[1]) : null
+}
+
+function isoTime(ms: number): string {
+  return new Date(ms).toISOString()
+}
