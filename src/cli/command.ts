@@ -5,6 +5,8 @@ export interface Command {
   /** One line for the overview. */
   readonly summary: string
   readonly help: string
+  /** For a command of several actions: the help of the one that is named, if one is. */
+  helpOf?(args: readonly string[]): string | undefined
   run(args: readonly string[]): Promise<number>
 }
 

@@ -2,12 +2,13 @@
 
 import { parseArgs } from 'node:util'
 import { type FollowedEvent, followedEventView } from '../model/followed-event.ts'
+import { wholeNumber } from '../runtime/parameter.ts'
 import { Signal } from '../runtime/signal.ts'
 import type { Store } from '../store/contract/store.ts'
-import { UsageError } from './command.ts'
+import { eventCells } from './event-cells.ts'
+import { flag, MAX_ID, TENANT_FLAGS, tenantOf } from './flags.ts'
 import type { InboxAction } from './inbox.ts'
 import { withStore } from './open.ts'
-import { printable } from './output.ts'
 
 const LOOK_EVERY_MS = 250
 const PAGE_ROWS = 200
@@ -24,22 +25,19 @@ appear once they are indexed, which a running server does within moments.
   --json       One JSON object a line, as on the stream.`
 
 export const inboxTail: InboxAction = {
+  summary: 'Shows events as they come in.',
   help: HELP,
   async run(args) {
     const { values } = parseArgs({
       args: [...args],
       options: {
-        account: { type: 'string' },
-        company: { type: 'string' },
+        ...TENANT_FLAGS,
         after: { type: 'string' },
         json: { type: 'boolean' },
       },
     })
-    const tenant = {
-      accountId: wholeNumber(values.account, '--account'),
-      companyId: wholeNumber(values.company, '--company'),
-    }
-    const after = values.after === undefined ? null : wholeNumber(values.after, '--after')
+    const tenant = tenantOf(values)
+    const after = flag('after', values.after, wholeNumber(0, MAX_ID)) ?? null
     const format = values.json ? jsonLine : textLine
     await withStore((store) => tail(store, tenant, after, format))
     return 0
@@ -82,18 +80,6 @@ function jsonLine(event: FollowedEvent): string {
 }
 
 function textLine(event: FollowedEvent): string {
-  const { time, id, channel, contact, text } = {
-    time: new Date(event.receivedAt).toISOString(),
-    id: String(event.id).padStart(8),
-    channel: event.channelRef ?? '-',
-    contact: event.contactName ?? event.contactEmail ?? '-',
-    text: event.kind === 'revision' ? `(revises ${event.revises}) ${event.snippet ?? ''}` : (event.snippet ?? '-'),
-  }
-  return `${time}  ${id}  ${[channel, contact, text].map((cell) => printable(cell)).join('  ')}`.trimEnd().concat('\n')
-}
-
-function wholeNumber(text: string | undefined, flag: string): number {
-  if (text === undefined || !/^\d{1,15}$/.test(text))
-    throw new UsageError(`inbox tail needs ${flag} with a whole number.`)
-  return Number(text)
+  const cells = [new Date(event.receivedAt).toISOString(), String(event.id).padStart(8), ...eventCells(event)]
+  return `${cells.join('  ').trimEnd()}\n`
 }

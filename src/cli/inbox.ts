@@ -2,26 +2,64 @@
 
 import type { Command } from './command.ts'
 import { UsageError } from './command.ts'
+import { inboxClaim } from './inbox-claim.ts'
+import { inboxList } from './inbox-list.ts'
+import { inboxRequeue } from './inbox-requeue.ts'
+import { inboxAck, inboxRelease } from './inbox-settle.ts'
+import { inboxShow } from './inbox-show.ts'
 import { inboxTail } from './inbox-tail.ts'
 
 /** One action of the command. */
 export interface InboxAction {
+  /** One line for the overview. */
+  readonly summary: string
   readonly help: string
   run(args: readonly string[]): Promise<number>
 }
 
-const ACTIONS: Readonly<Record<string, InboxAction>> = { tail: inboxTail }
+const ACTIONS: Readonly<Record<string, InboxAction>> = {
+  list: inboxList,
+  show: inboxShow,
+  tail: inboxTail,
+  claim: inboxClaim,
+  ack: inboxAck,
+  release: inboxRelease,
+  requeue: inboxRequeue,
+}
+
+const HELP = `
+Usage: ./intray inbox ACTION --account N --company M …
+
+Looks at what a tenant received, and processes it by hand. Works beside a running server and without one.
+
+${Object.entries(ACTIONS)
+  .map(([name, { summary }]) => `  ${name.padEnd(8)} ${summary}`)
+  .join('\n')}
+
+  --account N, --company M  The tenant; always needed.
+  --json                    One JSON object a line, for scripts.
+
+'./intray inbox ACTION --help' tells more about one.`
 
 export const inbox: Command = {
   name: 'inbox',
-  summary: `Look at what came in: inbox ${Object.keys(ACTIONS).join(' | ')}.`,
-  help: Object.values(ACTIONS)
-    .map(({ help }) => help.trim())
-    .join('\n\n'),
+  summary: `Look at what came in, and process it: inbox ${Object.keys(ACTIONS).join(' | ')}.`,
+  help: HELP,
+  helpOf: ([name = '']) => actionOf(name)?.help,
   async run(args) {
     const [name = '', ...rest] = args
-    const action = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+    const action = actionOf(name)
     if (!action) throw new UsageError(`inbox takes one of: ${Object.keys(ACTIONS).join(', ')}.`)
+    process.stdout.on('error', leaveReaderAlone)
     return action.run(rest)
   },
+}
+
+function actionOf(name: string): InboxAction | undefined {
+  return Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
+}
+
+/** Whoever reads us has enough, as in `… | head`. What was begun is done all the same. */
+function leaveReaderAlone(error: Error & { code?: string }): void {
+  if (error.code !== 'EPIPE') throw error
 }

@@ -1,14 +1,21 @@
 // What commands print: tables for people, one JSON object a line for scripts.
 
-/** Columns as wide as their widest cell; the last one is not padded. Cells are shown like the values of a record. */
-export function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
+/**
+ * Columns as wide as their widest cell; the last one is not padded. Cells are shown like the values of a record. With a width,
+ * lines are cut to it.
+ */
+export function table(
+  header: readonly string[],
+  rows: readonly (readonly string[])[],
+  width = Number.POSITIVE_INFINITY,
+): string {
   const lines = [header, ...rows.map((row) => row.map(printable))]
   const widths = header.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))
   return lines
     .map((row) =>
       row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!))).join('  '),
     )
-    .map((line) => `${line.trimEnd()}\n`)
+    .map((line) => `${cut(line.trimEnd(), width)}\n`)
     .join('')
 }
 
@@ -18,6 +25,18 @@ export function record(fields: Readonly<Record<string, string | number | null>>)
   return Object.entries(fields)
     .map(([name, value]) => `${name.padEnd(width)}  ${value === null ? '-' : printable(String(value))}\n`)
     .join('')
+}
+
+/** The terminal's width; what goes elsewhere is not cut. */
+export function outputWidth(): number {
+  return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY
+}
+
+/** So many UTF-16 units at most; what was cut off is told by an ellipsis. */
+export function cut(text: string, width: number): string {
+  if (text.length <= width) return text
+  const end = Math.max(0, width - 1)
+  return `${text.slice(0, end).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
 /** Untrusted text is only ever text: nothing in it may steer a terminal or turn the line around. */
@@ -34,6 +53,11 @@ export function print(text: string): void {
 
 export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
+}
+
+/** Something beside the result: scripts that read the result do not get it. */
+export function note(text: string): void {
+  process.stderr.write(`${text}\n`)
 }
 
 /** Progress on stderr: on a terminal one line that is written over; else a line now and then. */

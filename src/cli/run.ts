@@ -26,7 +26,7 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
       throw new UsageError(`There is no command "${name}". Did you mean "${nearest(name, Object.keys(COMMANDS))}"?`)
     const command = await load()
     if (args.includes('--help') || args.includes('-h')) {
-      process.stdout.write(`${command.help.trim()}\n`)
+      process.stdout.write(`${(command.helpOf?.(args) ?? command.help).trim()}\n`)
       return 0
     }
     return await command.run(args)

@@ -26,7 +26,7 @@ const HELP: Record<string, readonly string[]> = {
     ...['--account', '--company', '--scope', '--expires', '--label', '--overlap', '--json'],
   ],
   send: ['--token-file', '--token', '--url', '--ndjson', '--concurrency', '--tries', '--new', '--json'],
-  inbox: ['./intray inbox tail', '--account', '--company', '--after', '--json'],
+  inbox: ['./intray inbox ACTION', 'list', 'show', 'tail', 'claim', 'ack', 'release', 'requeue', '--account', '--json'],
   event: ['./intray event show ID', '--raw', '--json'],
   reindex: ['./intray reindex', '--status', '--json'],
 }

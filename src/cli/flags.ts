@@ -1,0 +1,48 @@
+// Flags that several commands have, read once: a value of the wrong form is a wrong call, told with the flag's name.
+
+import type { Tenant } from '../model/principal.ts'
+import { parseDuration } from '../runtime/duration.ts'
+import { type Parameter, wholeNumber } from '../runtime/parameter.ts'
+import { UsageError } from './command.ts'
+
+export const MAX_ID = 999_999_999_999_999
+
+export const TENANT_FLAGS = { account: { type: 'string' }, company: { type: 'string' } } as const
+
+/** Undefined where the flag was not given. */
+export function flag<T>(name: string, text: string | undefined, read: Parameter<T>): T | undefined {
+  if (text === undefined) return undefined
+  try {
+    return read(text)
+  } catch (error) {
+    throw new UsageError(`--${name} ${(error as Error).message}.`)
+  }
+}
+
+export function tenantOf(values: { readonly account?: string; readonly company?: string }): Tenant {
+  const number = wholeNumber(1, MAX_ID)
+  const accountId = flag('account', values.account, number)
+  const companyId = flag('company', values.company, number)
+  if (accountId === undefined || companyId === undefined) {
+    throw new UsageError('Say whose inbox it is: --account N --company M.')
+  }
+  return { accountId, companyId }
+}
+
+/** The id of an event, given by itself. */
+export function eventId(text: string | undefined): number {
+  const id = text !== undefined && /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (id === 0) throw new UsageError('ID must be the number of an event.')
+  return id
+}
+
+/** A duration between two numbers of seconds, in milliseconds. */
+export const secondsBetween =
+  ({ min, max }: { readonly min: number; readonly max: number }): Parameter<number> =>
+  (text) => {
+    const ms = parseDuration(text)
+    if (ms === null || ms < 1000 * min || ms > 1000 * max) {
+      throw new Error(`must be a duration from ${min}s to ${max}s, for example 30s, 5m or 1h`)
+    }
+    return ms
+  }

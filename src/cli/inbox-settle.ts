@@ -1,0 +1,185 @@
+// `./intray inbox ack` and `./intray inbox release`: what became of claimed events. A lease that was lost is told, line by
+// line, and makes the exit code 1.
+
+import { parseArgs } from 'node:util'
+import { CLAIM_LIMITS } from '../model/processing.ts'
+import type { ReleaseItem, Settled } from '../model/processing-plan.ts'
+import { readRelease } from '../processing/commands.ts'
+import { settledView } from '../processing/views.ts'
+import { isoTime } from '../runtime/clock.ts'
+import { textUpTo } from '../runtime/parameter.ts'
+import { UsageError } from './command.ts'
+import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
+import type { InboxAction } from './inbox.ts'
+import { type Line, splitLines } from './line-reader.ts'
+import { asOperator, known, type OperatorDesk, subscriptionOf } from './operator.ts'
+import { note, print, printJson } from './output.ts'
+
+/** Room for the largest payload there may be, as base64. */
+const MAX_LINE_BYTES = 160 * 1024 * 1024
+
+const COMMON_HELP = `  --stdin           Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them.
+  --subscription S  The one it was claimed from; default without it.
+  --json            One JSON object a line, as in the API.
+
+One line for each event. If a lease was lost nothing is changed for its event, and the exit code is 1.`
+
+const ACK_HELP = `
+Usage: ./intray inbox ack ID LEASE_ID [ID LEASE_ID …] --account N --company M [--subscription default] [--json]
+       ./intray inbox ack --stdin --account N --company M [--subscription default] [--json]
+
+Says that claimed events are done. They are never handed out again.
+
+${COMMON_HELP}`
+
+const RELEASE_HELP = `
+Usage: ./intray inbox release ID LEASE_ID [ID LEASE_ID …] --account N --company M [--delay 10s] [--error TEXT]
+                              [--subscription default] [--json]
+       ./intray inbox release --stdin …
+
+Gives claimed events back, to be handed out again. What was claimed behind one in its channel is given back with it.
+
+  --delay TIME      Not before this: 0s to 12h. Without it 1, 2, 4, … s, by the number of attempts.
+  --error TEXT      Why; kept in the history of the event.
+${COMMON_HELP}`
+
+type Settle = (desk: OperatorDesk, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
+
+export const inboxAck: InboxAction = {
+  summary: 'Says that claimed events are done.',
+  help: ACK_HELP,
+  run: (args) =>
+    settle(args, [], ({ claims, operator, subscription }, items) => claims.ack(operator, subscription, items)),
+}
+
+export const inboxRelease: InboxAction = {
+  summary: 'Gives claimed events back.',
+  help: RELEASE_HELP,
+  run: (args) =>
+    settle(args, ['delay', 'error'], ({ claims, operator, subscription }, items) =>
+      claims.release(operator, subscription, items),
+    ),
+}
+
+async function settle(args: readonly string[], own: readonly string[], work: Settle): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      ...TENANT_FLAGS,
+      subscription: { type: 'string' },
+      stdin: { type: 'boolean' },
+      json: { type: 'boolean' },
+      ...Object.fromEntries(own.map((name) => [name, { type: 'string' } as const])),
+    },
+  })
+  const given = values as { readonly delay?: string; readonly error?: string }
+  const options = {
+    delayMs: flag('delay', given.delay, secondsBetween(CLAIM_LIMITS.delayS)) ?? null,
+    error: flag('error', given.error, textUpTo(CLAIM_LIMITS.errorUnits)) ?? null,
+  }
+  if (values.stdin === true && positionals.length > 0) throw new UsageError('Give ID LEASE_ID or --stdin, not both.')
+  const items = values.stdin === true ? [] : pairs(positionals).map((item) => ({ ...item, ...options }))
+  return asOperator(tenantOf(values), subscriptionOf(values), async (desk) => {
+    let failed = 0
+    const settleSome = async (some: readonly ReleaseItem[]) => {
+      const settled = await known(await work(desk, some), desk)
+      failed += settled.filter(({ ok }) => !ok).length
+      for (const one of settled) {
+        if (values.json) printJson(settledView(one))
+        else print(`${one.id}  ${textOf(one)}\n`)
+      }
+    }
+    if (values.stdin !== true) await inBatches(items, settleSome)
+    else {
+      await asTheyCome(splitLines(process.stdin, MAX_LINE_BYTES), settleSome, (line) => {
+        const found = readLine(line)
+        if (typeof found !== 'string') return { ...found, ...options }
+        failed += 1
+        note(`line ${line.number}: ${found}`)
+        return null
+      })
+    }
+    return failed > 0 ? 1 : 0
+  })
+}
+
+type Pair = Pick<ReleaseItem, 'id' | 'leaseId'>
+
+function pairs(positionals: readonly string[]): Pair[] {
+  if (positionals.length === 0 || positionals.length % 2 === 1) {
+    throw new UsageError('Give the events as ID LEASE_ID, one pair or more, or --stdin.')
+  }
+  return Array.from({ length: positionals.length / 2 }, (_, n) => {
+    const id = positionals[2 * n]!
+    const found = pairOf(/^\d{1,15}$/.test(id) ? Number(id) : id, positionals[2 * n + 1])
+    if (typeof found === 'string') throw new UsageError(found)
+    return found
+  })
+}
+
+/** A sentence where it is not one. */
+function readLine({ bytes }: Line): Pair | string {
+  if (bytes === null) return `It is longer than ${MAX_LINE_BYTES} bytes.`
+  try {
+    const fields = JSON.parse(bytes.toString()) as { id?: unknown; lease_id?: unknown } | null
+    return pairOf(fields?.id, fields?.lease_id)
+  } catch {
+    return 'It is not JSON.'
+  }
+}
+
+function pairOf(id: unknown, leaseId: unknown): Pair | string {
+  const read = readRelease({ id, lease_id: leaseId })
+  if ('command' in read) return read.command.items[0]!
+  return (read.problem.fields ?? []).map(({ message }) => message).join(' ')
+}
+
+function textOf(one: Settled): string {
+  if (!one.ok) return 'lease lost: nothing was changed'
+  return one.state === 'pending' ? `pending, handed out again from ${isoTime(one.availableAt)}` : one.state
+}
+
+async function inBatches<T>(items: readonly T[], work: (some: readonly T[]) => Promise<void>): Promise<void> {
+  const { max } = CLAIM_LIMITS.items
+  for (let from = 0; from < items.length; from += max) await work(items.slice(from, from + max))
+}
+
+/**
+ * What came while the last ones were settled is settled at once: soon, since leases end, and many together, since each time
+ * waits for the disk.
+ */
+async function asTheyCome<T>(
+  lines: AsyncIterable<Line>,
+  work: (some: readonly T[]) => Promise<void>,
+  read: (line: Line) => T | null,
+): Promise<void> {
+  let waiting: T[] = []
+  let isWorking = false
+  let working = Promise.resolve()
+  const workOff = async () => {
+    isWorking = true
+    while (waiting.length > 0) {
+      // Lines that came together are taken together.
+      await new Promise((resolve) => setImmediate(resolve))
+      const some = waiting
+      waiting = []
+      await inBatches(some, work)
+    }
+    isWorking = false
+  }
+  try {
+    for await (const line of lines) {
+      const item = read(line)
+      if (item === null) continue
+      waiting.push(item)
+      if (!isWorking) {
+        working = workOff()
+        // Told below; without an end to what is read it would never be.
+        working.catch(() => process.stdin.destroy())
+      } else if (waiting.length >= CLAIM_LIMITS.items.max) await working
+    }
+  } finally {
+    await working
+  }
+}
