@@ -10,10 +10,14 @@ export function table(
   width = Number.POSITIVE_INFINITY,
 ): string {
   const lines = [header, ...rows.map((row) => row.map(printable))]
-  const widths = header.map((_, column) => Math.max(...lines.map((line) => (line[column] ?? '').length)))
+  const widths = header.map((_, column) =>
+    lines.reduce((widest, line) => Math.max(widest, widthOf(line[column] ?? '')), 0),
+  )
   return lines
     .map((row) =>
-      row.map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widths[column]!))).join('  '),
+      row
+        .map((cell, column) => (column === row.length - 1 ? cell : cell + ' '.repeat(widths[column]! - widthOf(cell))))
+        .join('  '),
     )
     .map((line) => `${cut(line.trimEnd(), width)}\n`)
     .join('')
@@ -32,11 +36,26 @@ export function outputWidth(): number {
   return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY
 }
 
-/** So many UTF-16 units at most; what was cut off is told by an ellipsis. */
+/** So many places of a terminal at most; what was cut off is told by an ellipsis. */
 export function cut(text: string, width: number): string {
-  if (text.length <= width) return text
-  const end = Math.max(0, width - 1)
-  return `${text.slice(0, end).replace(/[\ud800-\udbff]$/, '')}…`
+  if (widthOf(text) <= width) return text
+  let kept = ''
+  let left = width - 1
+  for (const character of text) {
+    left -= widthOf(character)
+    if (left < 0) break
+    kept += character
+  }
+  return `${kept}…`
+}
+
+/** Characters that take two places: East Asian ones and emoji. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u
+
+function widthOf(text: string): number {
+  if (/^[\x20-\x7e]*$/.test(text)) return text.length
+  return Array.from(text).reduce((width, character) => width + (WIDE.test(character) ? 2 : 1), 0)
 }
 
 /** Untrusted text is only ever text: nothing in it may steer a terminal or turn the line around. */
