@@ -146,8 +146,14 @@ async function drain(processor: Processor, count: number, ordered: boolean, proc
   const startedAt = performance.now()
   const work = async (): Promise<void> => {
     while (left > 0) {
-      const { events } = await processor.post('/v1/inbox/claims', { limit: BATCH, lease_s: 60, ordered })
+      const { events } = await processor.post('/v1/inbox/claims', {
+        limit: BATCH,
+        lease_s: 60,
+        wait_s: 1,
+        ordered,
+      })
       const claimed = events as Claimed[]
+      // Another processor may hold the conversation for this moment; a second of nothing is the end.
       if (claimed.length === 0 && left > 0) throw new Error(`nothing to claim with ${left} to go`)
       left -= claimed.length
       if (claimed.length === 0) return
