@@ -1,6 +1,7 @@
 // Entry of `npm run bench -- <name> [options]`: finds the benchmark, runs it, turns its outcome into an exit code.
 // Promises: 0 = ran (and, with --strict, every bound held), 1 = a bound was missed or the run failed, 2 = bad usage.
 
+import { runInbox } from './inbox.ts'
 import { runIntake } from './intake.ts'
 import { runProfile } from './profile.ts'
 import { UsageError } from './usage-error.ts'
@@ -15,6 +16,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     summary: 'messages per second and latency against bare node:http and Express with the same database',
     run: runIntake,
   },
+  inbox: { summary: 'reading and processing: rates, and whether the cost stays as the store grows', run: runInbox },
   profile: { summary: 'top functions of the CPU profiles that `intake --profile <folder>` wrote', run: runProfile },
 }
 

@@ -76,16 +76,19 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     noticeLane: db.prepare(NOTICE_LANE),
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
+  // Rows as arrays: half the time of rows as objects.
+  for (const one of [prepared.delivery, prepared.leased, prepared.pending, prepared.available])
+    one.setReturnArrays(true)
   const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
   function factsOf(queue: Queue, lane: number, now: number): PendingFacts {
-    const head = prepared.pending.get(...queue, lane, 1)
-    if (!head) return { lane, head: null, openAt: null }
-    const found = { eventId: head.event_id as number, availableAt: head.available_at as number }
-    if (found.availableAt <= now) return { lane, head: found, openAt: found.availableAt }
+    const first = prepared.pending.get(...queue, lane, 1)
+    if (!first) return { lane, head: null, openAt: null }
+    const head = delivery(first)
+    if (head.availableAt <= now) return { lane, head, openAt: head.availableAt }
     const open = prepared.available.get(...queue, lane, now, 1)
-    const at = open ? open.available_at : prepared.soonest.get(...queue, lane)?.at
-    return { lane, head: found, openAt: (at ?? null) as number | null }
+    const at = open ? delivery(open).availableAt : prepared.soonest.get(...queue, lane)?.at
+    return { lane, head, openAt: (at ?? null) as number | null }
   }
 
   return {
@@ -136,19 +139,36 @@ export function prepareAnswers(db: DatabaseSync): Answers {
   }
 }
 
-function delivery(row: Record<string, unknown>): Delivery {
+/** A row of COLUMNS, as an array. */
+type Cells = [
+  eventId: number,
+  lane: number,
+  state: DeliveryState,
+  attempts: number,
+  availableAt: number,
+  leaseId: string | null,
+  leaseExpiresAt: number | null,
+  ordered: number,
+  keyId: string | null,
+  settledAt: number | null,
+  entries: number,
+]
+
+function delivery(row: unknown): Delivery {
+  const [eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId, settledAt, entries] =
+    row as Cells
   return {
-    eventId: row.event_id as number,
-    lane: row.lane as number,
-    state: row.state as DeliveryState,
-    attempts: row.attempts as number,
-    availableAt: row.available_at as number,
-    leaseId: row.lease_id as string | null,
-    leaseExpiresAt: row.lease_expires_at as number | null,
-    ordered: row.ordered === 1,
-    keyId: row.key_id as string | null,
-    settledAt: row.settled_at as number | null,
-    entries: row.entries as number,
+    eventId,
+    lane,
+    state,
+    attempts,
+    availableAt,
+    leaseId,
+    leaseExpiresAt,
+    ordered: ordered === 1,
+    keyId,
+    settledAt,
+    entries,
   }
 }
 

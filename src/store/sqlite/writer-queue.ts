@@ -2,8 +2,9 @@
 //
 // - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
 // - Intake goes before indexing and before notes (refusals, uses of tokens), which nobody waits for.
-// - While the lag is small, indexing runs only when no append is waiting. Past MAX_LAG every millisecond of appending
-//   earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
+// - While the lag is small, indexing runs only when intake has been quiet for QUIET_MS: senders who wait for their answers
+//   send again a moment later, and a step in that moment would hold up all of them. Past MAX_LAG every millisecond of
+//   appending earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
 // - Processing (claims, acks) and intake with its indexing take turns: neither can starve the other.
 // - Notes run when no append is waiting, and at the latest after NOTES_EVERY turns.
 
@@ -12,6 +13,7 @@ import type { OperationName } from './operations.ts'
 
 const MAX_LAG = 1000
 const INDEX_SHARE = 0.3
+const QUIET_MS = 5
 /** Neither side may save up more than this: what counts is the share now, not an hour ago. */
 const MAX_CREDIT_MS = 100
 const NOTES_EVERY = 50
@@ -43,6 +45,7 @@ export interface Job {
 export class WriterQueue {
   readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], processing: [], index: [], notes: [] }
   #indexCreditMs = 0
+  #lastIntakeAt = Number.NEGATIVE_INFINITY
   #turnsWithoutNotes = 0
   #processingRanLast = false
 
@@ -54,8 +57,13 @@ export class WriterQueue {
     return Object.values(this.#lanes).every((lane) => lane.length === 0)
   }
 
-  /** The jobs to run now: one, or the appends that are waiting. */
-  next(lag: number): Job[] {
+  /** How long the indexer, if it is all that waits, has to wait until intake counts as quiet. */
+  pauseMs(now: number): number {
+    return Math.max(0, this.#lastIntakeAt + QUIET_MS - now)
+  }
+
+  /** The jobs to run now: one, or the appends that are waiting. None, if only the indexer waits and has to go on waiting. */
+  next(lag: number, now: number): Job[] {
     const { control, intake, processing, index, notes } = this.#lanes
     if (control.length > 0) return control.splice(0, 1)
     if (notes.length > 0 && (intake.length === 0 || ++this.#turnsWithoutNotes >= NOTES_EVERY)) {
@@ -69,13 +77,15 @@ export class WriterQueue {
     }
     this.#processingRanLast = false
     const indexFirst = lag > MAX_LAG && this.#indexCreditMs > 0
-    if (index.length > 0 && (indexFirst || intake.length === 0)) return index.splice(0, 1)
+    const isQuiet = intake.length === 0 && this.pauseMs(now) === 0
+    if (index.length > 0 && (indexFirst || isQuiet)) return index.splice(0, 1)
     return intake.splice(0, commitSize(intake))
   }
 
   /** Accounts for the time that took. */
-  ran([job]: readonly Job[], ms: number, lag: number): void {
+  ran([job]: readonly Job[], ms: number, lag: number, now: number): void {
     const lane = job && laneOf(job)
+    if (lane === 'intake') this.#lastIntakeAt = now
     if (lag <= MAX_LAG) this.#indexCreditMs = 0
     else if (lane === 'intake' || lane === 'processing') this.#indexCreditMs += (ms * INDEX_SHARE) / (1 - INDEX_SHARE)
     else if (lane === 'index') this.#indexCreditMs -= ms

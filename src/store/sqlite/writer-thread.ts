@@ -22,6 +22,8 @@ const operations = prepareOperations(db)
 const queue = new WriterQueue()
 let lag = readProgress(db).lag
 let scheduled = false
+/** Until intake counts as quiet, for an indexer that waits for it. */
+let pause: NodeJS.Timeout | undefined
 let closing = false
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
@@ -39,10 +41,16 @@ function schedule(): void {
   scheduled = true
   setImmediate(() => {
     scheduled = false
-    const jobs = queue.next(lag)
+    const jobs = queue.next(lag, performance.now())
     if (jobs.length > 0) execute(jobs)
-    if (!queue.isEmpty) schedule()
-    else if (closing) close()
+    if (queue.isEmpty) {
+      if (closing) close()
+    } else if (jobs.length > 0) {
+      schedule()
+    } else {
+      clearTimeout(pause)
+      pause = setTimeout(schedule, Math.ceil(queue.pauseMs(performance.now())))
+    }
   })
 }
 
@@ -56,7 +64,8 @@ function execute(jobs: readonly Job[]): void {
     if (failure.kind === 'fatal') broken ??= failure.message
     send(jobs.map(({ seq }) => ({ seq, failure: { kind: failure.kind, message: failure.message } })))
   }
-  queue.ran(jobs, performance.now() - startedAt, lag)
+  const endedAt = performance.now()
+  queue.ran(jobs, endedAt - startedAt, lag, endedAt)
 }
 
 function appendTogether(jobs: readonly Job[]): WriterAnswer[] {

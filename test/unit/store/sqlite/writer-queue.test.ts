@@ -4,6 +4,8 @@ import { type Job, WriterQueue } from '../../../../src/store/sqlite/writer-queue
 
 const SMALL_LAG = 1000
 const LARGE_LAG = 1001
+/** A time at which nothing was appended for long. */
+const QUIET = 1e9
 
 let seq = 0
 function job(name: Job['name']): Job {
@@ -17,9 +19,9 @@ function fill(...names: Job['name'][]): WriterQueue {
   return queue
 }
 
-function drain(queue: WriterQueue, lag: number): string[] {
+function drain(queue: WriterQueue, lag: number, now = QUIET): string[] {
   const names: string[] = []
-  for (let next = queue.next(lag); next.length > 0; next = queue.next(lag))
+  for (let next = queue.next(lag, now); next.length > 0; next = queue.next(lag, now))
     names.push(next.map(({ name }) => name).join('+'))
   return names
 }
@@ -28,15 +30,17 @@ function drain(queue: WriterQueue, lag: number): string[] {
 function shareOfIndexing(queue: WriterQueue, totalMs: number, appendMs: number, stepMs: number, lag: number): number {
   let appending = 0
   let indexing = 0
+  let now = 0
   queue.push(job('append'))
   queue.push(job('indexStep'))
   while (appending + indexing < totalMs) {
-    const [next] = queue.next(lag)
+    const [next] = queue.next(lag, now)
     assert.ok(next)
     const ms = next.name === 'append' ? appendMs : stepMs
     if (next.name === 'append') appending += ms
     else indexing += ms
-    queue.ran([next], ms, lag)
+    now += ms
+    queue.ran([next], ms, lag, now)
     queue.push(job(next.name))
   }
   return indexing / (appending + indexing)
@@ -46,10 +50,10 @@ describe('the writer’s queue', () => {
   test('is empty at first and after the last job', () => {
     const queue = new WriterQueue()
     assert.ok(queue.isEmpty)
-    assert.deepEqual(queue.next(0), [])
+    assert.deepEqual(queue.next(0, QUIET), [])
     queue.push(job('append'))
     assert.ok(!queue.isEmpty)
-    queue.next(0)
+    queue.next(0, QUIET)
     assert.ok(queue.isEmpty)
   })
 
@@ -62,14 +66,14 @@ describe('the writer’s queue', () => {
     const queue = new WriterQueue()
     const jobs = Array.from({ length: 5 }, () => job('probe'))
     for (const one of jobs) queue.push(one)
-    for (const one of jobs) assert.deepEqual(queue.next(0), [one])
+    for (const one of jobs) assert.deepEqual(queue.next(0, QUIET), [one])
   })
 
   test('takes all appends that are waiting together, in their order', () => {
     const queue = new WriterQueue()
     const jobs = Array.from({ length: 5 }, () => job('append'))
     for (const one of jobs) queue.push(one)
-    assert.deepEqual(queue.next(0), jobs)
+    assert.deepEqual(queue.next(0, QUIET), jobs)
     assert.ok(queue.isEmpty)
   })
 
@@ -78,7 +82,7 @@ describe('the writer’s queue', () => {
     const large = { cells: [], bytes: new Uint8Array(10 * 1024 * 1024) }
     for (let n = 0; n < 3; n += 1) queue.push({ seq: n, name: 'append', args: [large] })
     assert.deepEqual(
-      [queue.next(0), queue.next(0), queue.next(0)].map((jobs) => jobs.length),
+      [queue.next(0, QUIET), queue.next(0, QUIET), queue.next(0, QUIET)].map((jobs) => jobs.length),
       [1, 1, 1],
     )
   })
@@ -92,15 +96,28 @@ describe('the writer’s queue', () => {
     const queue = fill('addRefusals')
     for (let turn = 1; turn < 50; turn += 1) {
       queue.push(job('append'))
-      assert.equal(queue.next(0)[0]?.name, 'append', `turn ${turn}`)
+      assert.equal(queue.next(0, QUIET)[0]?.name, 'append', `turn ${turn}`)
     }
     queue.push(job('append'))
-    assert.equal(queue.next(0)[0]?.name, 'addRefusals')
+    assert.equal(queue.next(0, QUIET)[0]?.name, 'addRefusals')
   })
 
   test('leaves indexing to the gaps while the lag is small', () => {
     const queue = new WriterQueue()
     assert.equal(shareOfIndexing(queue, 10_000, 5, 5, SMALL_LAG), 0)
+  })
+
+  test('lets the indexer wait until intake has been quiet for a moment, and says how long', () => {
+    const queue = fill('indexStep')
+    queue.ran([job('append')], 1, SMALL_LAG, 1000)
+    assert.deepEqual(queue.next(SMALL_LAG, 1001), [])
+    assert.equal(queue.pauseMs(1001), 4)
+    queue.push(job('append'))
+    assert.equal(queue.next(SMALL_LAG, 1002)[0]?.name, 'append')
+    queue.ran([job('append')], 1, SMALL_LAG, 1003)
+    assert.deepEqual(queue.next(SMALL_LAG, 1007), [])
+    assert.equal(queue.next(SMALL_LAG, 1008)[0]?.name, 'indexStep')
+    assert.ok(queue.isEmpty)
   })
 
   for (const [appendMs, stepMs] of [
@@ -122,8 +139,8 @@ describe('the writer’s queue', () => {
     for (let count = 0; count < 1000; count += 1) {
       const step = job('indexStep')
       queue.push(step)
-      assert.deepEqual(queue.next(LARGE_LAG), [step])
-      queue.ran([step], 10, LARGE_LAG)
+      assert.deepEqual(queue.next(LARGE_LAG, QUIET), [step])
+      queue.ran([step], 10, LARGE_LAG, 0)
     }
     const share = shareOfIndexing(queue, 4000, 5, 5, LARGE_LAG)
     assert.ok(share >= 0.27, `the indexer got ${share}`)
@@ -134,8 +151,8 @@ describe('the writer’s queue', () => {
     for (let count = 0; count < 1000; count += 1) {
       const append = job('append')
       queue.push(append)
-      assert.deepEqual(queue.next(LARGE_LAG), [append])
-      queue.ran([append], 10, LARGE_LAG)
+      assert.deepEqual(queue.next(LARGE_LAG, QUIET), [append])
+      queue.ran([append], 10, LARGE_LAG, 0)
     }
     const share = shareOfIndexing(queue, 2000, 5, 5, LARGE_LAG)
     assert.ok(share <= 0.5, `intake got only ${1 - share}`)

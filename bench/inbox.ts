@@ -1,0 +1,216 @@
+// `bench inbox`: what does it cost to read and to process what was stored, and does the cost stay the same as it grows?
+// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+
+import { parseArgs } from 'node:util'
+import { type Databases, STORES, type StoreName, startDatabases } from './contestants/databases.ts'
+import { type Intray, startIntray } from './contestants/intray.ts'
+import { Processor, putEvents } from './inbox/client.ts'
+import { drainIndex } from './intake/fill.ts'
+import { machineFacts } from './machine.ts'
+import { Scope } from './scope.ts'
+import { median } from './stats.ts'
+import { table } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+const HELP = `Usage: npm run bench -- inbox [options]
+
+  --store <name>      ${STORES.join(', ')} (sqlite)
+  --small <n>         events of the small database (20000)
+  --large <n>         events of the large one (1000000)
+  --run <n>           events of the one conversation (100000)
+  --claims <n>        events claimed and acknowledged in each measurement (20000)
+  --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
+  --help`
+
+const READS = 40
+const BATCH = 100
+
+interface Options {
+  readonly store: StoreName
+  readonly small: number
+  readonly large: number
+  readonly run: number
+  readonly claims: number
+  readonly folder: string
+}
+
+interface Claimed {
+  readonly id: number
+  readonly lease_id: string
+}
+
+export async function runInbox(argv: readonly string[]): Promise<number> {
+  const options = parse(argv)
+  if (!options) {
+    console.log(HELP)
+    return 0
+  }
+  const scope = new Scope(options.folder)
+  try {
+    const databases = await startDatabases(options.store, scope)
+    const { cpu, cores, node } = machineFacts()
+    console.log(`${cpu}, ${cores} cores, Node ${node}, ${options.store}\n`)
+    const rates = await measureRates(scope, databases, options)
+    console.log(
+      table(
+        [{ title: 'claim + ack, batches of 100' }, { title: 'events/s' }, { title: 'must be' }, { title: '' }],
+        rates,
+      ),
+    )
+    console.log(`\n${await measureGrowth(scope, databases, options)}`)
+    await databases.close()
+    return 0
+  } finally {
+    await scope.close()
+  }
+}
+
+function parse(argv: readonly string[]): Options | null {
+  const text = { type: 'string' } as const
+  const options = { store: text, small: text, large: text, run: text, claims: text, folder: text } as const
+  const { values } = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } })
+  if (values.help) return null
+  const store = STORES.find((name) => name === (values.store ?? 'sqlite'))
+  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}.`)
+  const count = (name: string, value: string | undefined, fallback: number): number => {
+    const number = Number(value ?? fallback)
+    if (!Number.isInteger(number) || number < 1000)
+      throw new UsageError(`--${name} must be a whole number from 1000 on.`)
+    return number
+  }
+  return {
+    store,
+    small: count('small', values.small, 20_000),
+    large: count('large', values.large, 1_000_000),
+    run: count('run', values.run, 100_000),
+    claims: count('claims', values.claims, 20_000),
+    folder: values.folder ?? '/tmp',
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`bench: ${line}\n`)
+}
+
+interface Filled {
+  readonly intray: Intray
+  readonly processor: Processor
+}
+
+async function startFilled(
+  scope: Scope,
+  databases: Databases,
+  count: number,
+  channelOf: (n: number) => string,
+): Promise<Filled> {
+  const databaseUrl = await databases.newUrl()
+  await putEvents(databaseUrl, count, channelOf, (stored) => {
+    if (stored % 100_000 === 0) say(`stored ${stored.toLocaleString('en')} of ${count.toLocaleString('en')}`)
+  })
+  const intray = await startIntray(scope, { ...databases, newUrl: async () => databaseUrl })
+  const { firstLag, drainedMs } = await drainIndex(intray)
+  say(`indexed ${firstLag.toLocaleString('en')} in ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`)
+  const { token } = await intray.cli(tokenArgs)
+  return { intray, processor: new Processor(intray.port, String(token)) }
+}
+
+const tokenArgs = ['token', 'create', '--account', '7', '--company', '42', '--scope', 'processor', '--json']
+
+async function stop(scope: Scope, { intray, processor }: Filled): Promise<void> {
+  processor.close()
+  await scope.stop(intray.child)
+}
+
+async function measureRates(scope: Scope, databases: Databases, options: Options): Promise<string[][]> {
+  const many = await startFilled(scope, databases, options.claims, (n) => `page ${n % 2000}`)
+  const overMany = await drain(many.processor, options.claims, true, 1)
+  await stop(scope, many)
+  const one = await startFilled(scope, databases, options.run, () => 'the one page')
+  const ordered = await drain(one.processor, Math.min(options.claims, options.run / 2), true, 1)
+  const unordered = await drain(one.processor, Math.min(options.claims, options.run / 2), false, 4)
+  await stop(scope, one)
+  return [
+    rateRow('2,000 conversations, one processor', overMany, 5000),
+    rateRow(`one conversation of ${options.run.toLocaleString('en')}, ordered, one processor`, ordered, 2000),
+    rateRow('the same, unordered, four processors', unordered, 4000),
+  ]
+}
+
+function rateRow(what: string, rate: number, bound: number): string[] {
+  return [what, Math.round(rate).toLocaleString('en'), `>= ${bound}`, rate >= bound ? 'pass' : 'FAIL']
+}
+
+/** Claims and acknowledges this many events with so many processors at once; events a second. */
+async function drain(processor: Processor, count: number, ordered: boolean, processors: number): Promise<number> {
+  let left = count
+  const startedAt = performance.now()
+  const work = async (): Promise<void> => {
+    while (left > 0) {
+      const { events } = await processor.post('/v1/inbox/claims', {
+        limit: BATCH,
+        lease_s: 60,
+        wait_s: 1,
+        ordered,
+      })
+      const claimed = events as Claimed[]
+      // Another processor may hold the conversation for this moment; a second of nothing is the end.
+      if (claimed.length === 0 && left > 0) throw new Error(`nothing to claim with ${left} to go`)
+      left -= claimed.length
+      if (claimed.length === 0) return
+      await processor.post('/v1/inbox/claims/ack', { events: claimed.map(({ id, lease_id }) => ({ id, lease_id })) })
+    }
+  }
+  await Promise.all(Array.from({ length: processors }, work))
+  return (count - left) / ((performance.now() - startedAt) / 1000)
+}
+
+/** The same questions to a small and a large database: their cost must not follow the size. */
+async function measureGrowth(scope: Scope, databases: Databases, options: Options): Promise<string> {
+  const figures: Record<string, number>[] = []
+  for (const size of [options.small, options.large]) {
+    const filled = await startFilled(scope, databases, size, (n) => `page ${n % 2000}`)
+    figures.push(await measureReads(filled.processor))
+    await stop(scope, filled)
+  }
+  const [small, large] = figures as [Record<string, number>, Record<string, number>]
+  const sizes = [options.small, options.large].map((size) => `ms with ${size.toLocaleString('en')}`)
+  const rows = Object.keys(small).map((what) => {
+    const ratio = large[what]! / small[what]!
+    return [
+      what,
+      small[what]!.toFixed(2),
+      large[what]!.toFixed(2),
+      ratio.toFixed(2),
+      '<= 2',
+      ratio <= 2 ? 'pass' : 'FAIL',
+    ]
+  })
+  const titles = ['median of a call', ...sizes, 'ratio', 'must be', '']
+  return table(
+    titles.map((title) => ({ title })),
+    rows,
+  )
+}
+
+async function measureReads(processor: Processor): Promise<Record<string, number>> {
+  const conversations = (await processor.get('/v1/inbox/conversations')).conversations as { id: number }[]
+  const ids = conversations.map(({ id }) => id)
+  const calls: Record<string, (n: number) => Promise<unknown>> = {
+    'a page of the list': () => processor.get('/v1/inbox/events'),
+    'a page of a search': () => processor.get('/v1/inbox/events?q=grace+malta'),
+    'a page of conversations': () => processor.get('/v1/inbox/conversations'),
+    'a page of one conversation': (n) => processor.get(`/v1/inbox/conversations/${ids[n % ids.length]}/events`),
+    'a claim of 10': () => processor.post('/v1/inbox/claims', { limit: 10, lease_s: 600 }),
+  }
+  const figures: Record<string, number> = {}
+  for (const [what, call] of Object.entries(calls)) {
+    const tookMs: number[] = []
+    for (let n = 0; n < READS; n++) {
+      const startedAt = performance.now()
+      await call(n)
+      tookMs.push(performance.now() - startedAt)
+    }
+    figures[what] = median(tookMs.slice(READS / 4))
+  }
+  return figures
+}

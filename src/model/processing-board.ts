@@ -1,0 +1,69 @@
+// The deliveries that a plan looks at, as they were and as they become, by lane.
+
+import type { Change, Delivery, DeliveryState, HistoryEntry } from './processing.ts'
+
+export class Board {
+  readonly #before = new Map<number, Delivery>()
+  readonly #now = new Map<number, Delivery>()
+  readonly #lanes = new Map<number, Set<number>>()
+  readonly #changed = new Set<number>()
+  readonly #entries: HistoryEntry[] = []
+
+  constructor(rows: readonly Delivery[]) {
+    for (const row of rows.toSorted((a, b) => a.eventId - b.eventId)) this.#add(row)
+  }
+
+  get(id: number): Delivery | undefined {
+    return this.#now.get(id)
+  }
+
+  rows(): Delivery[] {
+    return Array.from(this.#now.values())
+  }
+
+  rowsOf(lane: number): Delivery[] {
+    return Array.from(this.#lanes.get(lane) ?? [], (id) => this.#now.get(id)!)
+  }
+
+  leasedOf(lane: number): Delivery[] {
+    return this.rowsOf(lane).filter(({ state }) => state === 'leased')
+  }
+
+  /** All that is still under the lease that this event is under, in its lane. */
+  runOf({ lane, leaseId }: Delivery): Delivery[] {
+    return this.leasedOf(lane).filter((one) => one.leaseId === leaseId)
+  }
+
+  /** `from` is what it was; a row nobody looked at before is added. */
+  put(from: Delivery, { delivery, entry }: Change): Delivery {
+    if (!this.#before.has(from.eventId)) this.#add(from)
+    this.#now.set(delivery.eventId, delivery)
+    this.#changed.add(delivery.eventId)
+    if (entry) this.#entries.push(entry)
+    return delivery
+  }
+
+  changes(): { deliveries: Delivery[]; entries: HistoryEntry[] } {
+    return { deliveries: Array.from(this.#changed, (id) => this.#now.get(id)!), entries: this.#entries }
+  }
+
+  counts(lane: number): { done: number; dead: number } {
+    const more = (state: DeliveryState): number => {
+      let count = 0
+      for (const id of this.#lanes.get(lane) ?? []) {
+        if (this.#now.get(id)!.state === state) count += 1
+        if (this.#before.get(id)!.state === state) count -= 1
+      }
+      return count
+    }
+    return { done: more('done'), dead: more('dead') }
+  }
+
+  #add(row: Delivery): void {
+    this.#before.set(row.eventId, row)
+    this.#now.set(row.eventId, row)
+    const lane = this.#lanes.get(row.lane)
+    if (lane) lane.add(row.eventId)
+    else this.#lanes.set(row.lane, new Set([row.eventId]))
+  }
+}
