@@ -2,13 +2,18 @@
 
 import type { Contact, Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts'
+import type { DeliveryState } from '../../model/processing.ts'
 import type { StoredRefusal } from '../../model/refusal.ts'
 import { isoTime } from '../../runtime/clock.ts'
 
-export function eventView({ event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null }) {
+export function eventView(
+  { event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null },
+  state: DeliveryState | null,
+) {
   return {
     id: event.id,
     kind: event.kind,
+    state,
     revises: event.revises,
     promoted_from: promotedFrom(event),
     received_at: isoTime(event.receivedAt),
@@ -30,9 +35,14 @@ export function eventView({ event, entry }: { readonly event: StoredEvent; reado
 }
 
 /** Everything that is known of an event but its payload. */
-export function eventDetail(event: StoredEvent, entry: EventIndexEntry | null, repeats: Repeats | null) {
+export function eventDetail(
+  event: StoredEvent,
+  entry: EventIndexEntry | null,
+  repeats: Repeats | null,
+  state: DeliveryState | null,
+) {
   return {
-    ...eventView({ event, entry }),
+    ...eventView({ event, entry }, state),
     route: event.route,
     content_type: event.contentType,
     idempotency_key: event.idempotencyKey,
@@ -46,11 +56,12 @@ export function eventDetail(event: StoredEvent, entry: EventIndexEntry | null, r
   }
 }
 
-export function conversationView(conversation: Conversation) {
+export function conversationView(conversation: Conversation, unprocessed: number) {
   return {
     id: conversation.id,
     channel_ref: conversation.channelRef,
     event_count: conversation.eventCount,
+    unprocessed,
     first_received_at: isoTime(conversation.firstReceivedAt),
     last_event_id: conversation.lastEventId,
     last_received_at: isoTime(conversation.lastReceivedAt),
