@@ -139,6 +139,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       inbox: store.inbox,
       events: store.events,
       listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
+      claims,
+      clock,
       awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },

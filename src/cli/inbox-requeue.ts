@@ -2,6 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import { CLAIM_LIMITS } from '../model/processing.ts'
+import { systemClock } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
 import { CommandError, UsageError } from './command.ts'
@@ -68,7 +69,7 @@ async function isDead(desk: OperatorDesk, id: number): Promise<number> {
   await known(subscriptions.find(({ name }) => name === subscription) ?? null, desk)
   const event = await store.events.find(id, operator)
   if (event?.kind !== 'event') throw new CommandError(`There is no event ${id} of this tenant.`)
-  const states = await store.processing.states({ tenant: operator, subscription }, [id])
+  const states = await store.processing.states({ tenant: operator, subscription }, [id], systemClock.now())
   const state = states.get(id) ?? 'pending'
   if (state !== 'dead') throw new CommandError(`Event ${id} is not dead in ${subscription}: it is ${state}.`)
   return 1

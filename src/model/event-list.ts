@@ -1,11 +1,13 @@
 // How a list of events is read: which one of the filters leads to the rows, and how much is looked at for one page. Both
 // stores go by it, so that both answer alike.
 
+import type { DeliveryState } from './processing.ts'
+
 /** Rows that are looked at for one page where no index leads to just the right ones. */
 export const SCAN_ROWS = 10_000
 
 /** What leads to the rows, the most telling first. */
-export type Lead = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'time' | 'all'
+export type Lead = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'state' | 'time' | 'all'
 
 interface Filters {
   readonly sourceRef?: unknown
@@ -15,6 +17,7 @@ interface Filters {
   readonly kind?: string | undefined
   readonly receivedAfter?: unknown
   readonly receivedBefore?: unknown
+  readonly state?: { readonly is: DeliveryState } | undefined
 }
 
 export function leadOf(filter: Filters): Lead {
@@ -23,8 +26,10 @@ export function leadOf(filter: Filters): Lead {
   if (filter.contactEmail !== undefined) return 'email'
   if (filter.channelRef !== undefined) return 'conversation'
   if (filter.kind === 'revision') return 'revision'
+  // What is done is nearly everything: a time narrows it down better. What is left to do, or failed, is little.
+  if (filter.state !== undefined && filter.state.is !== 'done') return 'state'
   if (filter.receivedAfter !== undefined || filter.receivedBefore !== undefined) return 'time'
-  return 'all'
+  return filter.state === undefined ? 'all' : 'state'
 }
 
 /** Ids that are asked for at once where filters still have to be applied to them. */
@@ -49,7 +54,7 @@ type Later<T> = T | Promise<T>
 export interface IdSource {
   readonly below: number
   readonly limit: number
-  /** Not every id that is found will match. */
+  /** Few of the ids that are found may match: many are asked for at once. */
   readonly filtered: boolean
   readonly find: (below: number, limit: number) => Later<FoundIds>
   /** Those of the ids that have the rest of what is asked for, in their order. */
@@ -62,7 +67,7 @@ export async function pageOfIds({ below, limit, filtered, find, matching }: IdSo
   let from = below
   let scanned = 0
   while (scanned < SCAN_ROWS) {
-    const wanted = filtered ? Math.min(CHUNK, SCAN_ROWS - scanned) : limit + 1 - page.length
+    const wanted = filtered || scanned > 0 ? Math.min(CHUNK, SCAN_ROWS - scanned) : limit + 1
     const { ids, searchedDownTo } = await find(from, wanted)
     page.push(...(await matching(ids)))
     if (page.length > limit) return { ids: page.slice(0, limit), next: page[limit - 1]!, partial: false }

@@ -1,11 +1,17 @@
 // How an event is shown, by the API and by commands: names in snake_case, times as ISO text in UTC, digests in hexadecimal.
 
 import type { EventIndexEntry, Repeats, StoredEvent } from './event.ts'
+import type { DeliveryState } from './processing.ts'
 
-export function eventView({ event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null }) {
+/** `state`: in the default subscription, where it was asked for; null for what has none. */
+export function eventView(
+  { event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null },
+  state?: DeliveryState | null,
+) {
   return {
     id: event.id,
     kind: event.kind,
+    ...(state === undefined ? {} : { state }),
     revises: event.revises,
     promoted_from: promotedFrom(event),
     received_at: isoTime(event.receivedAt),
@@ -27,9 +33,14 @@ export function eventView({ event, entry }: { readonly event: StoredEvent; reado
 }
 
 /** Everything that is known of an event but its payload. */
-export function eventDetail(event: StoredEvent, entry: EventIndexEntry | null, repeats: Repeats | null) {
+export function eventDetail(
+  event: StoredEvent,
+  entry: EventIndexEntry | null,
+  repeats: Repeats | null,
+  state: DeliveryState | null,
+) {
   return {
-    ...eventView({ event, entry }),
+    ...eventView({ event, entry }, state),
     route: event.route,
     content_type: event.contentType,
     idempotency_key: event.idempotencyKey,

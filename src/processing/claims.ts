@@ -2,6 +2,7 @@
 // what is promised, the store keeps.
 
 import type { Tenant } from '../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem, Settled } from '../model/processing-plan.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { newUuid } from '../runtime/id.ts'
@@ -159,6 +160,18 @@ export class Claims implements Service {
     return this.#options.store.history(tenantOf(processor), eventId)
   }
 
+  /** What the default makes of these events, as far as it took notice of them. */
+  async states(processor: Processor, ids: readonly number[]): Promise<ReadonlyMap<number, DeliveryState>> {
+    const { store, clock } = this.#options
+    return ids.length === 0 ? new Map() : store.states(defaultOf(processor), ids, clock.now())
+  }
+
+  /** How many events of these conversations are done, and dead, in the default. */
+  async counts(processor: Processor, conversationIds: readonly number[]) {
+    const none: Awaited<ReturnType<ProcessingStore['counts']>> = new Map()
+    return conversationIds.length === 0 ? none : this.#options.store.counts(defaultOf(processor), conversationIds)
+  }
+
   async #andHint<T>(change: Promise<T>): Promise<T> {
     const result = await change
     this.#polls.hint()
@@ -172,4 +185,8 @@ function tenantOf({ accountId, companyId }: Tenant): Tenant {
 
 function queueOf(processor: Processor, subscription: string): QueueName {
   return { tenant: tenantOf(processor), subscription }
+}
+
+function defaultOf(processor: Processor): QueueName {
+  return { tenant: tenantOf(processor), subscription: DEFAULT_SUBSCRIPTION }
 }

@@ -34,6 +34,7 @@ for (const driver of drivers) {
         id: a,
         channel_ref: 'chat/a',
         event_count: 2,
+        unprocessed: 2,
         last_event_id: last,
         first_contact: { name: 'ada', email: 'ada@example.org' },
         last_contact: { name: 'eve', email: 'eve@example.org' },

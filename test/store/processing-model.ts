@@ -101,7 +101,7 @@ class History {
       const known = this.#known.get(subscription)!
       const ids = Array.from(known.keys())
       const queue = { tenant: this.#tenant, subscription }
-      const states = await this.#store.processing.states(queue, ids)
+      const states = await this.#store.processing.states(queue, ids, this.#now)
       for (const events of Map.groupBy(known.values(), ({ lane }) => lane).values()) {
         const first = Math.min(...events.map(({ id }) => id))
         const counts = await this.#store.processing.counts(queue, [first])
@@ -183,7 +183,11 @@ class History {
     const ids = claimed.map(({ event }) => event.id)
     this.log.push(`claim ${subscription} ${ordered ? 'ordered' : 'unordered'} ${limit}: ${ids.join(' ')}`)
     assert.ok(ids.length <= limit && new Set(ids).size === ids.length, 'a claim hands out each event once')
-    const states = await this.#store.processing.states({ tenant: this.#tenant, subscription }, Array.from(known.keys()))
+    const states = await this.#store.processing.states(
+      { tenant: this.#tenant, subscription },
+      Array.from(known.keys()),
+      this.#now,
+    )
     for (const { event, attempts } of claimed) {
       const one = known.get(event.id)
       assert.ok(one, `event ${event.id} is nobody's`)
@@ -302,7 +306,7 @@ class History {
     const filter = { ids: null, channelRef: null, deadAfter: null, deadBefore: null }
     const queue = { tenant: this.#tenant, subscription }
     const known = this.#known.get(subscription)!
-    const states = await this.#store.processing.states(queue, Array.from(known.keys()))
+    const states = await this.#store.processing.states(queue, Array.from(known.keys()), this.#now)
     const dead = Array.from(known.values()).filter(({ id }) => states.get(id) === 'dead')
     assert.equal(await this.#store.processing.countDead(queue, filter), dead.length)
     const count = await this.#store.processing.requeue({

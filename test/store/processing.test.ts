@@ -297,7 +297,7 @@ everyStore('a deleted subscription leaves nothing behind, and others alone', asy
   assert.equal(await store.processing.deleteSubscription(queue, NOON), false)
   await store.processing.createSubscription(queue, 'now', NOON)
   assert.deepEqual(await claim(store, queue), [])
-  assert.deepEqual((await store.processing.states(QUEUE, ids)).get(ids[0]!), 'leased')
+  assert.deepEqual((await store.processing.states(QUEUE, ids, NOON)).get(ids[0]!), 'leased')
 })
 
 everyDriver(

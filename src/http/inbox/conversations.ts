@@ -1,17 +1,19 @@
 // Conversations: by latest activity, one by its id, and its events oldest first.
 
-import { eventView } from '../../model/event-view.ts'
 import { textUpTo } from '../../runtime/parameter.ts'
 import { callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
-import { conversationView } from './views.ts'
+import { createStates } from './states.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 
-export function conversationOperations({ inbox, events, awaitIndex }: InboxOptions) {
+export function conversationOperations(options: InboxOptions) {
+  const { inbox, events, awaitIndex } = options
+  const { conversationViews, eventViews } = createStates(options)
+
   const listConversations: Operation = async (call) => {
     const query = readQuery(call.req, {
       limit: limitParameter,
@@ -23,11 +25,15 @@ export function conversationOperations({ inbox, events, awaitIndex }: InboxOptio
     const lag = await awaitIndex()
     if (channelRef !== undefined) {
       const one = await events.conversation(callerOf(call), channelRef)
-      return jsonAnswer({ conversations: one ? [conversationView(one)] : [], next: null, ...lagField(lag) })
+      return jsonAnswer({
+        conversations: await conversationViews(callerOf(call), one ? [one] : []),
+        next: null,
+        ...lagField(lag),
+      })
     }
     const rows = await inbox.conversations(callerOf(call), cursor ?? Number.MAX_SAFE_INTEGER, limit + 1)
     return jsonAnswer({
-      conversations: rows.slice(0, limit).map(conversationView),
+      conversations: await conversationViews(callerOf(call), rows.slice(0, limit)),
       next: nextAfter(rows, limit, ({ lastEventId }) => lastEventId),
       ...lagField(lag),
     })
@@ -39,7 +45,9 @@ export function conversationOperations({ inbox, events, awaitIndex }: InboxOptio
     const lag = await awaitIndex()
     const id = idIn(call)
     const found = id === null ? null : await inbox.conversation(callerOf(call), id)
-    return found ? jsonAnswer({ conversation: conversationView(found), ...lagField(lag) }) : NOT_FOUND
+    if (!found) return NOT_FOUND
+    const [conversation] = await conversationViews(callerOf(call), [found])
+    return jsonAnswer({ conversation, ...lagField(lag) })
   }
 
   const listConversationEvents: Operation = async (call) => {
@@ -52,7 +60,7 @@ export function conversationOperations({ inbox, events, awaitIndex }: InboxOptio
     if (!found) return NOT_FOUND
     const rows = await inbox.conversationEvents(callerOf(call), found.id, cursor ?? 0, limit + 1)
     return jsonAnswer({
-      events: rows.slice(0, limit).map(eventView),
+      events: await eventViews(callerOf(call), rows.slice(0, limit)),
       next: nextAfter(rows, limit, (row) => row.event.id),
       ...lagField(lag),
     })

@@ -1,13 +1,14 @@
 // One event: what is known of it, its bytes, its revisions, and making an event of a revision.
 
 import { digestOf, eventDetail, eventView } from '../../model/event-view.ts'
-import type { Answer } from '../problem.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
-import { headerValues } from '../raw-headers.ts'
+import type { Answer } from '../problem.ts'
 import { readQuery } from '../query.ts'
+import { headerValues } from '../raw-headers.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './operations.ts'
+import { createStates } from './states.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 const ERASED = { code: 'erased' } as const
@@ -22,7 +23,10 @@ const SAFE_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
 }
 
-export function eventOperations({ inbox, events, awaitIndex, promote }: InboxOptions) {
+export function eventOperations(options: InboxOptions) {
+  const { inbox, events, awaitIndex, promote } = options
+  const { statesOf } = createStates(options)
+
   /** An id that cannot be, is unknown, or belongs to another tenant: all the same. */
   const find = async (call: Call) => {
     const id = idIn(call)
@@ -37,7 +41,8 @@ export function eventOperations({ inbox, events, awaitIndex, promote }: InboxOpt
     if (!event) return NOT_FOUND
     const payload = await events.payload(event.id, callerOf(call))
     if (!payload) return ERASED
-    const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event))
+    const state = (await statesOf(callerOf(call), [event]))(event)
+    const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event), state)
     return withPayload(jsonAnswer({ event: detail, ...lagField(lag) }), payload)
   }
 
@@ -64,7 +69,7 @@ export function eventOperations({ inbox, events, awaitIndex, promote }: InboxOpt
     if (!event) return NOT_FOUND
     const rows = await inbox.revisions(callerOf(call), event.id, cursor ?? 0, limit + 1)
     return jsonAnswer({
-      revisions: rows.slice(0, limit).map(eventView),
+      revisions: rows.slice(0, limit).map((row) => eventView(row, null)),
       next: nextAfter(rows, limit, (row) => row.event.id),
       ...lagField(lag),
     })

@@ -5,13 +5,17 @@ import { leadOf } from '../../model/event-list.ts'
 import { eventView } from '../../model/event-view.ts'
 import { writeCursor } from '../../model/list-cursor.ts'
 import { isScope } from '../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION, type DeliveryState, STATES } from '../../model/processing.ts'
 import { queryWords } from '../../model/words.ts'
+import { isSubscriptionName } from '../../processing/commands.ts'
 import { isoMoment, oneOf, type Parameter, textUpTo } from '../../runtime/parameter.ts'
 import type { EventFilter } from '../../store/contract/inbox.ts'
 import { callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
+import { NO_SUBSCRIPTION } from './claims.ts'
 import { cursorParameter, DEFAULT_LIMIT, eventCursorParameter, limitParameter, nextAfter } from './cursor.ts'
 import type { InboxOptions } from './operations.ts'
+import { createStates } from './states.ts'
 import { refusalView } from './views.ts'
 
 const MAX_REF = 512
@@ -22,7 +26,12 @@ const scopeParameter: Parameter<string> = (text) => {
   return text
 }
 
-/** One place for each filter. A filter by the state of processing comes here. */
+const subscriptionParameter: Parameter<string> = (text) => {
+  if (!isSubscriptionName(text)) throw new Error('must be the name of a subscription')
+  return text
+}
+
+/** One place for each filter. */
 const EVENT_QUERY = {
   limit: limitParameter,
   cursor: eventCursorParameter,
@@ -33,16 +42,25 @@ const EVENT_QUERY = {
   received_after: isoMoment,
   received_before: isoMoment,
   kind: oneOf<EventKind>('event', 'revision'),
+  state: oneOf<DeliveryState>(...STATES),
+  subscription: subscriptionParameter,
   scope: scopeParameter,
   key_id: textUpTo(32),
   message_type: textUpTo(64),
 }
 
-export function listOperations({ inbox, listRefusals, awaitIndex }: InboxOptions) {
+export function listOperations(options: InboxOptions) {
+  const { inbox, claims, clock, listRefusals, awaitIndex } = options
+  const { eventViews } = createStates(options)
+
   const listEvents: Operation = async (call) => {
     const query = readQuery(call.req, EVENT_QUERY)
     if ('problem' in query) return query.problem
     const { limit = DEFAULT_LIMIT, cursor, ...given } = query.values
+    const { state, subscription = DEFAULT_SUBSCRIPTION } = given
+    if (given.subscription !== undefined && state === undefined) {
+      return { code: 'invalid_request', message: 'subscription says whose state is meant. Give state too.' }
+    }
     const filter: EventFilter = {
       words: given.q,
       channelRef: given.channel_ref,
@@ -51,6 +69,7 @@ export function listOperations({ inbox, listRefusals, awaitIndex }: InboxOptions
       receivedAfter: given.received_after,
       receivedBefore: given.received_before,
       kind: given.kind,
+      state: state && { is: state, subscription, now: clock.now() },
       scope: given.scope,
       keyId: given.key_id,
       messageType: given.message_type,
@@ -62,10 +81,16 @@ export function listOperations({ inbox, listRefusals, awaitIndex }: InboxOptions
         message: 'cursor is of a page with other filters. Keep them from page to page.',
       }
     }
+    const tenant = callerOf(call)
+    if (subscription !== DEFAULT_SUBSCRIPTION) {
+      const known = await claims.subscriptions(tenant)
+      if (!known.some(({ name }) => name === subscription)) return NO_SUBSCRIPTION
+    }
     const lag = await awaitIndex()
-    const page = await inbox.events(callerOf(call), filter, cursor ?? null, limit)
+    const page = await inbox.events(tenant, filter, cursor ?? null, limit)
     return jsonAnswer({
-      events: page.events.map(eventView),
+      // Where a state was asked for, all have it: what changed since then, or is so elsewhere, would only confuse.
+      events: state ? page.events.map((row) => eventView(row, state)) : await eventViews(tenant, page.events),
       next: page.next && writeCursor(byTime ? page.next : { id: page.next.id, receivedAt: null }),
       ...(page.partial ? { partial: true } : {}),
       ...lagField(lag),

@@ -4,11 +4,12 @@ import type { Contact, Conversation } from '../../model/conversation.ts'
 import type { StoredRefusal } from '../../model/refusal.ts'
 import { isoTime } from '../../runtime/clock.ts'
 
-export function conversationView(conversation: Conversation) {
+export function conversationView(conversation: Conversation, unprocessed: number) {
   return {
     id: conversation.id,
     channel_ref: conversation.channelRef,
     event_count: conversation.eventCount,
+    unprocessed,
     first_received_at: isoTime(conversation.firstReceivedAt),
     last_event_id: conversation.lastEventId,
     last_received_at: isoTime(conversation.lastReceivedAt),

@@ -10,6 +10,7 @@
 import type { Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, EventKind, StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
+import type { DeliveryState } from '../../model/processing.ts'
 
 /** What an event has to be to be listed; all of it, where several are given. */
 export interface EventFilter {
@@ -25,10 +26,23 @@ export interface EventFilter {
   readonly receivedAfter?: number | undefined
   /** Before, and not at. */
   readonly receivedBefore?: number | undefined
+  readonly state?: StateFilter | undefined
   // These are looked for among the rows that the others, or nothing, leave.
   readonly scope?: string | undefined
   readonly keyId?: string | undefined
   readonly messageType?: string | undefined
+}
+
+/**
+ * What a subscription makes of an event. One that it has not taken notice of yet is pending, and so is one under a lease that
+ * has expired; revisions, and what was there before the subscription, have no state. Of a subscription that does not exist
+ * nothing is found.
+ */
+export interface StateFilter {
+  readonly is: DeliveryState
+  readonly subscription: string
+  /** By which leases are told to be expired. */
+  readonly now: number
 }
 
 /** Where a page ended. Lists by time go by both, the others by the id. */

@@ -140,6 +140,6 @@ export interface ProcessingStore {
     queue: QueueName,
     conversationIds: readonly number[],
   ): Promise<ReadonlyMap<number, { readonly done: number; readonly dead: number }>>
-  /** The states of those events that the subscription took notice of. */
-  states(queue: QueueName, ids: readonly number[]): Promise<ReadonlyMap<number, DeliveryState>>
+  /** The states of those events that the subscription took notice of. Under a lease that has expired: pending. */
+  states(queue: QueueName, ids: readonly number[], now: number): Promise<ReadonlyMap<number, DeliveryState>>
 }

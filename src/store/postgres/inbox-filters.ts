@@ -1,5 +1,5 @@
 // The filters of a list of events, in the words of PostgreSQL: the range of an index that leads to the rows, and the
-// conditions that are looked at row by row. The state of processing belongs here once it can be asked for.
+// conditions that are looked at row by row. The state of processing has a file of its own.
 //
 // A range is written so that only its own index has the order that is asked for. With an equality in place of the
 // comparisons, the planner may as well walk down the primary key and hope to meet the rows soon: for a conversation that
@@ -21,14 +21,13 @@ export class Values {
   }
 }
 
-/** What the lead leaves to be looked at, as SQL. */
-export function conditionsOf(
-  filter: EventFilter,
-  lead: Lead,
-  conversationId: number | null,
-): ((values: Values) => string)[] {
+/** SQL over rows of the index that go by the name `listed`; it adds its values. */
+export type Condition = (values: Values) => string
+
+/** What the lead leaves to be looked at. */
+export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
-  const conditions: ((values: Values) => string)[] = []
+  const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
     if (value !== undefined && value !== null) conditions.push((values) => `${sql} ${values.add(value)}`)
   }

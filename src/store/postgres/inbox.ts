@@ -8,7 +8,8 @@ import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } 
 import { bigints } from './binary-array.ts'
 import type { Row, Statement, Value } from './connection.ts'
 import { conversation, EVENT_COLUMNS, indexEntry, storedEvent } from './events.ts'
-import { conditionsOf, rangeOf, Values } from './inbox-filters.ts'
+import { type Condition, conditionsOf, rangeOf, Values } from './inbox-filters.ts'
+import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
 import type { Pool } from './pool.ts'
 
 const COVERAGE: Statement = {
@@ -146,7 +147,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
 
   const matching = async (
     tenant: Tenant,
-    conditions: ReturnType<typeof conditionsOf>,
+    conditions: readonly Condition[],
     ids: readonly number[],
   ): Promise<number[]> => {
     const values = new Values()
@@ -154,7 +155,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     values.list.push(bigints(ids))
     const where = [own, `event_id = ANY ($${values.list.length}::bigint[])`, ...conditions.map((sql) => sql(values))]
     const found = new Set(
-      await idsOf(`SELECT event_id FROM intray.event_index WHERE ${where.join(' AND ')}`, values.list),
+      await idsOf(`SELECT event_id FROM intray.event_index AS listed WHERE ${where.join(' AND ')}`, values.list),
     )
     return ids.filter((id) => found.has(id))
   }
@@ -162,7 +163,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
   const pageByRange = async (
     tenant: Tenant,
     filter: EventFilter,
-    conditions: ReturnType<typeof conditionsOf>,
+    conditions: readonly Condition[],
     conversationId: number | null,
     after: EventPosition | null,
     limit: number,
@@ -175,7 +176,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     const rows = await query(
       where === ''
         ? `SELECT event_id, received_at ${from} LIMIT ${limit + 1}`
-        : `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ${SCAN_ROWS}) looked_at WHERE ${where} LIMIT ${limit + 1}`,
+        : `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ${SCAN_ROWS}) AS listed WHERE ${where} LIMIT ${limit + 1}`,
       values.list,
     )
     const ids = rows.slice(0, limit).map((row) => row.event_id as number)
@@ -197,10 +198,13 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       const lead = leadOf(filter)
       const conversationId = filter.channelRef === undefined ? null : await conversationOf(tenant, filter.channelRef)
       if (filter.channelRef !== undefined && conversationId === null) return NOTHING
-      const conditions = conditionsOf(filter, lead, conversationId)
-      if (lead !== 'source' && lead !== 'words') {
-        const { ids, ...rest } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
-        return { events: await load(tenant, ids), ...rest }
+      const state = filter.state === undefined ? null : await stateViewOf(pool, tenant, filter.state)
+      if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
+      const rest = conditionsOf(filter, lead, conversationId)
+      const conditions = state === null ? rest : [...rest, stateCondition(state)]
+      if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+        const { ids, ...place } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
+        return { events: await load(tenant, ids), ...place }
       }
       const first = lead === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
       if (lead === 'source' && first === null) return NOTHING
@@ -208,11 +212,13 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       const page = await pageOfIds({
         below: after?.id ?? NEWEST,
         limit,
-        filtered: conditions.length > 0 || wordsLeft !== undefined,
-        find: (below, many) =>
-          first === null
+        filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+        find: (below, many) => {
+          if (lead === 'state') return findInState(pool, state!, below, many)
+          return first === null
             ? findWords({ tenant, words: filter.words!, below, limit: many })
-            : findSource(tenant, first, below, many),
+            : findSource(tenant, first, below, many)
+        },
         matching: async (ids) => {
           const matched = await matching(tenant, conditions, ids)
           if (!wordsLeft) return matched

@@ -9,6 +9,7 @@ import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness }
 import { bigints, texts } from './binary-array.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 import { EVENT_COLUMNS, storedEvent } from './events.ts'
+import { stateAt } from './inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
 
 /** What a claim leased, before it is read. */
@@ -55,7 +56,7 @@ const SELECT_HISTORY: Statement = {
 }
 const SELECT_STATES: Statement = {
   name: 'intray_delivery_states',
-  text: `SELECT event_id, state FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+  text: `SELECT event_id, ${stateAt('$5')} AS state FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
     AND event_id = ANY ($4::bigint[])`,
 }
 
@@ -145,10 +146,11 @@ export async function readHistory(
   return records
 }
 
-export async function readStates(connection: Connection, queue: Queue, ids: readonly number[]) {
+export async function readStates(connection: Connection, queue: Queue, ids: readonly number[], now: number) {
   const rows = await connection.query<{ event_id: number; state: DeliveryState }>(SELECT_STATES, [
     ...queue,
     bigints(ids),
+    now,
   ])
   return new Map(rows.map((row) => [row.event_id, row.state]))
 }

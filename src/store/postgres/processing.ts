@@ -38,7 +38,8 @@ const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_id',
   text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
 }
-const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND state = 'dead'
+const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+  AND state >= 'dead' AND state <= 'dead' AND entries >= 0
   AND ($4::bigint IS NULL OR lane = $4) AND settled_at >= $5 AND settled_at < $6`
 
 export function createProcessing(pool: Pool): ProcessingStore {
@@ -120,10 +121,10 @@ export function createProcessing(pool: Pool): ProcessingStore {
         const queue = await queueOf(connection, name)
         return queue ? readCounts(connection, queue, ids) : new Map()
       }),
-    states: (name, ids) =>
+    states: (name, ids, now) =>
       pool.use(async (connection) => {
         const queue = await queueOf(connection, name)
-        return queue ? readStates(connection, queue, ids) : new Map()
+        return queue ? readStates(connection, queue, ids, now) : new Map()
       }),
   }
 }
@@ -144,7 +145,7 @@ async function deadIds(connection: Connection, queue: Queue, request: RequeueReq
   const values = await deadValues(connection, queue, request.tenant, request.filter)
   if (!values) return []
   const rows = await connection.query<{ event_id: number }>(
-    `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ${request.limit}`,
+    `SELECT event_id ${DEAD} ORDER BY state, event_id LIMIT ${request.limit}`,
     values,
   )
   return rows.map((row) => row.event_id)

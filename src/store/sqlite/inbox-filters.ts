@@ -1,5 +1,5 @@
 // The filters of a list of events, in the words of SQLite: the range of an index that leads to the rows, and the conditions
-// that are looked at row by row. The state of processing belongs here once it can be asked for.
+// that are looked at row by row. The state of processing has a file of its own.
 
 import { type Lead, leadOf } from '../../model/event-list.ts'
 import type { Tenant } from '../../model/principal.ts'
@@ -8,7 +8,7 @@ import type { EventFilter, EventPosition } from '../contract/inbox.ts'
 
 export interface Condition {
   readonly sql: string
-  readonly value: string | number
+  readonly values: readonly (string | number)[]
 }
 
 /** What the lead leaves to be looked at. */
@@ -16,7 +16,7 @@ export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: nu
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
-    if (value !== undefined && value !== null) conditions.push({ sql, value })
+    if (value !== undefined && value !== null) conditions.push({ sql, values: [value] })
   }
   if (lead !== 'revision') add('kind = ?', kind)
   if (lead !== 'email') add('email_key = ?', contactEmail === undefined ? undefined : foldEmail(contactEmail))

@@ -9,6 +9,7 @@ import { type Look, lookAt, type Search, search } from '../../model/words.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../contract/inbox.ts'
 import { conversation, EVENT_COLUMNS, indexEntry, storedEvent } from './events.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
+import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
 import { readCursors } from './indexing.ts'
 import { readSequence } from './sequence.ts'
 
@@ -89,9 +90,9 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
   const matching = (tenant: Tenant, conditions: readonly Condition[], ids: readonly number[]): number[] => {
     const where = conditions.map(({ sql }) => ` AND ${sql}`).join('')
     const select = db.prepare(
-      `SELECT 1 FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?${where}`,
+      `SELECT 1 FROM event_index AS listed WHERE company_id = ? AND account_id = ? AND event_id = ?${where}`,
     )
-    const values = conditions.map(({ value }) => value)
+    const values = conditions.flatMap((condition) => condition.values)
     return ids.filter((id) => select.get(tenant.companyId, tenant.accountId, id, ...values) !== undefined)
   }
 
@@ -110,8 +111,8 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       where === ''
         ? db.prepare(`SELECT event_id, received_at ${from} LIMIT ?`).all(...range.values, limit + 1)
         : db
-            .prepare(`SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ?) WHERE ${where} LIMIT ?`)
-            .all(...range.values, SCAN_ROWS, ...conditions.map(({ value }) => value), limit + 1)
+            .prepare(`SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ?) AS listed WHERE ${where} LIMIT ?`)
+            .all(...range.values, SCAN_ROWS, ...conditions.flatMap(({ values }) => values), limit + 1)
     const ids = rows.slice(0, limit).map((row) => row.event_id as number)
     if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }
     if (where === '') return { ids, next: null, partial: false }
@@ -128,10 +129,13 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const lead = leadOf(filter)
     const conversationId = filter.channelRef === undefined ? null : conversationOf(tenant, filter.channelRef)
     if (filter.channelRef !== undefined && conversationId === null) return NOTHING
-    const conditions = conditionsOf(filter, lead, conversationId)
-    if (lead !== 'source' && lead !== 'words') {
-      const { ids, ...rest } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
-      return { events: load(tenant, ids), ...rest }
+    const state = filter.state === undefined ? null : stateViewOf(db, tenant, filter.state)
+    if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
+    const rest = conditionsOf(filter, lead, conversationId)
+    const conditions = state === null ? rest : [...rest, stateCondition(state)]
+    if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+      const { ids, ...place } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
+      return { events: load(tenant, ids), ...place }
     }
     const first = lead === 'source' ? firstOf(tenant, filter.sourceRef!) : null
     if (lead === 'source' && first === null) return NOTHING
@@ -139,11 +143,13 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const page: IdPage = await pageOfIds({
       below: after?.id ?? NEWEST,
       limit,
-      filtered: conditions.length > 0 || wordsLeft !== undefined,
-      find: (below, many) =>
-        first === null
+      filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+      find: (below, many) => {
+        if (lead === 'state') return findInState(db, state!, below, many)
+        return first === null
           ? findWords({ tenant, words: filter.words!, below, limit: many })
-          : findSource(tenant, first, below, many),
+          : findSource(tenant, first, below, many)
+      },
       matching: (ids) => {
         const matched = matching(tenant, conditions, ids)
         return wordsLeft ? matched.filter((id) => look(lookAt(tenant, wordsLeft, id))[0] === id) : matched

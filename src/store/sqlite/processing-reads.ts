@@ -8,6 +8,7 @@ import type { DeliveryState, HistoryEntry } from '../../model/processing.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
 import { EVENT_COLUMNS, storedEvent } from './events.ts'
+import { STATE_NOW } from './inbox-states.ts'
 import { type Grant, queueOf } from './processing.ts'
 import { readSubscription, readSubscriptions } from './subscriptions.ts'
 
@@ -20,6 +21,7 @@ const FIRST_OPEN = `SELECT open_at AS at FROM lanes INDEXED BY lanes_open WHERE 
 const HAS_NEWS = 'SELECT 1 FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ? LIMIT 1'
 const SELECT_DELIVERY = `SELECT state, attempts, available_at, lease_expires_at, key_id, settled_at FROM deliveries
   WHERE ${OF_QUEUE} AND event_id = ?`
+const SELECT_STATE = `SELECT ${STATE_NOW} AS state FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
 const SELECT_COUNTS = `SELECT done_count, dead_count FROM lanes WHERE ${OF_QUEUE} AND lane = ?`
 const SELECT_HISTORY = `SELECT event_id, number, at, what, state, attempts, key_id, error FROM delivery_history
   WHERE ${OF_QUEUE} AND event_id = ? ORDER BY number`
@@ -30,6 +32,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
   const firstOpen = db.prepare(FIRST_OPEN)
   const hasNews = db.prepare(HAS_NEWS)
   const selectDelivery = db.prepare(SELECT_DELIVERY)
+  const selectState = db.prepare(SELECT_STATE)
 
   return {
     claimed: (grants: readonly Grant[], { leaseId, leaseExpiresAt }: ClaimRequest): ClaimedEvent[] =>
@@ -87,11 +90,11 @@ export function prepareProcessingReads(db: DatabaseSync) {
       return counts
     },
 
-    states(queue: QueueName, ids: readonly number[]): Map<number, DeliveryState> {
+    states(queue: QueueName, ids: readonly number[], now: number): Map<number, DeliveryState> {
       const key = queueOf(db, queue)
       const states = new Map<number, DeliveryState>()
       for (const id of key ? ids : []) {
-        const row = selectDelivery.get(...key!, id)
+        const row = selectState.get(now, ...key!, id)
         if (row) states.set(id, row.state as DeliveryState)
       }
       return states

@@ -154,7 +154,7 @@ function composeStore(
       },
       history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),
       counts: (queue, ids) => attempt(() => processing.counts(queue, ids)),
-      states: (queue, ids) => attempt(() => processing.states(queue, ids)),
+      states: (queue, ids, now) => attempt(() => processing.states(queue, ids, now)),
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),

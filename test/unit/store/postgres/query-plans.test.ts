@@ -5,6 +5,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
+import { STATES } from '../../../../src/model/processing.ts'
+import type { Store } from '../../../../src/store/contract/store.ts'
 import { openStore } from '../../../../src/store/open.ts'
 import { item, NOON, TENANT } from '../../../store/rows.ts'
 import { indexAll } from '../../../store/suite.ts'
@@ -32,6 +34,8 @@ test('every read of the inbox goes by its index', async (t) => {
   }
   await store.journal.append([item({ sourceRef: 's5', body: { revised: true } })])
   await indexAll(store, { maxRows: 1000, maxBytes: 1 << 30 })
+
+  await processSome(store)
 
   const seen: Seen[] = []
   const query = pg.Client.prototype.query as (...args: unknown[]) => unknown
@@ -69,6 +73,22 @@ test('every read of the inbox goes by its index', async (t) => {
       () => store.inbox.conversationEvents(TENANT, conversation.id, 0, 50),
       ['events_by_conversation', 'event_index_pkey'],
     ],
+    ...Object.fromEntries(
+      STATES.map((is): [string, [() => Promise<unknown>, string[]]] => [
+        `by state: ${is}`,
+        [
+          () => store.inbox.events(TENANT, { state: { is, subscription: 'default', now: NOON } }, null, 50),
+          ['deliveries_by_state', 'deliveries_pkey'],
+        ],
+      ]),
+    ),
+    'by state beside another filter': [
+      () => {
+        const state = { is: 'done', subscription: 'default', now: NOON } as const
+        return store.inbox.events(TENANT, { state, channelRef: 'page/3' }, null, 50)
+      },
+      ['events_by_conversation', 'deliveries_pkey'],
+    ],
     'revisions of an event': [() => store.inbox.revisions(TENANT, 6, 0, 50), ['revisions_in_order']],
   }
   for (const [name, [run, indexes]] of Object.entries(reads)) {
@@ -81,6 +101,19 @@ test('every read of the inbox goes by its index', async (t) => {
     if (name !== 'a scan') assert.doesNotMatch(plans, /Rows Removed by Filter: \d{3,}/, name)
   }
 })
+
+/** Of several thousand that are noticed, some in every state. */
+async function processSome({ processing }: Store): Promise<void> {
+  const queue = { tenant: TENANT, subscription: 'default', now: NOON }
+  const rest = { maxBytes: 1 << 20, ordered: false, channelRef: null, keyId: 'k', maxAttempts: 9 }
+  for (let n = 0; n < 12; n++) {
+    const lease = { leaseId: `l${n}`, leaseExpiresAt: NOON + 1000 }
+    const claimed = (await processing.claim({ ...queue, ...rest, ...lease, limit: 200 }))!
+    const items = claimed.map(({ event, leaseId }) => ({ id: event.id, leaseId, delayMs: 0, error: null }))
+    if (n < 9) await processing.ack({ ...queue, items })
+    if (n === 10) await processing.release({ ...queue, items, maxAttempts: 1, keyId: 'k', jitter: 0 })
+  }
+}
 
 async function explain(url: string, statements: readonly Seen[]): Promise<string> {
   const asked = statements.slice()

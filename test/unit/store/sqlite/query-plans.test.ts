@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
+import { STATES } from '../../../../src/model/processing.ts'
 import type { Store } from '../../../../src/store/contract/store.ts'
 import { openStore } from '../../../../src/store/open.ts'
 import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
@@ -34,6 +35,7 @@ const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly
   },
   { table: 'nodes', sql: /nodes/, because: 'has a row for each running server: one' },
   { table: 'page', sql: /LIMIT \?\) page/, because: 'a page that was cut inside' },
+  { table: 'listed', sql: /LIMIT \?\) AS listed/, because: 'a scan that was cut inside' },
   { table: '', sql: /^SELECT DISTINCT account_id, company_id FROM events WHERE id/, because: 'as long as what is new' },
   ...['event_index', 'conversations', 'repeats'].map((table) => ({
     table,
@@ -109,6 +111,9 @@ async function readInbox(store: Store, id: number): Promise<void> {
     { kind: 'revision' },
     { receivedAfter: NOON },
     { receivedBefore: NOON },
+    ...STATES.map((is): EventFilter => ({ state: { is, subscription: 'default', now: NOON } })),
+    { state: { is: 'done', subscription: 'default', now: NOON }, receivedAfter: NOON },
+    { state: { is: 'dead', subscription: 'default', now: NOON }, channelRef: 'page' },
     {},
   ]
   const rest: EventFilter = { scope: 'cf', keyId: 'k', messageType: 'text' }
@@ -160,7 +165,7 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
   await processing.ready([{ ...queue, ordered: false }], NOON)
   await processing.subscriptions(TENANT)
   await processing.history(TENANT, id)
-  await processing.states(queue, [id])
+  await processing.states(queue, [id], NOON)
   await processing.counts(queue, [id])
   await processing.deleteSubscription(queue, NOON)
 }
@@ -231,6 +236,10 @@ test('every filter of the inbox goes by its own index, and not through all event
       'events_by_conversation (company_id=? AND account_id=? AND conversation_id=? AND event_id>?)',
     "kind = 'revision' AND event_id < ?": 'revisions_by_id (company_id=? AND account_id=? AND event_id<?)',
     'received_at >= ? AND (received_at, event_id) < (?, ?)': 'events_by_time (company_id=? AND account_id=? AND ',
+    'subscription = ? AND state = ? AND event_id < ?':
+      'deliveries_by_state (company_id=? AND account_id=? AND subscription=? AND state=? AND event_id<?)',
+    'subscription = ? AND event_id = listed.event_id':
+      'PRIMARY KEY (event_id=? AND company_id=? AND account_id=? AND subscription=?)',
     'last_event_id < ?': 'conversations_by_activity (company_id=? AND account_id=? AND last_event_id<?)',
   }
   for (const [where, index] of Object.entries(leads)) {
