@@ -20,10 +20,16 @@ const SELECT_SUBSCRIPTION: Statement = {
 }
 /** Written so that no other index has the order: by the primary key, every delivery of everybody would be passed over. */
 const inState = (state: string): string => `SELECT event_id FROM intray.deliveries
-  WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND entries >= 0
+  WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND entries >= 0 AND state <> 'done'
     AND state >= ${state} AND (state, event_id) < (${state}, $4)
   ORDER BY state DESC, event_id DESC LIMIT $5`
 const SELECT_IN_STATE: Statement = { name: 'intray_in_state', text: inState('$6::text') }
+/** Of what was noticed nearly everything is done. */
+const SELECT_NOTICED: Statement = {
+  name: 'intray_noticed',
+  text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id <= $5
+    AND event_id < $3 ORDER BY event_id DESC LIMIT $4`,
+}
 /** One statement, so that nothing is missed that changes from one to the other meanwhile. */
 const SELECT_PENDING: Statement = {
   name: 'intray_in_state_pending',
@@ -73,11 +79,13 @@ export async function findInState(
   below: number,
   limit: number,
 ): Promise<FoundIds> {
-  const rows = await pool.use((connection) =>
-    filter.is === 'pending'
+  const rows = await pool.use((connection) => {
+    if (filter.is === 'done')
+      return connection.query<{ event_id: number }>(SELECT_NOTICED, [queue[0], queue[1], below, limit, frontier])
+    return filter.is === 'pending'
       ? connection.query<{ event_id: number }>(SELECT_PENDING, [...queue, below, limit, frontier])
-      : connection.query<{ event_id: number }>(SELECT_IN_STATE, [...queue, below, limit, filter.is]),
-  )
+      : connection.query<{ event_id: number }>(SELECT_IN_STATE, [...queue, below, limit, filter.is])
+  })
   const ids = rows.map((row) => row.event_id)
   return { ids, searchedDownTo: ids.length === limit ? ids.at(-1)! : null }
 }

@@ -39,7 +39,7 @@ const SELECT_CONVERSATION: Statement = {
   text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
 }
 const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
-  AND state >= 'dead' AND state <= 'dead' AND entries >= 0
+  AND state >= 'dead' AND state <= 'dead' AND entries >= 0 AND state <> 'done'
   AND ($4::bigint IS NULL OR lane = $4) AND settled_at >= $5 AND settled_at < $6`
 
 export function createProcessing(pool: Pool): ProcessingStore {

@@ -14,8 +14,10 @@ export const STATE_NOW = "CASE WHEN state = 'leased' AND lease_expires_at <= ? T
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const SELECT_IN_STATE = `SELECT event_id FROM deliveries INDEXED BY deliveries_by_state WHERE ${OF_QUEUE} AND state = ?
-  AND event_id < ? AND entries >= 0 ORDER BY event_id DESC LIMIT ?`
+  AND event_id < ? AND entries >= 0 AND state <> 'done' ORDER BY event_id DESC LIMIT ?`
 const SELECT_UNNOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?
+  AND event_id < ? ORDER BY event_id DESC LIMIT ?`
+const SELECT_NOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id <= ?
   AND event_id < ? ORDER BY event_id DESC LIMIT ?`
 
 /** A state that is asked for, and the subscription as it is. */
@@ -50,6 +52,8 @@ export function findInState(db: DatabaseSync, view: StateView, below: number, li
       .prepare(sql)
       .all(...args, below, limit)
       .map((row) => row.event_id as number)
+  // Of what was noticed nearly everything is done.
+  if (filter.is === 'done') return found(idsOf(SELECT_NOTICED, queue[0], queue[1], frontier), limit)
   if (filter.is !== 'pending') return found(idsOf(SELECT_IN_STATE, ...queue, filter.is), limit)
   const unnoticed = idsOf(SELECT_UNNOTICED, queue[0], queue[1], frontier)
   if (unnoticed.length === limit) return found(unnoticed, limit)

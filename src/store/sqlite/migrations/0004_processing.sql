@@ -40,10 +40,11 @@ CREATE TABLE deliveries (
 -- What is left of a lane: those under a lease, and those waiting in their order.
 CREATE INDEX deliveries_by_lane ON deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE settled_at IS NULL;
--- Lists by state, and what is dead. Its condition is always true, and has to be named by whoever wants this index: a planner
--- that may choose would take it, beginning with the tenant, for looking up an event.
+-- Lists by state. Not by `done`, which is nearly everything, for ever: that is found by going down from the frontier.
+-- `entries >= 0` is always true, and has to be named by whoever wants this index: a planner that may choose would take it,
+-- beginning with the tenant, for looking up an event or a lane.
 CREATE INDEX deliveries_by_state ON deliveries (company_id, account_id, subscription, state, event_id)
-  WHERE entries >= 0;
+  WHERE entries >= 0 AND state <> 'done';
 
 -- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
 -- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),

@@ -75,10 +75,10 @@ test('every read of the inbox goes by its index', async (t) => {
     ],
     ...Object.fromEntries(
       STATES.map((is): [string, [() => Promise<unknown>, string[]]] => [
-        `by state: ${is}`,
+        is === 'done' ? 'a scan of what was noticed' : `by state: ${is}`,
         [
           () => store.inbox.events(TENANT, { state: { is, subscription: 'default', now: NOON } }, null, 50),
-          ['deliveries_by_state', 'deliveries_pkey'],
+          [is === 'done' ? 'event_index_pkey' : 'deliveries_by_state', 'deliveries_pkey'],
         ],
       ]),
     ),
@@ -98,7 +98,7 @@ test('every read of the inbox goes by its index', async (t) => {
     for (const index of indexes) assert.ok(plans.includes(index), `${name} does not use ${index}:\n${plans}`)
     assert.doesNotMatch(plans, /Seq Scan on/, name)
     // Only a scan looks at rows that it does not show; its bound is another test's.
-    if (name !== 'a scan') assert.doesNotMatch(plans, /Rows Removed by Filter: \d{3,}/, name)
+    if (!name.startsWith('a scan')) assert.doesNotMatch(plans, /Rows Removed by Filter: \d{3,}/, name)
   }
 })
 
