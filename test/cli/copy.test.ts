@@ -12,7 +12,8 @@ import { intrayJson } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
-import { connect } from '../support/postgres/databases.ts'
+import { connect, createDatabase } from '../support/postgres/databases.ts'
+import { newPostgres } from '../support/postgres/server.ts'
 import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 
 interface CopyReport {
@@ -253,8 +254,10 @@ test('two copies into one database: the second is refused, and what is there bel
 })
 
 test('a transaction that holds the tables: the freeze gives up, says so, and holds up nobody', async (t) => {
-  const postgres = drivers.find(({ name }) => name === 'postgres')!
-  const source = await filled(postgres)
+  // On a server of its own: the freeze that waits has a transaction open, and that holds up readers in every database.
+  const server = await newPostgres()
+  t.after(() => server.kill())
+  const source = await filled({ name: 'postgres', newDatabase: () => createDatabase(server.url('postgres')) })
   const client = await connect(source)
   t.after(() => client.end())
   await client.query('BEGIN; LOCK TABLE intray.refusals IN ROW EXCLUSIVE MODE')
