@@ -7,6 +7,9 @@ import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
 import type { ClaimCommand } from './claims.ts'
 
+/** So many are told; the rest would not help. */
+const MAX_PROBLEMS = 20
+
 type Body = Readonly<Record<string, unknown>>
 export type Read<T> = { readonly command: T } | { readonly problem: Problem }
 
@@ -148,7 +151,7 @@ class Fields {
     const path = `${this.#at}/${name.slice(0, 64).replaceAll('~', '~0').replaceAll('/', '~1')}`
     // The name of a field that is not known is the sender's own text: the path tells it, the sentence does not.
     const subject = code === 'unknown_field' ? 'This field' : name
-    this.#problems.push({ path, code, message: `${subject} ${message}.` })
+    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ path, code, message: `${subject} ${message}.` })
     return null
   }
 
@@ -222,7 +225,7 @@ class Fields {
   done<T>(command: T): Read<T> {
     if (this.#problems.length === 0) return { command }
     const message = 'The command cannot be carried out as it stands: nothing was changed. See fields.'
-    return { problem: { code: 'invalid_payload', message, fields: this.#problems.slice(0, 20) } }
+    return { problem: { code: 'invalid_payload', message, fields: this.#problems } }
   }
 
   #value(name: string): unknown {

@@ -330,3 +330,45 @@ everyDriver(
     )
   },
 )
+
+everyStore('claims in the middle of a rebuild pass over nothing, whatever is empty just then', async (store) => {
+  const ids = await appendAll(
+    store,
+    Array.from({ length: 600 }, (_, n) => ({ channelRef: `page ${n % 50}` })),
+  )
+  await store.index.requestRebuild()
+  const seen: number[] = []
+  for (let left = true; left; ) {
+    const claimed = await claim(store, { limit: 20 })
+    seen.push(...idsOf(claimed))
+    if (claimed.length > 0) assert.ok((await ack(store, claimed)).every(Boolean))
+    const { lag, clearing } = await store.index.step({ maxRows: 70, maxBytes: 1 << 30 })
+    left = clearing || lag > 0 || claimed.length > 0
+  }
+  assert.deepEqual(
+    seen.toSorted((a, b) => a - b),
+    ids,
+  )
+})
+
+everyStore('two subscriptions deleted at once: neither leaves anything to the next one', async (store) => {
+  const ids = await appendAll(
+    store,
+    Array.from({ length: 30 }, () => ({})),
+  )
+  const named = (subscription: string) => ({ tenant: TENANT, subscription })
+  for (const name of ['a', 'b']) {
+    await store.processing.createSubscription(named(name), 'beginning', NOON)
+    assert.equal((await claim(store, { subscription: name, limit: 100 })).length, 30)
+  }
+  const deleted = ['a', 'b'].map((name) => store.processing.deleteSubscription(named(name), NOON))
+  assert.deepEqual(await Promise.all(deleted), [true, true])
+  for (const name of ['c', 'd', 'a']) {
+    await store.processing.createSubscription(named(name), 'beginning', NOON)
+    const claimed = await claim(store, { subscription: name, limit: 100 })
+    assert.deepEqual(
+      idsOf(claimed).toSorted((x, y) => x - y),
+      ids,
+    )
+  }
+})

@@ -28,7 +28,8 @@ const READY: Statement = {
   name: 'intray_ready',
   text: `SELECT s.id IS NULL AND q.name <> '${DEFAULT_SUBSCRIPTION}' AS gone,
     EXISTS (SELECT FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-      AND i.event_id > coalesce(s.frontier, 0)) AS news,
+      AND i.event_id > coalesce(s.frontier, 0)
+      AND i.event_id <= (SELECT position FROM intray.index_cursors WHERE lane = 'events')) AS news,
     (SELECT ready_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id
       AND l.subscription = coalesce(s.id, 0) AND l.ready_at IS NOT NULL ORDER BY ready_at LIMIT 1) AS ready_at,
     (SELECT open_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id

@@ -112,10 +112,12 @@ const LOCK_FRONTIER = statement(
   `SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
     AND deleted_at IS NULL FOR NO KEY UPDATE`,
 )
+/** Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over. */
 const INDEXED = statement(
   'indexed_after',
   `SELECT event_id, kind = 'event' AS is_event, conversation_id FROM intray.event_index
-  WHERE company_id = $1 AND account_id = $2 AND event_id > $3 ORDER BY event_id LIMIT $4`,
+  WHERE company_id = $1 AND account_id = $2 AND event_id > $3
+    AND event_id <= (SELECT position FROM intray.index_cursors WHERE lane = 'events') ORDER BY event_id LIMIT $4`,
 )
 const INSERT = statement(
   'insert_deliveries',

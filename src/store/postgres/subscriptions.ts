@@ -1,5 +1,5 @@
-// Subscriptions on PostgreSQL. They are made one after the other, under a lock; an id is taken again only after every row
-// of its last bearer is gone.
+// Subscriptions on PostgreSQL. They are made one after the other, under a lock. The row of a deleted one stays, so that its
+// id is never given to another.
 
 import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
@@ -22,11 +22,7 @@ const SELECT_ALL: Statement = {
 const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
   SELECT $1, $2, coalesce(max(id), 0) + 1, $3, $4, $5 FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2`
 const MARK = `UPDATE intray.subscriptions SET deleted_at = $4 WHERE company_id = $1 AND account_id = $2 AND name = $3
-  AND deleted_at IS NULL`
-const SELECT_DELETED = `SELECT id FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
-  AND deleted_at IS NOT NULL ORDER BY id LIMIT 1`
-const FORGET = `DELETE FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
-  AND deleted_at IS NOT NULL`
+  AND deleted_at IS NULL RETURNING id`
 const TABLES: readonly (readonly [name: string, key: string])[] = [
   ['lanes', 'lane'],
   ['deliveries', 'event_id'],
@@ -54,19 +50,20 @@ export function createSubscription(
 export async function deleteSubscription(pool: Pool, { tenant, subscription }: QueueName, at: number) {
   if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
   const { companyId, accountId } = tenant
-  const marked = await pool.transaction((connection) =>
-    connection.execute(MARK, [companyId, accountId, subscription, at]),
+  const [marked] = await pool.transaction((connection) =>
+    connection.query<{ id: number }>(MARK, [companyId, accountId, subscription, at]),
   )
-  let step: Clearing | null = marked > 0 ? { table: 0, after: 0 } : null
+  let step: Clearing | null = marked ? { subscription: marked.id, table: 0, after: 0 } : null
   while (step) {
     const from: Clearing = step
     step = await together(pool, (connection) => clearSome(connection, tenant, from))
   }
-  return marked > 0
+  return marked !== undefined
 }
 
 /** How far clearing away is: it goes through the tables in the order of their keys. */
 interface Clearing {
+  readonly subscription: number
   readonly table: number
   readonly after: number
 }
@@ -77,27 +74,22 @@ async function clearSome(
   { companyId, accountId }: Tenant,
   from: Clearing,
 ): Promise<Clearing | null> {
-  const [deleted] = await connection.query<{ id: number }>(SELECT_DELETED, [companyId, accountId])
-  if (!deleted) return null
-  const queue = [companyId, accountId, deleted.id] as const
+  const queue = [companyId, accountId, from.subscription] as const
   const table = TABLES[from.table]
-  if (!table) {
-    await connection.execute(FORGET, queue)
-    return { table: 0, after: 0 }
-  }
+  if (!table) return null
   const [name, key] = table
   const [row] = await connection.query<{ up_to: number | null }>(
     `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM intray.${name} WHERE ${key} > $1 ORDER BY ${key} LIMIT $2) page`,
     [from.after, CLEAR_ROWS],
   )
   const upTo = row?.up_to ?? null
-  if (upTo === null) return { table: from.table + 1, after: 0 }
+  if (upTo === null) return { ...from, table: from.table + 1, after: 0 }
   await connection.execute(
     `DELETE FROM intray.${name} WHERE company_id = $1 AND account_id = $2 AND subscription = $3
       AND ${key} > $4 AND ${key} <= $5`,
     [...queue, from.after, upTo],
   )
-  return { table: from.table, after: upTo }
+  return { ...from, after: upTo }
 }
 
 /** `default` first, whether it was used or not. */

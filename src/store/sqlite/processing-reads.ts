@@ -18,7 +18,8 @@ const FIRST_READY = `SELECT ready_at AS at FROM lanes INDEXED BY lanes_ready WHE
   ORDER BY ready_at LIMIT 1`
 const FIRST_OPEN = `SELECT open_at AS at FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at IS NOT NULL
   ORDER BY open_at LIMIT 1`
-const HAS_NEWS = 'SELECT 1 FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ? LIMIT 1'
+const HAS_NEWS = `SELECT 1 FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?
+  AND event_id <= (SELECT position FROM index_cursors WHERE lane = 'events') LIMIT 1`
 const SELECT_DELIVERY = `SELECT state, attempts, available_at, lease_expires_at, key_id, settled_at FROM deliveries
   WHERE ${OF_QUEUE} AND event_id = ?`
 const SELECT_STATE = `SELECT ${STATE_NOW} AS state FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`

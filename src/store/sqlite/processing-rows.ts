@@ -29,9 +29,11 @@ const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held 
   dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+// Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
 const INDEXED = `SELECT i.event_id, i.kind = 'event' AS is_event, i.conversation_id FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
     SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
+    AND i.event_id <= (SELECT position FROM index_cursors WHERE lane = 'events')
   ORDER BY i.event_id LIMIT ?4`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
   ordered, entries) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0)`

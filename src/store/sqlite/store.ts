@@ -147,10 +147,10 @@ function composeStore(
       subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
       createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
       deleteSubscription: async (queue, at) => {
-        const existed = await writer.run('deleteSubscription', [queue, at])
-        let step: Clearing | null = existed ? { table: 0, after: 0 } : null
+        const begin = await writer.run('deleteSubscription', [queue, at])
+        let step: Clearing | null = begin
         while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
-        return existed
+        return begin !== null
       },
       history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),
       counts: (queue, ids) => attempt(() => processing.counts(queue, ids)),

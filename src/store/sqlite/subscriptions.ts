@@ -1,4 +1,4 @@
-// Subscriptions on SQLite. An id is taken again only after every row of its last bearer is gone.
+// Subscriptions on SQLite. The row of a deleted one stays, so that its id is never given to another.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../model/principal.ts'
@@ -15,9 +15,7 @@ const SELECT = `SELECT name, created_at, frontier FROM subscriptions WHERE compa
 const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
   SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
 const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
-  AND deleted_at IS NULL`
-const SELECT_DELETED = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND deleted_at IS NOT NULL`
-const FORGET = 'DELETE FROM subscriptions WHERE company_id = ? AND account_id = ? AND id = ?'
+  AND deleted_at IS NULL RETURNING id`
 const TABLES: readonly (readonly [name: string, key: string])[] = [
   ['lanes', 'lane'],
   ['deliveries', 'event_id'],
@@ -35,39 +33,36 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
         db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
         return { subscription: find()!, created: true }
       }),
-    /** False when there is none. */
-    remove: ({ tenant, subscription }: QueueName, at: number): boolean => {
+    /** Where to begin to clear away what it knew; null when there is none. */
+    remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
       if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
-      return db.prepare(MARK).run(at, tenant.companyId, tenant.accountId, subscription).changes === 1
+      const marked = db.prepare(MARK).get(at, tenant.companyId, tenant.accountId, subscription)
+      return marked ? { subscription: marked.id as number, table: 0, after: 0 } : null
     },
-    /** One bounded step of clearing away what deleted ones knew. Null when nothing is left. */
+    /** One bounded step of clearing away what a deleted one knew. Null when nothing is left. */
     clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
       inTransaction(db, () => {
-        const deleted = db.prepare(SELECT_DELETED).get(companyId, accountId)
-        if (!deleted) return null
-        const queue = [companyId, accountId, deleted.id as number] as const
+        const queue = [companyId, accountId, from.subscription] as const
         const table = TABLES[from.table]
-        if (!table) {
-          db.prepare(FORGET).run(...queue)
-          return { table: 0, after: 0 }
-        }
+        if (!table) return null
         const [name, key] = table
         const upTo = db
           .prepare(
             `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ?)`,
           )
           .get(from.after, maxRows)?.up_to as number | null
-        if (upTo === null) return { table: from.table + 1, after: 0 }
+        if (upTo === null) return { ...from, table: from.table + 1, after: 0 }
         db.prepare(
           `DELETE FROM ${name} WHERE company_id = ? AND account_id = ? AND subscription = ? AND ${key} > ? AND ${key} <= ?`,
         ).run(...queue, from.after, upTo)
-        return { table: from.table, after: upTo }
+        return { ...from, after: upTo }
       }),
   }
 }
 
 /** How far clearing away is: it goes through the tables in the order of their keys. */
 export interface Clearing {
+  readonly subscription: number
   readonly table: number
   readonly after: number
 }

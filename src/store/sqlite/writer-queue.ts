@@ -3,7 +3,8 @@
 // - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
 // - Intake goes before indexing and before notes (refusals, uses of tokens), which nobody waits for.
 // - While the lag is small, indexing runs only when intake has been quiet for QUIET_MS: senders who wait for their answers
-//   send again a moment later, and a step in that moment would hold up all of them. Past MAX_LAG every millisecond of
+//   send again a moment later, and a step in that moment would hold up all of them. It waits for that at most PATIENCE_MS
+//   since intake began to be busy, as somebody may wait for the index. Past MAX_LAG every millisecond of
 //   appending earns the indexer enough credit for INDEX_SHARE of the writer's time, and it goes first as long as it has credit.
 // - Processing (claims, acks) and intake with its indexing take turns: neither can starve the other.
 // - Notes run when no append is waiting, and at the latest after NOTES_EVERY turns.
@@ -14,6 +15,7 @@ import type { OperationName } from './operations.ts'
 const MAX_LAG = 1000
 const INDEX_SHARE = 0.3
 const QUIET_MS = 5
+const PATIENCE_MS = 50
 /** Neither side may save up more than this: what counts is the share now, not an hour ago. */
 const MAX_CREDIT_MS = 100
 const NOTES_EVERY = 50
@@ -46,6 +48,7 @@ export class WriterQueue {
   readonly #lanes: Record<Lane, Job[]> = { control: [], intake: [], processing: [], index: [], notes: [] }
   #indexCreditMs = 0
   #lastIntakeAt = Number.NEGATIVE_INFINITY
+  #lastIndexedAt = Number.NEGATIVE_INFINITY
   #turnsWithoutNotes = 0
   #processingRanLast = false
 
@@ -59,7 +62,7 @@ export class WriterQueue {
 
   /** How long the indexer, if it is all that waits, has to wait until intake counts as quiet. */
   pauseMs(now: number): number {
-    return Math.max(0, this.#lastIntakeAt + QUIET_MS - now)
+    return Math.max(0, Math.min(this.#lastIntakeAt + QUIET_MS, this.#lastIndexedAt + PATIENCE_MS) - now)
   }
 
   /** The jobs to run now: one, or the appends that are waiting. None, if only the indexer waits and has to go on waiting. */
@@ -70,15 +73,16 @@ export class WriterQueue {
       this.#turnsWithoutNotes = 0
       return notes.splice(0, 1)
     }
-    const othersWait = intake.length > 0 || index.length > 0
+    const indexFirst = lag > MAX_LAG && this.#indexCreditMs > 0
+    const isQuiet = intake.length === 0 && this.pauseMs(now) === 0
+    const indexMayRun = index.length > 0 && (indexFirst || isQuiet)
+    const othersWait = intake.length > 0 || indexMayRun
     if (processing.length > 0 && !(this.#processingRanLast && othersWait)) {
       this.#processingRanLast = true
       return processing.splice(0, 1)
     }
     this.#processingRanLast = false
-    const indexFirst = lag > MAX_LAG && this.#indexCreditMs > 0
-    const isQuiet = intake.length === 0 && this.pauseMs(now) === 0
-    if (index.length > 0 && (indexFirst || isQuiet)) return index.splice(0, 1)
+    if (indexMayRun) return index.splice(0, 1)
     return intake.splice(0, commitSize(intake))
   }
 
@@ -86,6 +90,7 @@ export class WriterQueue {
   ran([job]: readonly Job[], ms: number, lag: number, now: number): void {
     const lane = job && laneOf(job)
     if (lane === 'intake') this.#lastIntakeAt = now
+    if (lane === 'index') this.#lastIndexedAt = now
     if (lag <= MAX_LAG) this.#indexCreditMs = 0
     else if (lane === 'intake' || lane === 'processing') this.#indexCreditMs += (ms * INDEX_SHARE) / (1 - INDEX_SHARE)
     else if (lane === 'index') this.#indexCreditMs -= ms

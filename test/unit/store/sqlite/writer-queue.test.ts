@@ -109,6 +109,7 @@ describe('the writer’s queue', () => {
 
   test('lets the indexer wait until intake has been quiet for a moment, and says how long', () => {
     const queue = fill('indexStep')
+    queue.ran([job('indexStep')], 1, SMALL_LAG, 999)
     queue.ran([job('append')], 1, SMALL_LAG, 1000)
     assert.deepEqual(queue.next(SMALL_LAG, 1001), [])
     assert.equal(queue.pauseMs(1001), 4)
@@ -118,6 +119,19 @@ describe('the writer’s queue', () => {
     assert.deepEqual(queue.next(SMALL_LAG, 1007), [])
     assert.equal(queue.next(SMALL_LAG, 1008)[0]?.name, 'indexStep')
     assert.ok(queue.isEmpty)
+  })
+
+  test('does not let the indexer wait for longer than its patience, nor processing behind it', () => {
+    const queue = fill('indexStep')
+    queue.ran([job('indexStep')], 1, SMALL_LAG, 1000)
+    for (let now = 1001; now < 1050; now += 3) {
+      queue.ran([job('append')], 1, SMALL_LAG, now)
+      assert.deepEqual(queue.next(SMALL_LAG, now), [], `at ${now}`)
+      queue.push(job('ack'))
+      assert.equal(queue.next(SMALL_LAG, now)[0]?.name, 'ack')
+    }
+    queue.ran([job('append')], 1, SMALL_LAG, 1050)
+    assert.equal(queue.next(SMALL_LAG, 1050)[0]?.name, 'indexStep')
   })
 
   for (const [appendMs, stepMs] of [
