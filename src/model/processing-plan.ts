@@ -99,7 +99,7 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed> {
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now
   const waiting = Map.groupBy(yield* ask('pending', { lanes, perLane: share, availableBy }), ({ lane }) => lane)
-  const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], order))
+  const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
   const sizes = picked.length > 0 ? yield* ask('sizes', { ids: picked.map(({ eventId }) => eventId) }) : new Map()
   const { fitting, bytes } = withinBytes(picked, sizes, order)
@@ -125,10 +125,17 @@ function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
 }
 
 /** What a lane may hand out now, in the order of its events. */
-function runOf(known: readonly Delivery[], waiting: readonly Delivery[], { now, lease }: ClaimOrder): Delivery[] {
+function runOf(
+  known: readonly Delivery[],
+  waiting: readonly Delivery[],
+  asked: number,
+  { now, lease }: ClaimOrder,
+): Delivery[] {
   const live = known.filter(({ state }) => state === 'leased')
   if (live.some(({ ordered }) => ordered || lease.ordered)) return []
-  const back = known.filter(({ state }) => state === 'pending')
+  // Where there may be more waiting than was asked for, what came back above them has to wait with those.
+  const upTo = waiting.length < asked ? Number.POSITIVE_INFINITY : waiting.at(-1)!.eventId
+  const back = known.filter(({ state, eventId }) => state === 'pending' && eventId <= upTo)
   const all = back.length === 0 ? waiting : [...back, ...waiting].toSorted((a, b) => a.eventId - b.eventId)
   if (!lease.ordered) return all.filter(({ availableAt }) => availableAt <= now)
   // What failed before goes alone: if it takes its processor down, nothing behind it is touched.

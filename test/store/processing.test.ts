@@ -372,3 +372,30 @@ everyStore('two subscriptions deleted at once: neither leaves anything to the ne
     )
   }
 })
+
+everyStore('what an expired run gives back does not overtake what lies between', async (store) => {
+  const one = { maxAttempts: 1, limit: 1, channelRef: 'page' } as const
+  const lane = await appendAll(
+    store,
+    Array.from({ length: 23 }, () => ({ channelRef: 'page' })),
+  )
+  await appendAll(
+    store,
+    Array.from({ length: 4 }, (_, n) => ({ channelRef: `other ${n}` })),
+  )
+  for (let n = 0; n < 20; n += 1) {
+    const [claimed] = await claim(store, one)
+    const items = [{ id: claimed!.event.id, leaseId: claimed!.leaseId, delayMs: 0, error: 'no' }]
+    await store.processing.release({ ...QUEUE, items, now: NOON, maxAttempts: 1, keyId: 'PPPPPPPPPP', jitter: 0 })
+  }
+  assert.deepEqual(idsOf(await claim(store, { ...one, limit: 3, leaseExpiresAt: NOON + 10 })), lane.slice(20))
+  assert.equal(
+    await store.processing.requeue({ ...QUEUE, filter: ALL_DEAD, limit: 100, keyId: 'PPPPPPPPPP', now: NOON }),
+    20,
+  )
+  const later = NOON + 1000
+  const claimed = await claim(store, { maxAttempts: 1, limit: 10, now: later, leaseExpiresAt: later + 1000 })
+  const ofLane = idsOf(claimed).filter((id) => lane.includes(id))
+  assert.deepEqual(ofLane, lane.slice(0, ofLane.length))
+  assert.ok(ofLane.length > 0)
+})
