@@ -78,8 +78,8 @@ export class Claims implements Service {
       if (claimed && claimed.length > 0) this.#polls.hint()
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
-      const { subscription, ordered } = command
-      await this.#polls.wait({ tenant: tenantOf(processor), subscription, ordered }, left, gone, tries > 0)
+      const { subscription, ordered, channelRef } = command
+      await this.#polls.wait({ tenant: tenantOf(processor), subscription, ordered, channelRef }, left, gone, tries > 0)
     }
   }
 

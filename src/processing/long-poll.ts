@@ -2,7 +2,7 @@
 // indexed, released or acknowledged here), when the first back-off or lease is over, and once a second for what other nodes
 // did. So a hundred idle long polls cost one small read a second.
 //
-// Of those who wait for the same queue one is woken at a time, the longest-waiting first; it claims, and the next look wakes
+// Of those who wait for the same queue (and the same conversation, if they name one) one is woken at a time, the longest-waiting first; it claims, and the next look wakes
 // the next if there is more.
 
 import type { Service } from '../runtime/service.ts'
@@ -16,6 +16,8 @@ const PAUSE_MS = 250
 
 export interface WaitedFor extends QueueName {
   readonly ordered: boolean
+  /** Only events of this conversation: who waits for another must not be woken in its place. */
+  readonly channelRef: string | null
 }
 
 interface Waiter {
@@ -68,8 +70,8 @@ export class LongPolls implements Service {
   /** Returns when a claim may find something, the time is over, the client is gone, or the service stops. */
   async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<void> {
     if (this.#stopped || gone.aborted || timeoutMs <= 0) return
-    const { tenant, subscription, ordered } = queue
-    const key = JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered])
+    const { tenant, subscription, ordered, channelRef } = queue
+    const key = JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered, channelRef])
     await new Promise<void>((resolve) => {
       const waiter: Waiter = {
         queue,

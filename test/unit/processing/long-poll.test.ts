@@ -3,10 +3,11 @@ import { test } from 'node:test'
 import { LongPolls, type WaitedFor } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
 
-const queue = (companyId: number, ordered = true): WaitedFor => ({
+const queue = (companyId: number, ordered = true, channelRef: string | null = null): WaitedFor => ({
   tenant: { accountId: 1, companyId },
   subscription: 'default',
   ordered,
+  channelRef,
 })
 const NEVER = new AbortController().signal
 
@@ -80,5 +81,15 @@ test('who was woken in vain is not woken again at once', async () => {
   service.hint()
   await service.wait(queue(1), 5000, NEVER, true)
   assert.ok(performance.now() - began >= 240)
+  await service.stop()
+})
+
+test('one look wakes one of each conversation that is waited for: nobody waits behind who finds nothing', async () => {
+  const { service, looks } = polls(new Set([1]))
+  const channels = Array.from({ length: 40 }, (_, n) => `page ${n}`)
+  const all = channels.map((channel) => service.wait(queue(1, true, channel), 20_000, NEVER, false))
+  service.hint()
+  await Promise.all(all)
+  assert.equal(looks.length, 1)
   await service.stop()
 })
