@@ -209,16 +209,22 @@ export function laneTimes(leased: readonly Delivery[], pending: Omit<PendingFact
     const openAt = earlier(pending.openAt, head.availableAt)
     return { head: head.eventId, readyAt: head.availableAt, openAt, held: HELD.not }
   }
-  const expiries = leased.map(({ leaseExpiresAt }) => leaseExpiresAt ?? 0)
+  // Not by spreading: there may be more leases than a call has room for arguments.
+  let firstExpiry = Number.MAX_SAFE_INTEGER
+  let lastExpiry = 0
+  for (const { leaseExpiresAt } of leased) {
+    firstExpiry = Math.min(firstExpiry, leaseExpiresAt ?? 0)
+    lastExpiry = Math.max(lastExpiry, leaseExpiresAt ?? 0)
+  }
   const lowest = leased.reduce((low, { eventId }) => Math.min(low, eventId), Number.MAX_SAFE_INTEGER)
   const pendingLeads = head !== null && head.eventId < lowest
-  const readyAt = Math.max(...expiries, pendingLeads ? head.availableAt : 0)
+  const readyAt = Math.max(lastExpiry, pendingLeads ? head.availableAt : 0)
   const held = leased.some(({ ordered }) => ordered) ? HELD.ordered : HELD.unordered
   return {
     head: pendingLeads ? head.eventId : lowest,
     readyAt,
     openAt:
-      held === HELD.ordered ? null : earlier(Math.min(...expiries, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
+      held === HELD.ordered ? null : earlier(Math.min(firstExpiry, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
     held,
   }
 }

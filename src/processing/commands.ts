@@ -4,6 +4,7 @@
 import type { FieldProblem, Problem } from '../model/errors.ts'
 import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION } from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
+import { isoMoment } from '../runtime/parameter.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
 import type { ClaimCommand } from './claims.ts'
 
@@ -189,10 +190,11 @@ class Fields {
   moment(name: string): number | null {
     const value = this.text(name, 40)
     if (value === null) return null
-    const ms = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?(Z|[+-]\d\d:\d\d)$/.test(value)
-      ? Date.parse(value)
-      : Number.NaN
-    return Number.isNaN(ms) ? this.complain(name, 'not_a_time', 'must be a time such as 2026-11-15T12:00:00Z') : ms
+    try {
+      return isoMoment(value)
+    } catch (error) {
+      return this.complain(name, 'not_a_time', (error as Error).message)
+    }
   }
 
   subscription(): string {

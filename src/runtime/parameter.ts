@@ -30,9 +30,11 @@ export const textUpTo =
 
 /** An ISO time with its zone, as milliseconds. */
 export const isoMoment: Parameter<number> = (text) => {
-  const ms = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/.test(text)
-    ? Date.parse(text)
-    : Number.NaN
-  if (Number.isNaN(ms)) throw new Error('must be a time such as 2026-11-15T12:00:00Z')
+  const match = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/.exec(text)
+  const ms = match ? Date.parse(text) : Number.NaN
+  // 30 February would be taken for a day in March.
+  if (Number.isNaN(ms) || !new Date(Date.parse(match![1]!)).toISOString().startsWith(match![1]!)) {
+    throw new Error('must be a time such as 2026-11-15T12:00:00Z')
+  }
   return ms
 }
