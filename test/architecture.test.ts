@@ -60,6 +60,7 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   'store/open': { 'store/contract': 'any', 'store/sqlite': 'dynamic', 'store/postgres': 'dynamic' },
   'store/contract': { 'store/contract': 'type', model: 'type' },
   'store/migrations': { 'store/contract': 'any' },
+  'store/rows': { 'store/contract': 'type', model: 'type' },
   'store/sqlite': driver('store/sqlite'),
   'store/postgres': driver('store/postgres'),
   model: { model: 'any' },
@@ -67,7 +68,14 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
 }
 
 function driver(itself: string): Record<string, Edge> {
-  return { [itself]: 'any', 'store/contract': 'any', 'store/migrations': 'any', model: 'any', runtime: 'any' }
+  return {
+    [itself]: 'any',
+    'store/contract': 'any',
+    'store/migrations': 'any',
+    'store/rows': 'any',
+    model: 'any',
+    runtime: 'any',
+  }
 }
 
 /** http may look, never write. */

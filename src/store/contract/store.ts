@@ -2,8 +2,8 @@
 
 import type { Appender } from './append.ts'
 import type { EventReader } from './events.ts'
-import type { InboxReader } from './inbox.ts'
 import type { Follower } from './follow.ts'
+import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
 import type { ProcessingStore } from './processing.ts'

@@ -1,10 +1,10 @@
 // Following the journal on PostgreSQL. A page and the cursor of the index are read by one statement, so in one snapshot:
 // the cursor moves in the transaction that writes what it covers, and it never passes the watermark.
 
-import type { FollowedEvent } from '../../model/followed-event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import type { Follower } from '../contract/follow.ts'
-import type { Row, Statement } from './connection.ts'
+import { followedEvent } from '../rows.ts'
+import type { Statement } from './connection.ts'
 import type { Pool } from './pool.ts'
 
 /** The page is cut before the journal is looked at, and each row fetched by its key: no plan can read more than that. */
@@ -52,26 +52,5 @@ export function createFollower(pool: Pool): Follower {
       const rows = await pool.use((connection) => connection.query(SELECT_TENANTS, [afterId, throughId]))
       return rows.map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number }))
     },
-  }
-}
-
-function followedEvent(row: Row): FollowedEvent {
-  return {
-    id: row.id as number,
-    kind: row.kind as FollowedEvent['kind'],
-    revises: row.revises as number | null,
-    receivedAt: row.received_at as number,
-    sourceRef: row.source_ref as string | null,
-    channelRef: row.channel_ref as string | null,
-    conversationId: row.conversation_id as number | null,
-    contactName: row.contact_name as string | null,
-    contactEmail: row.contact_email as string | null,
-    messageType: row.message_type as string | null,
-    snippet: row.snippet as string | null,
-    size: row.size as number,
-    sha256: row.sha256 as Uint8Array,
-    scope: row.scope as string,
-    keyId: row.key_id as string,
-    requestId: row.request_id as string,
   }
 }

@@ -1,14 +1,14 @@
 // What a reader sees of processing, on PostgreSQL: the events of a claim, whether a claim is worth while, and what became
 // of an event.
 
-import { hash } from 'node:crypto'
 import type { Tenant } from '../../model/principal.ts'
-import { DEFAULT_SUBSCRIPTION, type DeliveryState, type HistoryEntry } from '../../model/processing.ts'
+import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../model/processing.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
+import { historyEntry, intactPayload, storedEvent } from '../rows.ts'
 import { bigints, texts } from './binary-array.ts'
-import type { Connection, Row, Statement } from './connection.ts'
-import { EVENT_COLUMNS, storedEvent } from './events.ts'
+import type { Connection, Statement } from './connection.ts'
+import { EVENT_COLUMNS } from './events.ts'
 import { stateAt } from './inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
 
@@ -93,12 +93,6 @@ export async function readClaimed(
 }
 
 /** Null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
-function intactPayload(row: Row): Uint8Array | null {
-  const payload = row.payload as Uint8Array | null
-  if (payload === null) return null
-  return hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array) ? payload : null
-}
-
 export async function readReady(
   connection: Connection,
   queues: readonly (QueueName & { readonly ordered: boolean })[],
@@ -154,17 +148,4 @@ export async function readStates(connection: Connection, queue: Queue, ids: read
     now,
   ])
   return new Map(rows.map((row) => [row.event_id, row.state]))
-}
-
-function historyEntry(row: Row): HistoryEntry {
-  return {
-    eventId: row.event_id as number,
-    number: row.number as number,
-    at: row.at as number,
-    what: row.what as HistoryEntry['what'],
-    state: row.state as DeliveryState,
-    attempts: row.attempts as number,
-    keyId: row.key_id as string | null,
-    error: row.error as string | null,
-  }
 }

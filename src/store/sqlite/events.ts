@@ -3,9 +3,10 @@
 import { hash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../model/conversation.ts'
-import type { EventIndexEntry, Repeats, StoredEvent, Warning } from '../../model/event.ts'
+import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
+import { belongsTo, conversation, indexEntry, storedEvent } from '../rows.ts'
 import { readSequence } from './sequence.ts'
 
 export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
@@ -20,8 +21,6 @@ const SELECT_REPEATS = 'SELECT resends, revisions, last_seen_at FROM repeats WHE
 const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_event_id, last_received_at,
     first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet
   FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
-
-type Row = Record<string, unknown>
 
 export function prepareEventReads(db: DatabaseSync) {
   return {
@@ -58,66 +57,5 @@ export function prepareEventReads(db: DatabaseSync) {
       const row = db.prepare(SELECT_CONVERSATION).get(tenant.companyId, tenant.accountId, channelRef)
       return row ? conversation(row, tenant, channelRef) : null
     },
-  }
-}
-
-function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
-  return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
-}
-
-export function storedEvent(row: Row): StoredEvent {
-  return {
-    id: row.id as number,
-    kind: row.kind as StoredEvent['kind'],
-    revises: row.revises as number | null,
-    accountId: row.account_id as number,
-    companyId: row.company_id as number,
-    receivedAt: row.received_at as number,
-    keyId: row.key_id as string,
-    scope: row.scope as string,
-    route: row.route as string,
-    sourceRef: row.source_ref as string | null,
-    channelRef: row.channel_ref as string | null,
-    idempotencyKey: row.idempotency_key as string | null,
-    contentType: row.content_type as string,
-    size: row.size as number,
-    sha256: row.sha256 as Uint8Array,
-    erasedAt: row.erased_at as number | null,
-    origin: row.origin as StoredEvent['origin'],
-    requestId: row.request_id as string,
-    traceparent: row.traceparent as string | null,
-    userAgent: row.user_agent as string | null,
-    remoteAddr: row.remote_addr as string | null,
-  }
-}
-
-export function indexEntry(row: Row): EventIndexEntry {
-  return {
-    conversationId: row.conversation_id as number | null,
-    contactName: row.contact_name as string | null,
-    contactEmail: row.contact_email as string | null,
-    messageType: row.message_type as string | null,
-    snippet: row.snippet as string | null,
-    warnings: row.warnings === null ? [] : (JSON.parse(row.warnings as string) as Warning[]),
-    unindexed: row.unindexed as string | null,
-  }
-}
-
-export function conversation(row: Row, { accountId, companyId }: Tenant, channelRef: string): Conversation {
-  return {
-    id: row.id as number,
-    accountId,
-    companyId,
-    channelRef,
-    eventCount: row.event_count as number,
-    firstReceivedAt: row.first_received_at as number,
-    lastEventId: row.last_event_id as number,
-    lastReceivedAt: row.last_received_at as number,
-    firstContact: {
-      name: row.first_contact_name as string | null,
-      email: row.first_contact_email as string | null,
-    },
-    lastContact: { name: row.last_contact_name as string | null, email: row.last_contact_email as string | null },
-    lastSnippet: row.last_snippet as string | null,
   }
 }

@@ -1,9 +1,9 @@
 // Following the journal on SQLite. A page and the cursor of the index are read by one statement, so at one moment.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { FollowedEvent } from '../../model/followed-event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import type { FollowedPage, FollowHead } from '../contract/follow.ts'
+import { followedEvent } from '../rows.ts'
 import { readSequence } from './sequence.ts'
 
 const POSITION = `SELECT position FROM index_cursors WHERE lane = 'events'`
@@ -15,8 +15,6 @@ const SELECT_PAGE = `SELECT p.position AS position, page.* FROM (${POSITION}) p 
     ORDER BY i.event_id LIMIT ?) page ON true
   ORDER BY page.id`
 const SELECT_TENANTS = `SELECT DISTINCT account_id, company_id FROM events WHERE id > ? AND id <= ?`
-
-type Row = Record<string, unknown>
 
 export function prepareFollow(db: DatabaseSync) {
   return {
@@ -35,26 +33,5 @@ export function prepareFollow(db: DatabaseSync) {
         .prepare(SELECT_TENANTS)
         .all(afterId, throughId)
         .map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number })),
-  }
-}
-
-function followedEvent(row: Row): FollowedEvent {
-  return {
-    id: row.id as number,
-    kind: row.kind as FollowedEvent['kind'],
-    revises: row.revises as number | null,
-    receivedAt: row.received_at as number,
-    sourceRef: row.source_ref as string | null,
-    channelRef: row.channel_ref as string | null,
-    conversationId: row.conversation_id as number | null,
-    contactName: row.contact_name as string | null,
-    contactEmail: row.contact_email as string | null,
-    messageType: row.message_type as string | null,
-    snippet: row.snippet as string | null,
-    size: row.size as number,
-    sha256: row.sha256 as Uint8Array,
-    scope: row.scope as string,
-    keyId: row.key_id as string,
-    requestId: row.request_id as string,
   }
 }

@@ -1,13 +1,13 @@
 // What a reader sees of processing, on SQLite: the events of a claim, whether a claim is worth while, and what became of
 // an event.
 
-import { hash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../model/principal.ts'
-import type { DeliveryState, HistoryEntry } from '../../model/processing.ts'
+import type { DeliveryState } from '../../model/processing.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
-import { EVENT_COLUMNS, storedEvent } from './events.ts'
+import { historyEntry, intactPayload, storedEvent } from '../rows.ts'
+import { EVENT_COLUMNS } from './events.ts'
 import { STATE_NOW } from './inbox-states.ts'
 import { type Grant, queueOf } from './processing.ts'
 import { readSubscription, readSubscriptions } from './subscriptions.ts'
@@ -104,21 +104,3 @@ export function prepareProcessingReads(db: DatabaseSync) {
 }
 
 /** Null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
-function intactPayload(row: Record<string, unknown>): Uint8Array | null {
-  const payload = row.payload as Uint8Array | null
-  if (payload === null) return null
-  return hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array) ? payload : null
-}
-
-function historyEntry(row: Record<string, unknown>): HistoryEntry {
-  return {
-    eventId: row.event_id as number,
-    number: row.number as number,
-    at: row.at as number,
-    what: row.what as HistoryEntry['what'],
-    state: row.state as DeliveryState,
-    attempts: row.attempts as number,
-    keyId: row.key_id as string | null,
-    error: row.error as string | null,
-  }
-}

@@ -1,0 +1,111 @@
+// Rows of a database as the words of the model. The columns have the same names in every driver, so this is written once.
+
+import { hash } from 'node:crypto'
+import type { Conversation } from '../model/conversation.ts'
+import type { EventIndexEntry, StoredEvent, Warning } from '../model/event.ts'
+import type { FollowedEvent } from '../model/followed-event.ts'
+import type { Tenant } from '../model/principal.ts'
+import type { DeliveryState, HistoryEntry } from '../model/processing.ts'
+
+export type Row = Record<string, unknown>
+
+export function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
+  return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
+}
+
+export function storedEvent(row: Row): StoredEvent {
+  return {
+    id: row.id as number,
+    kind: row.kind as StoredEvent['kind'],
+    revises: row.revises as number | null,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    receivedAt: row.received_at as number,
+    keyId: row.key_id as string,
+    scope: row.scope as string,
+    route: row.route as string,
+    sourceRef: row.source_ref as string | null,
+    channelRef: row.channel_ref as string | null,
+    idempotencyKey: row.idempotency_key as string | null,
+    contentType: row.content_type as string,
+    size: row.size as number,
+    sha256: row.sha256 as Uint8Array,
+    erasedAt: row.erased_at as number | null,
+    origin: row.origin as StoredEvent['origin'],
+    requestId: row.request_id as string,
+    traceparent: row.traceparent as string | null,
+    userAgent: row.user_agent as string | null,
+    remoteAddr: row.remote_addr as string | null,
+  }
+}
+
+export function indexEntry(row: Row): EventIndexEntry {
+  return {
+    conversationId: row.conversation_id as number | null,
+    contactName: row.contact_name as string | null,
+    contactEmail: row.contact_email as string | null,
+    messageType: row.message_type as string | null,
+    snippet: row.snippet as string | null,
+    warnings: row.warnings === null ? [] : (JSON.parse(row.warnings as string) as Warning[]),
+    unindexed: row.unindexed as string | null,
+  }
+}
+
+export function conversation(row: Row, { accountId, companyId }: Tenant, channelRef: string): Conversation {
+  return {
+    id: row.id as number,
+    accountId,
+    companyId,
+    channelRef,
+    eventCount: row.event_count as number,
+    firstReceivedAt: row.first_received_at as number,
+    lastEventId: row.last_event_id as number,
+    lastReceivedAt: row.last_received_at as number,
+    firstContact: {
+      name: row.first_contact_name as string | null,
+      email: row.first_contact_email as string | null,
+    },
+    lastContact: { name: row.last_contact_name as string | null, email: row.last_contact_email as string | null },
+    lastSnippet: row.last_snippet as string | null,
+  }
+}
+
+export function followedEvent(row: Row): FollowedEvent {
+  return {
+    id: row.id as number,
+    kind: row.kind as FollowedEvent['kind'],
+    revises: row.revises as number | null,
+    receivedAt: row.received_at as number,
+    sourceRef: row.source_ref as string | null,
+    channelRef: row.channel_ref as string | null,
+    conversationId: row.conversation_id as number | null,
+    contactName: row.contact_name as string | null,
+    contactEmail: row.contact_email as string | null,
+    messageType: row.message_type as string | null,
+    snippet: row.snippet as string | null,
+    size: row.size as number,
+    sha256: row.sha256 as Uint8Array,
+    scope: row.scope as string,
+    keyId: row.key_id as string,
+    requestId: row.request_id as string,
+  }
+}
+
+export function intactPayload(row: Row): Uint8Array | null {
+  const payload = row.payload as Uint8Array | null
+  if (payload === null) return null
+  return hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array) ? payload : null
+}
+
+export function historyEntry(row: Row): HistoryEntry {
+  return {
+    eventId: row.event_id as number,
+    number: row.number as number,
+    at: row.at as number,
+    what: row.what as HistoryEntry['what'],
+    state: row.state as DeliveryState,
+    attempts: row.attempts as number,
+    keyId: row.key_id as string | null,
+    error: row.error as string | null,
+  }
+}
