@@ -11,6 +11,9 @@ import { SQLITE, sqliteCode } from './connection.ts'
 /** Long enough to outlast a command that looks whether a server is there. */
 const ACQUIRE_TIMEOUT_MS = 1000
 
+/** The locks of this process. A connection that nothing refers to is closed by the garbage collector, and its lock is gone. */
+const held = new Set<DatabaseSync>()
+
 export interface ServerLock {
   release(): void
 }
@@ -30,7 +33,12 @@ export function acquireServerLock(databasePath: string): ServerLock {
       `Another Intray server is running on ${databasePath}. Stop it first, or set INTRAY_DATABASE_URL to another database.`,
     )
   }
-  return { release: () => db.isOpen && db.close() }
+  held.add(db)
+  return {
+    release: () => {
+      if (held.delete(db)) db.close()
+    },
+  }
 }
 
 /** True while a server holds the database. */

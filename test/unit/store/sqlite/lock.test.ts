@@ -4,8 +4,10 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { openStore } from '../../../../src/store/open.ts'
-import { isServerRunning, lockPath } from '../../../../src/store/sqlite/lock.ts'
+import { acquireServerLock, isServerRunning, lockPath } from '../../../../src/store/sqlite/lock.ts'
 import { startChild } from '../../../store/child.ts'
 import { item } from '../../../store/rows.ts'
 import { tempFolder } from '../../../support/temp.ts'
@@ -19,6 +21,19 @@ const namesDatabase = (path: string) => ({
 test('the lock lies beside the database', () => {
   assert.equal(lockPath('/var/lib/intray/intray.db'), '/var/lib/intray/intray.lock.db')
   assert.equal(lockPath('/data/other'), '/data/other.lock.db')
+})
+
+test('the lock is held until it is released, even where nobody keeps hold of it', async () => {
+  setFlagsFromString('--expose-gc')
+  const collectGarbage = runInNewContext('gc') as () => void
+  const path = newPath()
+  const dropped = new WeakRef(acquireServerLock(path))
+  for (let n = 0; n < 10 && dropped.deref(); n++) {
+    await new Promise((resolve) => setImmediate(resolve))
+    collectGarbage()
+  }
+  assert.equal(dropped.deref(), undefined, 'nobody refers to it any more')
+  assert.ok(isServerRunning(path))
 })
 
 test('a second server in the same process is refused with a sentence that names the database', async (t) => {
