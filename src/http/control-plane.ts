@@ -44,7 +44,8 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
     // Node sends 503 without a body while closing; we finish what arrived and answer in our own words.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 200 },
+    // An id too long to be one is unknown like any other; the limit of the request line bounds it.
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: Number.MAX_SAFE_INTEGER },
     frameworkErrors: (error, request, reply) => {
       reply.hijack()
       sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
@@ -152,11 +153,11 @@ function answerUnrouted(routes: readonly Route[], req: IncomingMessage, res: Ser
   else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
 }
 
-/** The path as the router sees it: without scheme and host, and decoded. */
+/** The path as the router sees it: without scheme and host, and decoded but for what separates: `%2f` is no slash. */
 function decodedPath(target: string): string {
   const path = target.replace(/^https?:\/\/[^/]*/i, '')
   try {
-    return decodeURIComponent(path)
+    return decodeURI(path)
   } catch {
     return path
   }

@@ -11,7 +11,8 @@ export type QueryResult<S extends Record<string, Parameter<unknown>>> =
 export function readQuery<S extends Record<string, Parameter<unknown>>>(req: IncomingMessage, spec: S): QueryResult<S> {
   const url = req.url ?? ''
   const at = url.indexOf('?')
-  const given = new URLSearchParams(at === -1 ? '' : url.slice(at + 1))
+  // With its question mark, which is taken off: of two, the second would be as well.
+  const given = new URLSearchParams(at === -1 ? '' : url.slice(at))
   const values: Record<string, unknown> = {}
   for (const name of new Set(given.keys())) {
     // What was sent is never repeated: it may be a token in the wrong place.

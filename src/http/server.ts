@@ -14,10 +14,10 @@ import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
+import { hostProblem } from './host.ts'
 import type { InboxOptions } from './inbox/operations.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
-import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
 
 export interface HttpServerOptions {
@@ -189,8 +189,8 @@ function expectationProblem(req: IncomingMessage): Problem | null {
 function framingProblem(req: IncomingMessage): Problem | null {
   const complain = (message: string): Problem => ({ code: 'invalid_request', message })
   if (req.httpVersionMajor !== 1) return complain('Speak HTTP/1.1.')
-  const hosts = headerValues(req.rawHeaders, 'host').length
-  if (hosts !== 1 && !(hosts === 0 && req.httpVersionMinor === 0)) return complain('Send the Host header exactly once.')
+  const host = hostProblem(req)
+  if (host) return host
   const coding = req.headers['transfer-encoding']
   if (coding === undefined) return null
   if (coding.toLowerCase() !== 'chunked')
