@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Problem } from '../model/errors.ts'
 import { endAndLinger } from './body.ts'
-import type { Exchange } from './exchange.ts'
+import { answerIsLast, type Exchange } from './exchange.ts'
 import { type Answer, renderProblem } from './problem.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
@@ -24,7 +24,10 @@ export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: 
     headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
   for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value)
   const skippable = req.complete || (!exchange.awaitsContinue && restIsSmall(req))
-  if (!skippable || exchange.lifecycle.stopping) headers.push('Connection', 'close')
+  if (!skippable || exchange.lifecycle.stopping) {
+    headers.push('Connection', 'close')
+    answerIsLast(req.socket)
+  }
   res.writeHead(answer.status, headers)
   if (skippable || exchange.awaitsContinue) res.end(answer.body)
   else endAndLinger(req, res, answer.body)

@@ -44,7 +44,11 @@ export function finishThenClose(socket: Socket): boolean {
   if (!lastWhole) return false
   if (finishing.has(socket)) return true
   finishing.add(socket)
-  socket.pause()
+  const isLingering = lastWhole.headersSent && !lastWhole.writableEnded
+  // Whoever lingers goes on reading what comes, to no effect, and has no reason to once the client has left.
+  if (!isLingering) socket.pause()
+  else if (socket.readableEnded) lastWhole.end()
+  else socket.once('end', () => lastWhole.end())
   lastWhole.shouldKeepAlive = false
   lastWhole.once('close', () => socket.destroySoon())
   return true

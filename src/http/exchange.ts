@@ -58,6 +58,23 @@ export function openAnswers(socket: Socket & { [OPEN_ANSWERS]?: ServerResponse[]
   return (socket[OPEN_ANSWERS] ??= [])
 }
 
+const LAST_ANSWERED = Symbol('last answered')
+
+type Closing = Socket & { [LAST_ANSWERED]?: true }
+
+/** After an answer that says so, the connection is closed. */
+export function answerIsLast(socket: Closing): void {
+  socket[LAST_ANSWERED] = true
+}
+
+/**
+ * Whether the connection has had its last answer. What was sent behind that request must not be looked at (RFC 9112, 9.6):
+ * it would be stored and never answered, and behind a request whose body is in doubt it may be no request at all.
+ */
+export function hasLastAnswer(socket: Closing): boolean {
+  return socket[LAST_ANSWERED] === true
+}
+
 /** The path alone: a query may hold a token, and no part of it is ever written down. */
 export function pathOf(req: IncomingMessage): string {
   const url = req.url ?? '/'

@@ -13,7 +13,7 @@ import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
-import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
+import { beginExchange, type Exchange, hasLastAnswer, openAnswers, pathOf } from './exchange.ts'
 import { hostProblem } from './host.ts'
 import type { InboxOptions } from './inbox/operations.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
@@ -143,6 +143,10 @@ export class HttpServer implements Service {
       if (route.operation === 'intake') intakeRoutes.set(route.path, route).set(`${route.path}/`, route)
     }
     return (req, res, awaitsContinue) => {
+      if (hasLastAnswer(req.socket)) {
+        req.resume()
+        return
+      }
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = awaitsContinue
       const problem = framingProblem(req) ?? expectationProblem(req)

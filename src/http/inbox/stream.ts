@@ -12,7 +12,7 @@ import type { Sink } from '../../processing/tenant-feed.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { sendProblem } from '../answer.ts'
 import { authenticate, type Gate } from '../authenticate.ts'
-import type { Exchange } from '../exchange.ts'
+import { answerIsLast, type Exchange } from '../exchange.ts'
 import type { Lane } from '../intake-lane.ts'
 import { readQuery } from '../query.ts'
 
@@ -83,6 +83,7 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
     ...['X-Accel-Buffering', 'no'],
     ...['Connection', 'close'],
   ])
+  answerIsLast(req.socket)
   if (req.method === 'HEAD') res.end()
 }
 
