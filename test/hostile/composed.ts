@@ -8,7 +8,7 @@ import { BROKEN_METHODS, EXPECTATIONS, FURTHER, HOSTS, LINES } from './heads.ts'
 import { type HostileCase, wireOf } from './hostile-case.ts'
 import { type Composition, predict } from './oracle.ts'
 import { sendersOf, type Tokens } from './senders.ts'
-import { METHODS, TARGETS } from './targets.ts'
+import { METHODS, PLACES, TARGETS } from './targets.ts'
 
 /** Where a request cannot be told apart from a body that follows it, this must not be stored. */
 const SMUGGLED = '{"source_ref":"smuggled"}'
@@ -95,7 +95,8 @@ export function table(base: Composition, tokens: Tokens): HostileCase[] {
   const one = (change: Partial<Composition>) => caseOf({ ...base, ...change }, tokens)
   return [
     ...LINES.map((line) => one({ line })),
-    ...METHODS.flatMap((method) => TARGETS.map((target) => one({ method, target }))),
+    ...METHODS.flatMap((method) => PLACES.map((target) => one({ method, target }))),
+    ...['GET', 'POST', 'PUT', 'OPTIONS'].flatMap((method) => TARGETS.map((target) => one({ method, target }))),
     ...BROKEN_METHODS.map((method) => one({ method, isMethodBroken: true })),
     ...(['1.1', '1.0'] as const).flatMap((version) => HOSTS.map((host) => one({ version, host }))),
     ...FURTHER.map((further) => one({ further })),

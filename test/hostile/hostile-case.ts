@@ -20,6 +20,10 @@ export interface HostileCase {
   readonly stored: readonly Buffer[]
   /** `either`: as the answer says, which is checked. */
   readonly connection: 'kept' | 'closed' | 'either'
+  /** Whole requests with a broken one behind: that one may still be answered, if the others have been by then. */
+  readonly mayAddBroken?: boolean
+  /** What else is wrong with an answer that is 200, if anything. */
+  readonly check?: (body: string) => string | null
 }
 
 export const refusal = (status: number, error: string): Expected => ({ status, error })

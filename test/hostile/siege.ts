@@ -1,13 +1,14 @@
 // A service under hostile requests: plays cases, counts them, and audits the journal, in which there must be what was
 // answered with an id, byte for byte, and nothing else.
 
+import assert from 'node:assert/strict'
 import type { TestApp } from '../support/app.ts'
 import { idOf, rowsBetween } from '../support/intake.ts'
 import type { HostileCase } from './hostile-case.ts'
 import { violations } from './verdict.ts'
 import { type Observed, play } from './wire.ts'
 
-const AT_ONCE = 16
+const AT_ONCE = 24
 
 /** What the audit needs of a service, real or made to fail. */
 export interface Fortress {
@@ -21,7 +22,9 @@ export function fortressOf(app: TestApp): Fortress {
   return {
     port: app.port,
     async takeStored() {
-      const marker = idOf(await app.post('{}'))
+      const good = await app.post('{}')
+      assert.equal(good.status, 200, 'a good request afterwards')
+      const marker = idOf(good)
       const stored = new Map<number, Buffer>()
       for (const { id } of await rowsBetween(app, last, marker)) {
         stored.set(id, Buffer.from((await app.store.events.payload(id))!))

@@ -20,7 +20,7 @@ export interface TargetPart {
 
 const door = (method: Door['method'], guard: Guard, result: Door['result'] = 200): Door => ({ method, guard, result })
 
-const PLACES: Record<string, readonly Door[]> = {
+const DOORS: Record<string, readonly Door[]> = {
   '/v1/inbox/events': [door('POST', 'sender', 'intake'), door('GET', 'processor')],
   '/api/inbox': [door('POST', 'sender', 'intake')],
   '/api/ping': [door('GET', 'token')],
@@ -122,8 +122,11 @@ function spellings(path: string, ignoresQuery: boolean): string[] {
   ]
 }
 
+/** Every address once, as it is written. */
+export const PLACES: readonly TargetPart[] = Object.entries(DOORS).map(([text, doors]) => ({ name: text, text, doors }))
+
 export const TARGETS: readonly TargetPart[] = [
-  ...Object.entries(PLACES).flatMap(([path, doors]) => {
+  ...Object.entries(DOORS).flatMap(([path, doors]) => {
     const ignoresQuery = doors.every(({ guard, result }) => guard !== 'processor' && result !== 404)
     return spellings(path, ignoresQuery).map((text) => ({ name: text, text, doors }))
   }),

@@ -32,21 +32,28 @@ export function violations(item: HostileCase, observed: Observed): string[] {
   if (garbled !== null) found.push(`the answer is not HTTP: ${JSON.stringify(garbled.slice(0, 300))}`)
   if (isHanging) found.push('it hangs')
   const statuses = answers.map(({ status }) => status).join(', ')
-  if (answers.length > item.answers.length) found.push(`a second message out of one: answered ${statuses}`)
+  const further = answers.slice(item.answers.length).map(({ status }) => status)
+  const isBrokenOnly = item.mayAddBroken === true && further.join() === '400'
+  if (further.length > 0 && !isBrokenOnly) found.push(`a second message out of one: answered ${statuses}`)
   if (answers.length < item.answers.length) {
     found.push(`${answers.length} of ${item.answers.length} answers: ${statuses || 'none'}`)
   }
   for (const [n, expected] of item.answers.entries()) {
     const answer = answers[n]
     if (answer) found.push(...statusViolations(expected, answer), ...shapeViolations(expected, answer))
+    const wrong = answer?.status === 200 ? item.check?.(answer.body) : null
+    if (wrong) found.push(wrong)
   }
   const last = answers.at(-1)
   if (last && answers.length === item.answers.length && !isHanging) {
     const isClosed = saysClose(last)
     if (item.connection === 'closed' && !isClosed) found.push('the connection is kept')
     if (item.connection === 'kept' && isClosed) found.push('the connection is closed')
-    if (!isClosed && probe?.status !== 200)
+    if (item.mayAddBroken) {
+      if (probe && probe.status !== 400) found.push('it goes on behind a broken request')
+    } else if (!isClosed && probe?.status !== 200) {
       found.push(`the connection is out of step: then ${probe?.status ?? 'closed'}`)
+    }
   }
   return found.map((sentence) => `${item.name}: ${sentence}`)
 }
