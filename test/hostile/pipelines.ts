@@ -130,6 +130,9 @@ export interface Pipeline {
   readonly end: End | null
 }
 
+/** One that is refused and closed on, with a whole message behind it. */
+export const SEVERAL: Pipeline = { links: [LINKS[0]!], end: ENDS.find(({ name }) => name === 'nobody in chunks')! }
+
 export const anyPipeline: fc.Arbitrary<Pipeline> = fc.record({
   links: fc.array(fc.constantFrom(...LINKS), { minLength: 1, maxLength: 8 }),
   end: fc.option(fc.constantFrom(...ENDS), { freq: 4 }),

@@ -7,6 +7,8 @@ import type { Tokens } from './senders.ts'
 const OK: Expected = { status: 200, error: null }
 const BAD_QUERY = refusal(400, 'invalid_request')
 const UNUSABLE = refusal(422, 'invalid_payload')
+const NOT_FOUND = refusal(404, 'not_found')
+const LOST = refusal(409, 'lease_lost')
 
 interface Call {
   readonly name: string
@@ -68,19 +70,13 @@ export function fieldsCase({ sender }: Tokens, text: string): HostileCase {
   return { ...callCase(sender, { ...call, answer: OK }), stored: [body] }
 }
 
-/** Every parameter of a list, with the text. `id` is that of the message of the text, where there is one. */
-export function queryCases({ processor }: Tokens, text: string, id: number | null): HostileCase[] {
-  const value = encodeURIComponent(text.toWellFormed())
+/** What reaches the store with the text. `id` is that of the message of the text, where there is one. */
+export function storeCases({ processor }: Tokens, text: string, id: number | null): HostileCase[] {
   const given = (target: string, name: string, answer: Expected, check?: HostileCase['check']) =>
-    callCase(processor, {
-      name: `${target}?${name}=${shown(text)}`,
-      target: `${target}?${name}=${value}`,
-      answer,
-      ...(check && id !== null ? { check } : {}),
-    })
+    callCase(processor, { ...queryCall(target, name, text, answer), ...(check && id !== null ? { check } : {}) })
   const events = (name: string, answer: Expected, check?: HostileCase['check']) =>
     given('/v1/inbox/events', name, answer, check)
-  const upTo = (units: number): Expected => (fits(text, units) ? OK : BAD_QUERY)
+  const upTo = (units: number, whenGood = OK, whenBad = BAD_QUERY): Expected => (fits(text, units) ? whenGood : whenBad)
   const isIn = (ids: readonly number[]) => (ids.includes(id!) ? null : `event ${id} is not found`)
   const isAlone = (ids: readonly number[]) => (ids.length === 1 ? isIn(ids) : `${ids.length} events instead of one`)
   return [
@@ -91,73 +87,67 @@ export function queryCases({ processor }: Tokens, text: string, id: number | nul
     events('key_id', upTo(32), (body) => (idsIn(body).length === 0 ? null : 'events of a key that is none')),
     events('q', fits(text, 200) && hasWord(text) ? OK : BAD_QUERY),
     events('scope', /^[a-z0-9][a-z0-9_.:-]{0,63}$/.test(text) ? OK : BAD_QUERY),
-    events('limit', isWhole(text, 1, 200) ? OK : BAD_QUERY),
-    ...['cursor', 'kind', 'state', 'received_after', 'received_before', 'subscription'].map((name) =>
-      events(name, BAD_QUERY),
-    ),
     given('/v1/inbox/conversations', 'channel_ref', upTo(512), (body) => isAlone(idsIn(body, 'conversations'))),
-    given('/v1/inbox/conversations', 'cursor', BAD_QUERY),
-    given('/v1/inbox/refusals', 'cursor', BAD_QUERY),
-    given('/v1/inbox/events/1/revisions', 'cursor', BAD_QUERY),
-    given('/v1/inbox/stream', 'after', isWhole(text, 0, 999_999_999_999_999) ? { status: 0, error: null } : BAD_QUERY),
-    callCase(processor, {
-      name: `a parameter called ${shown(text)}`,
-      target: `/v1/inbox/events?${value}=1`,
-      answer: BAD_QUERY,
-    }),
-  ].filter(({ answers }) => answers[0]!.status !== 0)
+    commandCase(
+      processor,
+      '/v1/inbox/claims',
+      { filter: { channel_ref: text }, subscription: 'none' },
+      upTo(512, NOT_FOUND, UNUSABLE),
+    ),
+    commandCase(processor, '/v1/inbox/claims/ack', { id: 1, lease_id: text }, upTo(100, LOST, UNUSABLE)),
+    commandCase(processor, '/v1/inbox/requeue', { filter: { channel_ref: text } }, upTo(512, OK, UNUSABLE)),
+  ]
 }
 
-/** Paths, commands and headers of a processor, with the text. */
-export function commandCases({ processor }: Tokens, text: string): HostileCase[] {
+/** What is refused before the store is asked, or finds nothing there: parameters, paths, commands and headers. */
+export function edgeCases({ processor }: Tokens, text: string): HostileCase[] {
   const part = encodeURIComponent(text.toWellFormed())
-  const post = (target: string, fields: object, answer: Expected) =>
-    callCase(processor, {
-      name: `${target} ${shown(JSON.stringify(fields))}`,
-      method: 'POST',
-      target,
-      body: Buffer.from(JSON.stringify(fields)),
-      answer,
-    })
-  const upTo = (units: number, whenGood: Expected): Expected => (fits(text, units) ? whenGood : UNUSABLE)
+  const query = (target: string, name: string, answer = BAD_QUERY) =>
+    callCase(processor, queryCall(target, name, text, answer))
+  const command = (target: string, fields: object, answer = UNUSABLE) => commandCase(processor, target, fields, answer)
+  const path = (target: string, method: Call['method'] = 'GET') =>
+    callCase(processor, { name: `${method} ${target}`, method, target, answer: NOT_FOUND })
   const isName = /^[a-z0-9][a-z0-9_.-]{0,63}$/.test(text)
-  const unknown = refusal(404, 'not_found')
-  const lost = refusal(409, 'lease_lost')
-  const paths = [`/v1/inbox/events/${part}`, `/v1/inbox/conversations/${part}/events`]
+  const isId = isWhole(text, 0, 999_999_999_999_999)
+  const header = { name: `Last-Event-ID: ${shown(text)}`, target: '/v1/inbox/stream', answer: BAD_QUERY }
   return [
-    post(
-      '/v1/inbox/claims',
-      { limit: 1, lease_s: 1, filter: { channel_ref: text }, subscription: 'none' },
-      upTo(512, unknown),
+    query('/v1/inbox/events', 'limit', isWhole(text, 1, 200) ? OK : BAD_QUERY),
+    ...['cursor', 'kind', 'state', 'received_after', 'received_before', 'subscription'].map((name) =>
+      query('/v1/inbox/events', name),
     ),
-    post('/v1/inbox/claims', { subscription: text }, isName ? unknown : UNUSABLE),
-    post('/v1/inbox/claims', { limit: text, ordered: text }, UNUSABLE),
-    post('/v1/inbox/claims', { [text]: text }, UNUSABLE),
-    post('/v1/inbox/claims/ack', { id: 1, lease_id: text }, upTo(100, lost)),
-    post('/v1/inbox/claims/extend', { id: 1, lease_id: text }, upTo(100, lost)),
-    post('/v1/inbox/claims/release', { id: 1, lease_id: 'x', error: text }, upTo(1000, lost)),
-    post('/v1/inbox/claims/ack', { id: text, lease_id: 'x' }, UNUSABLE),
-    post('/v1/inbox/requeue', { filter: { channel_ref: text } }, upTo(512, OK)),
-    post('/v1/inbox/requeue', { filter: { dead_after: text } }, UNUSABLE),
-    post('/v1/inbox/subscriptions', { name: `${text} ` }, UNUSABLE),
-    ...paths.map((target) => callCase(processor, { name: `${target}`, target, answer: unknown })),
+    query('/v1/inbox/conversations', 'cursor'),
+    query('/v1/inbox/refusals', 'cursor'),
+    query('/v1/inbox/events/1/revisions', 'cursor'),
+    // A number is where a stream begins, and a stream does not end.
+    ...(isId ? [] : [query('/v1/inbox/stream', 'after')]),
+    ...(isId || !isHeaderText(text) ? [] : [callCase(processor, { ...header, headers: [`Last-Event-ID: ${text}`] })]),
     callCase(processor, {
-      name: `DELETE of the subscription ${shown(text)}`,
-      method: 'DELETE',
-      target: `/v1/inbox/subscriptions/${part}x!`,
-      answer: unknown,
+      name: `a parameter called ${shown(text)}`,
+      target: `/v1/inbox/events?${part}=1`,
+      answer: BAD_QUERY,
     }),
-    ...(isHeaderText(text) && !isWhole(text, 0, 999_999_999_999_999)
-      ? [
-          callCase(processor, {
-            name: `Last-Event-ID: ${shown(text)}`,
-            target: '/v1/inbox/stream',
-            headers: [`Last-Event-ID: ${text}`],
-            answer: BAD_QUERY,
-          }),
-        ]
-      : []),
+    path(`/v1/inbox/events/${part}`),
+    path(`/v1/inbox/conversations/${part}/events`),
+    path(`/v1/inbox/subscriptions/${part}x!`, 'DELETE'),
+    command('/v1/inbox/claims', { subscription: text }, isName ? NOT_FOUND : UNUSABLE),
+    command('/v1/inbox/claims', { limit: text, ordered: text }),
+    command('/v1/inbox/claims', { [text]: text }),
+    command('/v1/inbox/claims/extend', { id: 1, lease_id: text }, fits(text, 100) ? LOST : UNUSABLE),
+    command('/v1/inbox/claims/release', { id: 1, lease_id: 'x', error: text }, fits(text, 1000) ? LOST : UNUSABLE),
+    command('/v1/inbox/claims/ack', { id: text, lease_id: 'x' }),
+    command('/v1/inbox/requeue', { filter: { dead_after: text } }),
+    command('/v1/inbox/subscriptions', { name: `${text} ` }),
   ]
+}
+
+function queryCall(target: string, name: string, text: string, answer: Expected): Call {
+  const value = encodeURIComponent(text.toWellFormed())
+  return { name: `${target}?${name}=${shown(text)}`, target: `${target}?${name}=${value}`, answer }
+}
+
+function commandCase(token: string, target: string, fields: object, answer: Expected): HostileCase {
+  const body = Buffer.from(JSON.stringify(fields))
+  return callCase(token, { name: `${target} ${shown(body.toString())}`, method: 'POST', target, body, answer })
 }
 
 function fits(text: string, units: number): boolean {

@@ -34,6 +34,8 @@ export function violations(item: HostileCase, observed: Observed): string[] {
   const statuses = answers.map(({ status }) => status).join(', ')
   const further = answers.slice(item.answers.length).map(({ status }) => status)
   const isBrokenOnly = item.mayAddBroken === true && further.join() === '400'
+  // What was asked for at last is answered with just this; anything else answers something else.
+  if (probe && probe.body !== '{"ok":true}' && probe.status !== 400) further.push(probe.status)
   if (further.length > 0 && !isBrokenOnly) found.push(`a second message out of one: answered ${statuses}`)
   if (answers.length < item.answers.length) {
     found.push(`${answers.length} of ${item.answers.length} answers: ${statuses || 'none'}`)

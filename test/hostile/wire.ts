@@ -36,11 +36,12 @@ export async function play(port: number, item: HostileCase, hangMs = HANG_MS): P
     }
     let isHanging = !(await wire.wait(() => wire.answers.length >= count, hangMs))
     let probed = false
-    if (!isHanging && wire.answers.length > 0 && !saysClose(wire.answers.at(-1)!)) {
+    const isExact = wire.answers.length === count && count > 0
+    if (!isHanging && isExact && !saysClose(wire.answers.at(-1)!)) {
       probed = true
       wire.write(PROBE)
       isHanging = !(await wire.wait(() => wire.answers.length > count, hangMs))
-    } else if (!isHanging) {
+    } else if (!isHanging && wire.answers.length <= count) {
       wire.end()
       isHanging = !(await wire.wait(() => false, hangMs))
     }
