@@ -133,7 +133,9 @@ export function declaredLength(req: IncomingMessage): number | null {
  * answer along.
  */
 export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {
-  res.write(body)
+  // Without a body to write, node would keep the head back until the end.
+  if (req.method === 'HEAD' || body.length === 0) res.flushHeaders()
+  else res.write(body)
   let discarded = 0
   const finish = () => {
     clearTimeout(timer)

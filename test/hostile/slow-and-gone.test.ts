@@ -98,6 +98,32 @@ test('408: headers and bodies that come a byte at a time and never end', TIMEOUT
   assert.deepEqual(await stored(app, tokens), [])
 })
 
+test(
+  'HEAD and OPTIONS are answered while their body is still coming, not when nobody waits for it any more',
+  TIMEOUT,
+  async (t) => {
+    const app = await startTestApp(t, sqlite)
+    const open = async (method: string) => {
+      const connection = await RawConnection.open(app.port)
+      t.after(() => connection.destroy())
+      connection.write(`${method} /api/inbox HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n \r\n`)
+      return connection
+    }
+    const isAnswered = (text: string) => text.includes('\r\n\r\n')
+    for (const method of ['HEAD', 'OPTIONS']) {
+      // Refused before: it is closed first, when its body is given up.
+      const earlier = await open('POST')
+      await within('the refusal', earlier.until(isAnswered))
+      const later = await open(method)
+      const first = await Promise.race([
+        later.until(isAnswered).then(() => 'the answer'),
+        earlier.closed.then(() => 'the end of the wait'),
+      ])
+      assert.equal(first, 'the answer', method)
+    }
+  },
+)
+
 test('whoever leaves in the middle leaves nothing behind: no message, no connection, no error', TIMEOUT, async (t) => {
   // Fewer places than clients: a place that is not given back would be missed.
   const app = await startTestApp(t, sqlite, {
