@@ -23,7 +23,8 @@ const REQUESTS = Number(process.env.HOSTILE_REQUESTS ?? 5000)
 const SEED = Number(process.env.HOSTILE_SEED ?? randomInt(2 ** 31))
 /** So many are played at a time: a failure is then made smaller by leaving out. */
 const BATCH = 50
-const TIMEOUT = { timeout: 120_000 * Math.max(1, REQUESTS / 5000) }
+/** Of a whole describe block, on a machine that does ten other things. */
+const TIMEOUT = { timeout: 600_000 * Math.max(1, REQUESTS / 5000) }
 
 interface Stage {
   app: TestApp

@@ -14,7 +14,7 @@ import { fortressOf, Siege } from './siege.ts'
 import { violations } from './verdict.ts'
 import { play } from './wire.ts'
 
-const TIMEOUT = { timeout: 120_000 }
+const TIMEOUT = { timeout: 300_000 }
 const sqlite = drivers[0]!
 
 interface Beginning {

