@@ -1,6 +1,7 @@
 // The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
 // after it: nothing is taken in that could not be kept.
 
+import { FailedTokens } from './auth/failed-tokens.ts'
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
 import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
@@ -91,6 +92,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     nodes: store.nodes,
     nodeId: newUuid(),
     clock,
+    rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
       // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
@@ -121,7 +123,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     onTrouble,
   })
   principals.onChange(() => streams.recheck())
-  const gate = { principals, intakeScopes: config.intakeScopes }
+  const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
+  const gate = { principals, intakeScopes: config.intakeScopes, failedTokens, clock }
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on'),

@@ -4,9 +4,12 @@
 // (INTRAY_<NAME>_FILE). A misspelt one stops the start: a limit somebody believes is set must not be silently off.
 
 import { readFileSync } from 'node:fs'
+import { isIP, isIPv4 } from 'node:net'
 import { isScope } from './model/principal.ts'
+import type { RateLimit } from './model/rate-limit.ts'
 import { formatDuration, parseDuration } from './runtime/duration.ts'
 import { nearest } from './runtime/nearest.ts'
+import { formatRate, parseRate } from './runtime/rate.ts'
 
 interface Setting<T> {
   readonly fallback: T
@@ -73,6 +76,34 @@ const scopes = (about: string): Setting<readonly string[] | null> => ({
   format: (value) => value?.join(',') ?? '',
 })
 
+const rateLimit = (fallback: RateLimit | null, about: string): Setting<RateLimit | null> => ({
+  fallback,
+  about,
+  parse: (value) => {
+    const limit = parseRate(value)
+    return limit === 'off' ? null : limit
+  },
+  format: (value) => formatRate(value ?? 'off'),
+})
+
+const networks = (about: string): Setting<readonly string[]> => ({
+  fallback: [],
+  about,
+  parse: (value) => {
+    const list = value.split(',').map((entry) => entry.trim())
+    const wrong = list.find((entry) => entry !== 'loopback' && !isNetwork(entry))
+    if (wrong !== undefined) throw new Error(`"${wrong}" is not an address, a network such as 10.0.0.0/8, or loopback`)
+    return list
+  },
+  format: (value) => value.join(','),
+})
+
+function isNetwork(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/')
+  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128))
+}
+
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -124,6 +155,17 @@ export const SETTINGS = {
     ['full', 'truncated', 'off'],
     'full',
     "How much of the sender's address is kept with an event and in the log",
+  ),
+  trustedProxies: networks(
+    'Proxies whose X-Forwarded-For (or Forwarded) tells the address of the sender: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+  ),
+  rateLimit: rateLimit(
+    null,
+    'Requests that a token may make, on each node, such as 100/1s: so many at once, and as many again in that time; above: 429 rate_limited. A token may have a limit of its own',
+  ),
+  failedTokenLimit: rateLimit(
+    { requests: 100, windowMs: 60_000 },
+    'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never held up by it',
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),

@@ -8,14 +8,21 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
+import type { RateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { Repeating, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
+import { TokenBucket } from './rate-limit.ts'
 import { tokenKeyId } from './token.ts'
 
-export type Authentication = { readonly principal: Principal } | { readonly problem: Problem }
+export interface Grant {
+  readonly principal: Principal
+  /** Null for a token without a limit. */
+  readonly bucket: TokenBucket | null
+}
+export type Authentication = Grant | { readonly problem: Problem }
 
 const FOLLOW_EVERY_MS = 250
 const FLUSH_USES_EVERY_MS = 60_000
@@ -29,7 +36,7 @@ const NO_DIGEST = new Uint8Array(32)
 
 interface Entry {
   readonly record: TokenRecord
-  readonly granted: Authentication
+  readonly granted: Grant
 }
 
 export interface PrincipalsOptions {
@@ -37,6 +44,8 @@ export interface PrincipalsOptions {
   readonly nodes: NodeStore
   readonly nodeId: string
   readonly clock: Clock
+  /** For tokens that have none of their own. */
+  readonly rateLimit: RateLimit | null
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -138,10 +147,20 @@ export class Principals implements Service {
 
   #remember(record: TokenRecord): Entry {
     const { keyId, accountId, companyId, scope } = record
-    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope } } }
+    const bucket = this.#bucketOf(record)
+    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope }, bucket } }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '')
     this.#cache.set(keyId, entry)
     return entry
+  }
+
+  /** The one it had, as long as its limit is the same: another change of the token is no new start. */
+  #bucketOf({ keyId, rateLimit }: TokenRecord): TokenBucket | null {
+    const limit = rateLimit ?? this.#options.rateLimit
+    if (limit === null || limit === 'off') return null
+    const known = this.#cache.get(keyId)?.granted.bucket
+    const isSame = known?.limit.requests === limit.requests && known.limit.windowMs === limit.windowMs
+    return isSame ? known : new TokenBucket(limit, this.#options.clock.now())
   }
 
   async #follow(): Promise<void> {

@@ -1,5 +1,5 @@
 // The intake lane: POST on the two intake paths, straight on node:http. It runs the checks in their order and the first
-// failure answers: token, scope, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
+// failure answers: token, scope, rate, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Accept, AcceptResult } from '../intake/accept.ts'
@@ -96,7 +96,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
       idempotencyKeys: headerValues(req.rawHeaders, 'idempotency-key'),
       traceparent: traceparent(req),
       userAgent: userAgent(req),
-      remoteAddr: remoteAddress(req.socket.remoteAddress, options.remoteAddr),
+      remoteAddr: remoteAddress(exchange.address, options.remoteAddr),
     })
     if ('problem' in result) return refuse(route, req, res, exchange, result.problem, payload)
     exchange.eventId = result.id

@@ -12,6 +12,7 @@ import { createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
+import { type AddressOf, createAddressOf } from './client-address.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { InboxOptions } from './inbox/operations.ts'
@@ -29,6 +30,7 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes: number
   readonly maxConnections: number
   readonly stopTimeout: number
+  readonly trustedProxies: readonly string[]
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly routes: readonly Route[]
   readonly gate: Gate
@@ -52,12 +54,14 @@ export class HttpServer implements Service {
   readonly #options: HttpServerOptions
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogExchange
+  readonly #addressOf: AddressOf
   #server: Server | null = null
   #stopping: Promise<void> | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
+    this.#addressOf = createAddressOf(options.trustedProxies)
   }
 
   async start(): Promise<void> {
@@ -156,6 +160,7 @@ export class HttpServer implements Service {
 
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
+    exchange.address = this.#addressOf(req)
     openAnswers(req.socket).push(res)
     res.once('close', () => {
       const open = openAnswers(req.socket)

@@ -15,6 +15,7 @@ export type ErrorKind =
   | 'wrong_media'
   | 'wrong_expectation'
   | 'unusable'
+  | 'too_many'
   | 'headers_too_large'
   | 'bug'
   | 'unavailable'
@@ -113,6 +114,19 @@ export const ERRORS = {
     retryable: false,
     message: 'The body is a JSON object, but a field that decides its identity cannot be used. See fields.',
   },
+  rate_limited: {
+    kind: 'too_many',
+    retryable: true,
+    message:
+      'This token has used up its requests for now, and nothing was stored. Send it again after Retry-After seconds.',
+  },
+  too_many_failures: {
+    kind: 'too_many',
+    retryable: false,
+    message:
+      'This token is not known here, and neither were too many before it from the same address. Check the token; ' +
+      'a valid one is let in at once.',
+  },
   headers_too_large: {
     kind: 'headers_too_large',
     retryable: false,
@@ -161,4 +175,6 @@ export interface Problem {
   readonly fields?: readonly FieldProblem[]
   readonly maxBytes?: number
   readonly allow?: string
+  /** Seconds to wait, where it is more than the usual one. */
+  readonly retryAfterS?: number
 }

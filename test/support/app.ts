@@ -5,6 +5,7 @@ import { createLogger } from '../../src/runtime/log.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { mintToken } from '../../src/auth/token.ts'
 import { loadConfig, type SettingName, variableName } from '../../src/config.ts'
+import type { TokenRecord } from '../../src/model/token.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -16,6 +17,7 @@ export interface TokenOptions {
   readonly companyId?: number
   readonly scope?: string
   readonly expiresAt?: number | null
+  readonly rateLimit?: TokenRecord['rateLimit']
 }
 
 export interface TestApp {
@@ -57,7 +59,8 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
   const app = await startApp({ config, store, logger, ...(options.clock ? { clock: options.clock } : {}) })
   t.after(() => app.stop())
 
-  const createToken = async ({ accountId = 7, companyId = 42, scope = 'cf', expiresAt = null }: TokenOptions = {}) => {
+  const createToken = async (options: TokenOptions = {}) => {
+    const { accountId = 7, companyId = 42, scope = 'cf', expiresAt = null, rateLimit = null } = options
     const { keyId, token, hash } = mintToken()
     const createdAt = Date.now()
     await store.tokens.create({
@@ -70,6 +73,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
       expiresAt,
       createdAt,
       rotatedFrom: null,
+      rateLimit,
     })
     return token
   }

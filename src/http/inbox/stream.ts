@@ -82,6 +82,7 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
     // A proxy that collects an answer before it passes it on would hold everything back.
     ...['X-Accel-Buffering', 'no'],
     ...['Connection', 'close'],
+    ...(exchange.rateFields ?? []),
   ])
   if (req.method === 'HEAD') res.end()
 }

@@ -162,6 +162,7 @@ function composeStore(
       find: (keyId) => attempt(() => tokens.find(keyId)),
       list: () => attempt(() => tokens.list()),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
+      setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
       touch: (uses) => writer.run('touchTokens', [uses]),
       generation: () => attempt(() => tokens.generation()),

@@ -24,6 +24,8 @@ const STATUSES: Record<ErrorCode, number> = {
   unsupported_encoding: 415,
   expectation_failed: 417,
   invalid_payload: 422,
+  rate_limited: 429,
+  too_many_failures: 429,
   headers_too_large: 431,
   internal_error: 500,
   overloaded: 503,
@@ -56,6 +58,7 @@ test('only what may succeed later is retryable', () => {
   assert.deepEqual(retryable.toSorted(), [
     'internal_error',
     'overloaded',
+    'rate_limited',
     'request_timeout',
     'shutting_down',
     'storage_unavailable',
