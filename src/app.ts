@@ -8,8 +8,10 @@ import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { Receiving } from './http/receiving.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
+import { Shedding } from './http/shedding.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -56,7 +58,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
-  const claims = new Claims({ store: store.processing, clock, maxAttempts: config.maxAttempts, onTrouble })
+  const { maxAttempts, maxSubscriptions } = config
+  const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
@@ -125,16 +128,20 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   principals.onChange(() => streams.recheck())
   const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
   const gate = { principals, intakeScopes: config.intakeScopes, failedTokens, clock }
+  const receiving = new Receiving(config.receivingMaxBytes)
+  const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on'),
     gate,
+    shedding,
     intakeLane: createIntakeLane({
       gate,
       accept: createAccept({ clock, submit: (item) => batcher.submit(item) }),
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
+      receiving,
       remoteAddr: config.remoteAddr,
     }),
     readiness,
@@ -147,7 +154,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
+    streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     logger,
     onAnswered: (answered) => metrics.answered(answered),

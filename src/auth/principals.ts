@@ -28,10 +28,19 @@ const FOLLOW_EVERY_MS = 250
 const FLUSH_USES_EVERY_MS = 60_000
 const MAX_CACHED = 100_000
 
+/** Look-ups under way at once: a flood of unknown tokens must not fill the store's queue. Tokens in memory need none. */
+const MAX_LOOK_UPS = 1000
+
 const INVALID: Authentication = { problem: { code: 'invalid_token' } }
 const DISABLED: Authentication = { problem: { code: 'token_disabled' } }
 const EXPIRED: Authentication = { problem: { code: 'token_expired' } }
 const UNREACHABLE: Authentication = { problem: { code: 'storage_unavailable' } }
+const TOO_MANY: Authentication = {
+  problem: {
+    code: 'overloaded',
+    message: 'Too many tokens are being looked up. Nothing was stored: send it again after Retry-After seconds.',
+  },
+}
 const NO_DIGEST = new Uint8Array(32)
 
 interface Entry {
@@ -60,6 +69,7 @@ export class Principals implements Service {
   readonly #changeListeners: (() => void)[] = []
   #generation = 0
   #reported = -1
+  #lookUps = 0
 
   constructor(options: PrincipalsOptions) {
     this.#options = options
@@ -88,6 +98,7 @@ export class Principals implements Service {
     const keyId = tokenKeyId(token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(token, entry)
+    if (this.#lookUps >= MAX_LOOK_UPS) return TOO_MANY
     return this.#lookUp(keyId).then(
       (found) => this.#check(token, found),
       (error: unknown) => {
@@ -137,11 +148,16 @@ export class Principals implements Service {
 
   /** If a change is fetched while we look, what we found may be older than it: look again. */
   async #lookUp(keyId: string): Promise<Entry | undefined> {
-    for (;;) {
-      const generation = this.#generation
-      const record = await this.#options.tokens.find(keyId)
-      if (!record) return undefined
-      if (generation === this.#generation) return this.#remember(record)
+    this.#lookUps += 1
+    try {
+      for (;;) {
+        const generation = this.#generation
+        const record = await this.#options.tokens.find(keyId)
+        if (!record) return undefined
+        if (generation === this.#generation) return this.#remember(record)
+      }
+    } finally {
+      this.#lookUps -= 1
     }
   }
 

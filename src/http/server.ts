@@ -20,6 +20,7 @@ import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
+import type { Shedding } from './shedding.ts'
 
 export interface HttpServerOptions {
   readonly host: string
@@ -34,6 +35,7 @@ export interface HttpServerOptions {
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly routes: readonly Route[]
   readonly gate: Gate
+  readonly shedding: Shedding
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane

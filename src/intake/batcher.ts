@@ -46,8 +46,10 @@ interface Waiting {
 export class Batcher implements Service {
   readonly #options: BatcherOptions
   #queue: Waiting[] = []
-  #queuedBytes = 0
-  #inFlight = 0
+  /** Taken and not on disk yet, in the queue or under way to the store: what the limits are about. */
+  #events = 0
+  #bytes = 0
+  readonly #underWay: (readonly Waiting[])[] = []
   #scheduled = false
   #stopped = false
   readonly #idle = Promise.withResolvers<void>()
@@ -62,11 +64,12 @@ export class Batcher implements Service {
   submit(item: AppendItem): Promise<SubmitResult> {
     if (this.#stopped) return Promise.resolve(STOPPED)
     const { queueMaxEvents, queueMaxBytes } = this.#options.limits
-    const bytes = this.#queuedBytes + item.payload.byteLength
-    if (this.#queue.length >= queueMaxEvents || (bytes > queueMaxBytes && this.#queue.length > 0)) {
+    const bytes = this.#bytes + item.payload.byteLength
+    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0)) {
       return Promise.resolve(OVERLOADED)
     }
-    this.#queuedBytes = bytes
+    this.#events += 1
+    this.#bytes = bytes
     return new Promise((settle) => {
       this.#queue.push({ item, settle })
       // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
@@ -75,22 +78,29 @@ export class Batcher implements Service {
     })
   }
 
-  /** What waits to be handed to the store; since when, by the time the oldest was received. */
+  /** What was taken and is not on disk yet; since when, by the time the oldest was received. */
   get waiting(): { readonly events: number; readonly bytes: number; readonly oldestReceivedAt: number | null } {
-    const oldestReceivedAt = this.#queue[0]?.item.receivedAt ?? null
-    return { events: this.#queue.length, bytes: this.#queuedBytes, oldestReceivedAt }
+    const oldest = [...this.#underWay, this.#queue].flatMap(([first]) => (first ? [first.item.receivedAt] : []))
+    const oldestReceivedAt = oldest.length === 0 ? null : Math.min(...oldest)
+    return { events: this.#events, bytes: this.#bytes, oldestReceivedAt }
+  }
+
+  /** More than half full: what can wait should not come now. */
+  get isPressed(): boolean {
+    const { queueMaxEvents, queueMaxBytes } = this.#options.limits
+    return this.#events > queueMaxEvents / 2 || this.#bytes > queueMaxBytes / 2
   }
 
   /** Refuses what comes from now on; resolves when everything taken before has been answered. */
   async stop(): Promise<void> {
     this.#stopped = true
-    if (this.#inFlight === 0 && this.#queue.length === 0) return
+    if (this.#underWay.length === 0 && this.#queue.length === 0) return
     await this.#idle.promise
   }
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= this.#options.maxInFlight) return
+    if (this.#scheduled || this.#underWay.length >= this.#options.maxInFlight) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -99,23 +109,23 @@ export class Batcher implements Service {
   }
 
   #appendNext(): void {
-    if (this.#inFlight >= this.#options.maxInFlight) return
+    if (this.#underWay.length >= this.#options.maxInFlight) return
     const batch = this.#takeBatch()
     if (batch.length === 0) {
-      if (this.#stopped && this.#inFlight === 0) this.#idle.resolve()
+      if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()
       return
     }
-    this.#inFlight += 1
+    this.#underWay.push(batch)
     const startedAt = performance.now()
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterAppend(null, batch.length, startedAt)
+        this.#afterAppend(null, batch, startedAt)
         for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterAppend(failure, batch.length, startedAt)
+        this.#afterAppend(failure, batch, startedAt)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
@@ -123,9 +133,11 @@ export class Batcher implements Service {
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterAppend(failure: unknown, events: number, startedAt: number): void {
-    this.#inFlight -= 1
-    this.#options.onOutcome(failure, events, performance.now() - startedAt)
+  #afterAppend(failure: unknown, batch: readonly Waiting[], startedAt: number): void {
+    this.#underWay.splice(this.#underWay.indexOf(batch), 1)
+    this.#events -= batch.length
+    for (const { item } of batch) this.#bytes -= item.payload.byteLength
+    this.#options.onOutcome(failure, batch.length, performance.now() - startedAt)
     this.#appendNext()
   }
 
@@ -143,7 +155,6 @@ export class Batcher implements Service {
       count += 1
       bytes += item.payload.byteLength
     }
-    this.#queuedBytes -= bytes
     return this.#queue.splice(0, count)
   }
 }

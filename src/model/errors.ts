@@ -89,6 +89,11 @@ export const ERRORS = {
     retryable: false,
     message: 'This lease no longer holds the event, and nothing was changed. Drop what you did for it, or claim again.',
   },
+  too_many_subscriptions: {
+    kind: 'conflict',
+    retryable: false,
+    message: 'There are as many subscriptions as this service allows. Delete one that is no longer needed first.',
+  },
   payload_too_large: {
     kind: 'too_large',
     retryable: false,

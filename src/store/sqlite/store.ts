@@ -145,7 +145,7 @@ function composeStore(
       countDead: (queue, filter) => attempt(() => countDead(reader, queue, filter)),
       ready: (queues, now) => attempt(() => queues.map((queue) => processing.ready(queue, now))),
       subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
-      createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
+      createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
         const begin = await writer.run('deleteSubscription', [queue, at])
         let step: Clearing | null = begin

@@ -182,8 +182,8 @@ describe('the bounds of a commit', () => {
 })
 
 describe('the bounds of the queue', () => {
-  test('are its number of messages; what does not fit is refused at once', async () => {
-    const { batcher, journal } = setUp({ queueMaxEvents: 2 })
+  test('are its number of messages, those under way to the store too; what does not fit is refused at once', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 3 })
     const first = batcher.submit(item('in the commit'))
     const running = await journal.commit(1)
     const waiting = [batcher.submit(item('b')), batcher.submit(item('c'))]
@@ -197,8 +197,8 @@ describe('the bounds of the queue', () => {
     assert.deepEqual((await Promise.all([first, ...waiting, again])).map(codeOf), Array(4).fill('stored'))
   })
 
-  test('are its bytes, and what was committed makes room', async () => {
-    const { batcher, journal } = setUp({ queueMaxBytes: 100 })
+  test('are its bytes, those under way too, and what was committed makes room', async () => {
+    const { batcher, journal } = setUp({ queueMaxBytes: 190 })
     const first = batcher.submit(item('a', 90))
     const running = await journal.commit(1)
     const second = batcher.submit(item('b', 60))
@@ -207,7 +207,7 @@ describe('the bounds of the queue', () => {
     running.succeed()
     ;(await journal.commit(2)).succeed()
     await Promise.all([first, second, third])
-    const fourth = batcher.submit(item('e', 100))
+    const fourth = batcher.submit(item('e', 190))
     ;(await journal.commit(3)).succeed()
     assert.equal(codeOf(await fourth), 'stored')
   })
@@ -218,6 +218,29 @@ describe('the bounds of the queue', () => {
     assert.equal(codeOf(await batcher.submit(item('next'))), 'overloaded')
     ;(await journal.commit(1)).succeed()
     assert.equal(codeOf(await large), 'stored')
+  })
+
+  test('are free again after a commit that failed', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 1, queueMaxBytes: 10 })
+    const lost = batcher.submit(item('a', 10))
+    ;(await journal.commit(1)).fail(new StoreFailure('unavailable', 'gone'))
+    assert.equal(codeOf(await lost), 'storage_unavailable')
+    assert.deepEqual(batcher.waiting, { events: 0, bytes: 0, oldestReceivedAt: null })
+  })
+
+  test('are pressed when they are more than half used', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 4, queueMaxBytes: 100 })
+    const two = [batcher.submit(item('a', 10)), batcher.submit(item('b', 10))]
+    assert.equal(batcher.isPressed, false)
+    const third = batcher.submit(item('c', 10))
+    assert.equal(batcher.isPressed, true)
+    ;(await journal.commit(1)).succeed()
+    await Promise.all([...two, third])
+    assert.equal(batcher.isPressed, false)
+    const large = batcher.submit(item('d', 51))
+    assert.equal(batcher.isPressed, true)
+    ;(await journal.commit(2)).succeed()
+    await large
   })
 
   test('are free again after many commits', async () => {
