@@ -80,6 +80,7 @@ class Killer {
 
   get load() {
     return {
+      connections: 24,
       onTrouble: 'end' as const,
       onAcknowledged: () => this.#onAcknowledged(),
       onAnswer: ({ duplicate }: { readonly duplicate: boolean }) => {
