@@ -76,6 +76,7 @@ async function main(argv: readonly string[]): Promise<number> {
     cycles: whole(values.cycles, proof.defaultCycles, 'cycles', 1),
     store: storeOf(proof, values.store),
     progress: say,
+    isTimed: true,
     ...(values.folder === undefined ? {} : { parentFolder: values.folder }),
   }
   say(`${name}: ${options.cycles} cycles on ${options.store}, --seed ${options.seed}`)

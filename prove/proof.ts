@@ -24,6 +24,8 @@ export interface ProofContext {
   readonly random: Random
   readonly cycles: number
   readonly store: StoreName
+  /** A claim about time is one that counts. False where the machine is shared and slow: it is told, and no more. */
+  readonly isTimed: boolean
   /** For everything the proof writes; gone afterwards. */
   readonly folder: string
   progress(line: string): void

@@ -1,6 +1,8 @@
 // THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
+import { cut } from './faults/cut.ts'
+import { diskFull } from './faults/disk-full.ts'
 import { kill } from './faults/kill.ts'
 import type { Proof } from './proof.ts'
 
-export const PROOFS: readonly Proof[] = [kill]
+export const PROOFS: readonly Proof[] = [kill, cut, diskFull]
