@@ -1,0 +1,10 @@
+// THE table of proofs: a row here is all that `npm run prove` and its help need to know.
+
+import { clock } from './faults/clock.ts'
+import { cut } from './faults/cut.ts'
+import { diskFull } from './faults/disk-full.ts'
+import { kill } from './faults/kill.ts'
+import { pause } from './faults/pause.ts'
+import type { Proof } from './proof.ts'
+
+export const PROOFS: readonly Proof[] = [kill, cut, diskFull, clock, pause]
