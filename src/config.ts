@@ -195,6 +195,12 @@ export const SETTINGS = {
     17_179_869_184,
     'Bytes of messages taken that are not on disk yet; above: 503 overloaded',
   ),
+  queueMaxWait: duration(
+    '2s',
+    '10ms',
+    '1h',
+    'While a message has been waiting for the disk for longer than this, further ones are refused: 503 overloaded',
+  ),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
   batchMaxBytes: integer(
     8_388_608,

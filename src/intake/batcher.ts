@@ -1,6 +1,6 @@
 // Group commit: messages that arrive in one turn of the event loop go to the store together, and so do those that had to
-// wait because enough appends were under way. No timer adds latency. Bounded by count and bytes: what does not fit is
-// refused at once, while its sender still waits.
+// wait because enough appends were under way. No timer adds latency. Bounded by count, bytes and time: what does not
+// fit is refused at once, while its sender still waits.
 
 import type { Problem } from '../model/errors.ts'
 import type { Service } from '../runtime/service.ts'
@@ -9,6 +9,8 @@ import type { Appender, AppendItem, AppendOutcome } from '../store/contract/appe
 export interface BatcherLimits {
   readonly queueMaxEvents: number
   readonly queueMaxBytes: number
+  /** In ms: while the oldest has been waiting for longer, nothing more is taken. */
+  readonly queueMaxWait: number
   readonly batchMaxEvents: number
   readonly batchMaxBytes: number
 }
@@ -41,6 +43,7 @@ const NO_OUTCOME: AppendOutcome = { outcome: 'failed', reason: 'the store gave n
 interface Waiting {
   readonly item: AppendItem
   readonly settle: (result: SubmitResult) => void
+  readonly since: number
 }
 
 export class Batcher implements Service {
@@ -65,13 +68,13 @@ export class Batcher implements Service {
     if (this.#stopped) return Promise.resolve(STOPPED)
     const { queueMaxEvents, queueMaxBytes } = this.#options.limits
     const bytes = this.#bytes + item.payload.byteLength
-    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0)) {
+    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0) || this.#isLate()) {
       return Promise.resolve(OVERLOADED)
     }
     this.#events += 1
     this.#bytes = bytes
     return new Promise((settle) => {
-      this.#queue.push({ item, settle })
+      this.#queue.push({ item, settle, since: performance.now() })
       // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
       if (this.#queue.length >= this.#options.eagerEvents) this.#appendNext()
       else this.#schedule()
@@ -96,6 +99,12 @@ export class Batcher implements Service {
     this.#stopped = true
     if (this.#underWay.length === 0 && this.#queue.length === 0) return
     await this.#idle.promise
+  }
+
+  /** What is taken now would wait as long as the oldest did: longer than its sender is likely to. */
+  #isLate(): boolean {
+    const oldest = this.#underWay[0]?.[0] ?? this.#queue[0]
+    return oldest !== undefined && performance.now() - oldest.since > this.#options.limits.queueMaxWait
   }
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */

@@ -48,7 +48,12 @@ export interface TestAppOptions {
 
 export async function startTestApp(t: TestContext, driver: Driver, options: TestAppOptions = {}): Promise<TestApp> {
   const databaseUrl = await driver.newDatabase()
-  const environment: Record<string, string> = { INTRAY_PORT: '0', INTRAY_DATABASE_URL: databaseUrl }
+  // A slow machine is no overload: tests of it say so.
+  const environment: Record<string, string> = {
+    INTRAY_PORT: '0',
+    INTRAY_DATABASE_URL: databaseUrl,
+    INTRAY_QUEUE_MAX_WAIT: '10m',
+  }
   for (const [name, value] of Object.entries(options.settings ?? {}))
     environment[variableName(name as SettingName)] = value
   const config = loadConfig(environment)

@@ -5,7 +5,13 @@ import type { AppendItem, AppendOutcome } from '../../../src/store/contract/appe
 import { StoreFailure } from '../../../src/store/contract/failure.ts'
 import { within } from '../../support/until.ts'
 
-const LIMITS: BatcherLimits = { queueMaxEvents: 100, queueMaxBytes: 10_000, batchMaxEvents: 10, batchMaxBytes: 1000 }
+const LIMITS: BatcherLimits = {
+  queueMaxEvents: 100,
+  queueMaxBytes: 10_000,
+  queueMaxWait: 600_000,
+  batchMaxEvents: 10,
+  batchMaxBytes: 1000,
+}
 
 function item(name: string, bytes = 2): AppendItem {
   return { requestId: name, payload: new Uint8Array(bytes) } as unknown as AppendItem
@@ -218,6 +224,22 @@ describe('the bounds of the queue', () => {
     assert.equal(codeOf(await batcher.submit(item('next'))), 'overloaded')
     ;(await journal.commit(1)).succeed()
     assert.equal(codeOf(await large), 'stored')
+  })
+
+  test('are the time that the oldest has waited: what would wait as long is refused until it is on disk', async () => {
+    const { batcher, journal } = setUp({ queueMaxWait: 20 })
+    const first = batcher.submit(item('a'))
+    const running = await journal.commit(1)
+    const second = batcher.submit(item('b'))
+    const later = performance.now() + 25
+    while (performance.now() < later) await settle()
+    assert.equal(codeOf(await batcher.submit(item('c'))), 'overloaded')
+    running.succeed()
+    ;(await journal.commit(2)).succeed()
+    assert.deepEqual([codeOf(await first), codeOf(await second)], ['stored', 'stored'])
+    const fresh = batcher.submit(item('d'))
+    ;(await journal.commit(3)).succeed()
+    assert.equal(codeOf(await fresh), 'stored')
   })
 
   test('are free again after a commit that failed', async () => {
