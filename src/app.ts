@@ -105,7 +105,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const metrics: ServiceMetrics = new ServiceMetrics({
     version: VERSION,
     driver: String(store.facts.driver),
-    indexLag: async () => (await store.index.progress()).lag,
+    store: async () => {
+      const [{ lag }, figures] = await Promise.all([store.index.progress(), store.figures.read(clock.now())])
+      const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
+      return {
+        indexLag: lag,
+        leases: figures.leases,
+        oldestPendingSeconds: ageOf(figures.oldestPendingAt),
+        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
+      }
+    },
+    inbox: () => ({ ...shedding.underWay, streams: streams.size }),
+    receivingBytes: () => receiving.bytes,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000

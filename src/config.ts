@@ -199,7 +199,7 @@ export const SETTINGS = {
     '2s',
     '10ms',
     '1h',
-    'While a message has been waiting for the disk for longer than this, further ones are refused: 503 overloaded',
+    'Messages that would have to wait for the disk for longer than this, by how long it took lately, are refused: 503 overloaded',
   ),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
   batchMaxBytes: integer(

@@ -49,6 +49,8 @@ export interface HttpServerOptions {
 /** How often node looks for requests that are too slow: a 408 comes at most this much late. */
 const CHECK_CONNECTIONS_EVERY_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
+/** Connections that the system holds until we accept them. With node's 511 a burst of new ones is told to try again in 1, 3, 7 s. */
+const BACKLOG = 4096
 
 type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean) => void
 
@@ -81,7 +83,7 @@ export class HttpServer implements Service {
     this.#server = server!
     await new Promise<void>((resolve, reject) => {
       server!.once('error', reject)
-      server!.listen({ host, port }, () => {
+      server!.listen({ host, port, backlog: BACKLOG }, () => {
         server!.off('error', reject)
         resolve()
       })

@@ -9,7 +9,7 @@ import type { Appender, AppendItem, AppendOutcome } from '../store/contract/appe
 export interface BatcherLimits {
   readonly queueMaxEvents: number
   readonly queueMaxBytes: number
-  /** In ms: while the oldest has been waiting for longer, nothing more is taken. */
+  /** In ms: what would have to wait for longer, as things go, is not taken. */
   readonly queueMaxWait: number
   readonly batchMaxEvents: number
   readonly batchMaxBytes: number
@@ -43,8 +43,15 @@ const NO_OUTCOME: AppendOutcome = { outcome: 'failed', reason: 'the store gave n
 interface Waiting {
   readonly item: AppendItem
   readonly settle: (result: SubmitResult) => void
-  readonly since: number
 }
+
+interface UnderWay {
+  readonly batch: readonly Waiting[]
+  readonly startedAt: number
+}
+
+/** How much the newest append counts in what one takes. */
+const NEWEST_COUNTS = 0.2
 
 export class Batcher implements Service {
   readonly #options: BatcherOptions
@@ -52,7 +59,9 @@ export class Batcher implements Service {
   /** Taken and not on disk yet, in the queue or under way to the store: what the limits are about. */
   #events = 0
   #bytes = 0
-  readonly #underWay: (readonly Waiting[])[] = []
+  readonly #underWay: UnderWay[] = []
+  /** What an append takes, lately. */
+  #appendMs = 0
   #scheduled = false
   #stopped = false
   readonly #idle = Promise.withResolvers<void>()
@@ -74,7 +83,7 @@ export class Batcher implements Service {
     this.#events += 1
     this.#bytes = bytes
     return new Promise((settle) => {
-      this.#queue.push({ item, settle, since: performance.now() })
+      this.#queue.push({ item, settle })
       // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
       if (this.#queue.length >= this.#options.eagerEvents) this.#appendNext()
       else this.#schedule()
@@ -83,7 +92,9 @@ export class Batcher implements Service {
 
   /** What was taken and is not on disk yet; since when, by the time the oldest was received. */
   get waiting(): { readonly events: number; readonly bytes: number; readonly oldestReceivedAt: number | null } {
-    const oldest = [...this.#underWay, this.#queue].flatMap(([first]) => (first ? [first.item.receivedAt] : []))
+    const oldest = [...this.#underWay.map(({ batch }) => batch), this.#queue].flatMap(([first]) =>
+      first ? [first.item.receivedAt] : [],
+    )
     const oldestReceivedAt = oldest.length === 0 ? null : Math.min(...oldest)
     return { events: this.#events, bytes: this.#bytes, oldestReceivedAt }
   }
@@ -101,10 +112,18 @@ export class Batcher implements Service {
     await this.#idle.promise
   }
 
-  /** What is taken now would wait as long as the oldest did: longer than its sender is likely to. */
+  /**
+   * What is taken now would wait for longer than its sender is likely to. Told by how long appends took lately, and the one
+   * under way: not by how many messages they had, which is few where there is little to do. One round of full batches may
+   * always wait, so that the store never does.
+   */
   #isLate(): boolean {
-    const oldest = this.#underWay[0]?.[0] ?? this.#queue[0]
-    return oldest !== undefined && performance.now() - oldest.since > this.#options.limits.queueMaxWait
+    const { maxInFlight, limits } = this.#options
+    const round = maxInFlight * limits.batchMaxEvents
+    if (this.#queue.length < round) return false
+    const oldest = this.#underWay[0]
+    const appendMs = Math.max(this.#appendMs, oldest ? performance.now() - oldest.startedAt : 0)
+    return this.#queue.length >= round * Math.floor(limits.queueMaxWait / appendMs)
   }
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
@@ -124,17 +143,17 @@ export class Batcher implements Service {
       if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()
       return
     }
-    this.#underWay.push(batch)
-    const startedAt = performance.now()
+    const underWay: UnderWay = { batch, startedAt: performance.now() }
+    this.#underWay.push(underWay)
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterAppend(null, batch, startedAt)
+        this.#afterAppend(null, underWay)
         for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterAppend(failure, batch, startedAt)
+        this.#afterAppend(failure, underWay)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
@@ -142,11 +161,14 @@ export class Batcher implements Service {
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterAppend(failure: unknown, batch: readonly Waiting[], startedAt: number): void {
-    this.#underWay.splice(this.#underWay.indexOf(batch), 1)
+  #afterAppend(failure: unknown, underWay: UnderWay): void {
+    const { batch, startedAt } = underWay
+    this.#underWay.splice(this.#underWay.indexOf(underWay), 1)
     this.#events -= batch.length
     for (const { item } of batch) this.#bytes -= item.payload.byteLength
-    this.#options.onOutcome(failure, batch.length, performance.now() - startedAt)
+    const ms = performance.now() - startedAt
+    this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_COUNTS)
+    this.#options.onOutcome(failure, batch.length, ms)
     this.#appendNext()
   }
 

@@ -8,6 +8,7 @@ import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
 import { prepareEventReads } from './events.ts'
+import { readFigures } from './figures.ts'
 import { prepareFollow } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
 import { readProgress } from './indexing.ts'
@@ -177,6 +178,7 @@ function composeStore(
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
+    figures: { read: (now) => attempt(() => readFigures(reader, now)) },
     probe: () => writer.run('probe', []),
     onFatal: (listener) => writer.onFatal(listener),
     close: async () => {

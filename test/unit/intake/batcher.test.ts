@@ -226,20 +226,25 @@ describe('the bounds of the queue', () => {
     assert.equal(codeOf(await large), 'stored')
   })
 
-  test('are the time that the oldest has waited: what would wait as long is refused until it is on disk', async () => {
-    const { batcher, journal } = setUp({ queueMaxWait: 20 })
+  test('are the time that messages would wait, by how long appends take: beyond it one round waits, and no more', async () => {
+    const { batcher, journal } = setUp({ queueMaxWait: 20, batchMaxEvents: 2 })
+    const waits = (names: string) => [...names].map((name) => batcher.submit(item(name)))
     const first = batcher.submit(item('a'))
     const running = await journal.commit(1)
-    const second = batcher.submit(item('b'))
+    const quick = waits('bcdefgh')
+    assert.equal(batcher.waiting.events, 8, 'nothing is known to be slow')
     const later = performance.now() + 25
     while (performance.now() < later) await settle()
-    assert.equal(codeOf(await batcher.submit(item('c'))), 'overloaded')
+    assert.equal(codeOf(await batcher.submit(item('i'))), 'overloaded')
     running.succeed()
-    ;(await journal.commit(2)).succeed()
-    assert.deepEqual([codeOf(await first), codeOf(await second)], ['stored', 'stored'])
-    const fresh = batcher.submit(item('d'))
-    ;(await journal.commit(3)).succeed()
-    assert.equal(codeOf(await fresh), 'stored')
+    for (let number = 2; number <= 4; number += 1) (await journal.commit(number)).succeed()
+    const last = await journal.commit(5)
+    assert.deepEqual((await Promise.all([first, ...quick.slice(0, 6)])).map(codeOf), Array(7).fill('stored'))
+    const round = waits('jk')
+    assert.equal(batcher.waiting.events, 3, 'a round may wait, however long it takes')
+    last.succeed()
+    ;(await journal.commit(6)).succeed()
+    assert.deepEqual((await Promise.all([...quick, ...round])).map(codeOf), Array(9).fill('stored'))
   })
 
   test('are free again after a commit that failed', async () => {
