@@ -92,3 +92,16 @@ test('the packages that run in production are those that the page tells of', () 
   )
   assert.deepEqual(told.toSorted(), Object.keys(manifest.dependencies ?? {}).toSorted())
 })
+
+test('the service opens connections to its database alone: nothing in a request names an address to go to', () => {
+  const files = globSync('src/**/*.ts', { cwd: fileURLToPath(ROOT) })
+  const opening =
+    /\bfetch\(|\b(?:https?|net|tls)\.(?:request|get|connect|createConnection)\b|\bimport \{[^}]*\b(?:connect|request)\b[^}]*\} from 'node:(?:net|tls|https?)'/
+  const openers = files.filter((file) => opening.test(read(file)))
+  // The commands are run by hand, and go where they are told to.
+  assert.deepEqual(
+    openers.filter((file) => !file.startsWith('src/cli/') && !file.startsWith('src/store/postgres/')),
+    [],
+  )
+  assert.ok(openers.length > 0, 'the pattern finds those that do')
+})
