@@ -8,6 +8,7 @@ import { type Address, parseAddress } from './address.ts'
 import { createAppend } from './append.ts'
 import type { Connection } from './connection.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { createEventReader } from './events.ts'
 import { messageOf, sqlState, storeFailure } from './failure.ts'
 import { createFollower } from './follow.ts'
@@ -120,6 +121,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    diagnosis: life.guard(createDiagnosis(pool)),
     ...life.guard({
       probe: () =>
         pool.transaction(async (connection) => {

@@ -6,13 +6,14 @@ import { type Extract, extract, storable } from '../../model/extract.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import { DAMAGED, isIntact } from '../rows.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readSequence } from './sequence.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope
-  FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
+    scope FROM events WHERE id > ? ORDER BY id LIMIT ?`
 const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
 const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
@@ -53,6 +54,7 @@ type JournalCells = [
   receivedAt: number,
   channelRef: string | null,
   size: number,
+  sha256: Uint8Array,
   payload: Uint8Array | null,
   keyId: string,
   scope: string,
@@ -185,6 +187,7 @@ function derive([
   receivedAt,
   channelRef,
   size,
+  sha256,
   payload,
   keyId,
   scope,
@@ -192,6 +195,8 @@ function derive([
   const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope }
   // Erased content leaves its place in the conversation, and nothing else.
   if (payload === null) return { row, fields: null, unindexed: null }
+  // Else a list would show the beginning of bytes that nobody sent.
+  if (!isIntact(payload, sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
     return { row, fields: extract(payload), unindexed: null }
   } catch (error) {

@@ -7,6 +7,7 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { prepareEventReads } from './events.ts'
 import { prepareFollow } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
@@ -176,6 +177,7 @@ function composeStore(
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
+    diagnosis: attempting(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => writer.onFatal(listener),
     close: async () => {
