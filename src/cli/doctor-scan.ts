@@ -173,7 +173,13 @@ class Keys {
   }
 }
 
-/** Never 0, which stands for nothing. */
+/** All bytes count, and one bit that is another makes another. Never 0, which stands for nothing. */
 function fingerprint(bytes: Uint8Array): number {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).readUInt32LE(0) || 1
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let mixed = 0
+  for (let at = 0; at + 4 <= view.length; at += 4) {
+    mixed = Math.imul(mixed ^ view.readUInt32LE(at), 0x9e3779b1)
+    mixed ^= mixed >>> 15
+  }
+  return mixed >>> 0 || 1
 }
