@@ -15,7 +15,7 @@ interface Claimed {
   readonly lease_id: string
 }
 
-const TIMEOUT_MS = 3000
+const TIMEOUT_MS = 5000
 
 const ports = process.argv[2]!.split(',')
 const leaseSeconds = Number(process.argv[3])
