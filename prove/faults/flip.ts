@@ -20,6 +20,8 @@ const DETECTED = [
 /** Nothing else says what these should be. docs/reliability.md lists them. */
 const NOT_DETECTED = ['received_at', 'scope', 'route', 'content_type', 'request_id'] as const
 
+const ABOUT_ROWS = ['payloads', 'references', 'keys']
+
 interface DoctorCheck {
   readonly name: string
   readonly verdict: string
@@ -37,14 +39,17 @@ export const flip: Proof = {
     const subject = await newSubject(context, { name: 'flip', load: { onTrouble: 'resend', maxTextPieces: 400 } })
     const { service, load } = subject
     await service.start()
-    await load.run(Math.max(300, context.cycles * 10))
+    await load.run(Math.max(120, context.cycles * 20))
     await load.settle()
     const findings = await subject.check()
     const broken = brokenIn(findings)
     const rows = await subject.inbox.rows()
     const payloads = await subject.inbox.payloads(rows.map(({ id }) => id))
     await service.stop()
-    if ((await service.command(['doctor'])).code !== 0) broken.push('doctor found something wrong before anything was')
+    const before = (await diagnose(subject)).filter(({ name }) => ABOUT_ROWS.includes(name))
+    if (before.length < ABOUT_ROWS.length || before.some(({ verdict }) => verdict !== 'ok')) {
+      broken.push('doctor found something wrong before anything was')
+    }
 
     const damage = new Damage(service.options.databaseUrl, context.random.fork('damage'))
     const shuffled = rows.toSorted((a, b) => (a.sha256 < b.sha256 ? -1 : 1))
