@@ -144,7 +144,7 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
     }
     after = table.key.map((name) => cell(last, name))
     count += page.length
-    onProgress(`${count} dedupe keys read`)
+    if (page.length === table.page) onProgress(`${count} dedupe keys read`)
   }
 }
 
