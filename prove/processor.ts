@@ -15,7 +15,7 @@ interface Claimed {
   readonly lease_id: string
 }
 
-const TIMEOUT_MS = 3000
+const TIMEOUT_MS = 5000
 
 const ports = process.argv[2]!.split(',')
 const leaseSeconds = Number(process.argv[3])
@@ -56,7 +56,12 @@ while (!isStopped) {
   for (const { id, lease_id: lease } of events) {
     await pause(workMs)
     tell({ what: 'worked', id, lease })
-    const { status } = await ask('/v1/inbox/claims/ack', { id, lease_id: lease })
-    tell({ what: 'acked', id, lease, result: status === 200 ? 'ok' : 'lost' })
+  }
+  const { json: acked } = await ask('/v1/inbox/claims/ack', {
+    events: events.map(({ id, lease_id }) => ({ id, lease_id })),
+  })
+  for (const [n, { ok }] of (acked.events as readonly { readonly ok: boolean }[]).entries()) {
+    const { id, lease_id: lease } = events[n]!
+    tell({ what: 'acked', id, lease, result: ok ? 'ok' : 'lost' })
   }
 }

@@ -51,7 +51,7 @@ export class Processors {
 
   /** Waits until there is nothing left to do, then ends them. */
   async finish(inbox: Inbox): Promise<void> {
-    await until('everything is processed', async () => (await idsIn(inbox, 'pending', 'leased')) === 0, 180_000)
+    await until('everything is processed', async () => (await idsIn(inbox, 'pending', 'leased')) === 0, 600_000)
     await Promise.all(
       this.#children.map(async (child) => {
         if (child.exitCode !== null || child.signalCode !== null) return

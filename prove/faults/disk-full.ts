@@ -9,7 +9,8 @@ import { SmallDisk } from '../small-disk.ts'
 import { brokenIn, newSubject, type Subject } from '../subject.ts'
 import { until, waitFor } from '../wait.ts'
 
-const DISK_BYTES = 48 * 1024 * 1024
+/** A WAL that is there already takes up to some 32 MB more on a full disk: each time costs so much. */
+const BYTES_A_CYCLE = 48 * 1024 * 1024
 const REFUSALS = 40
 const ACKNOWLEDGEMENTS = 150
 const READS = 20
@@ -22,12 +23,12 @@ export const diskFull: Proof = {
   stores: ['sqlite'],
   defaultCycles: 10,
   async run(context) {
-    const disk = SmallDisk.mount(context, DISK_BYTES)
+    const disk = SmallDisk.mount(context, (1 + context.cycles) * BYTES_A_CYCLE)
     const watch = new Watch()
     const subject = await newSubject(context, {
       name: 'full',
       service: { databaseUrl: `sqlite:${join(disk.folder, 'intray.db')}` },
-      load: { onTrouble: 'go-on', connections: 8, maxTextPieces: 60, onAnswer: watch.note },
+      load: { onTrouble: 'go-on', connections: 8, maxTextPieces: 800, onAnswer: watch.note },
     })
     const { service, load } = subject
     await service.start()

@@ -76,11 +76,12 @@ function delayedBy(ms: number): readonly string[] {
 
 async function overloadStore(context: ProofContext, http: number): Promise<StoreRun> {
   const seconds = context.cycles
-  // Eight appends of a batch share a commit, and the index takes every other one.
-  const delayMs = Math.min(2000, Math.max(5, (4 * BATCH_EVENTS * 1000) / (CAPACITY_SHARE * http)))
+  // Eight appends of a batch share a commit.
+  const delayMs = Math.min(2000, Math.max(5, (8 * BATCH_EVENTS * 1000) / (CAPACITY_SHARE * http)))
   const { service, token, path } = await slowService(context, delayMs, {})
   const pace = { port: service.port, token, seconds, patienceMs: PATIENCE_MS }
-  const saturated = await closedLoop(pace, SENDERS, 100)
+  // Twice as long: everything is measured against it.
+  const saturated = await closedLoop({ ...pace, seconds: 2 * seconds }, SENDERS, 100)
   const capacity = saturated.goodPerSecond
   context.progress(
     `HTTP carries ${http.toFixed(0)}/s; syncs delayed by ${delayMs.toFixed(0)} ms: ${capacity.toFixed(0)}/s`,

@@ -12,9 +12,9 @@ import { Service } from '../service.ts'
 import { brokenIn, newSubject } from '../subject.ts'
 import { waitFor } from '../wait.ts'
 
-const LEASE_S = 1
+const LEASE_S = 2
 const SENDERS_WAIT_MS = 700
-const ACKNOWLEDGEMENTS = 60
+const ACKNOWLEDGEMENTS = 40
 
 export const pause: Proof = {
   name: 'pause',
@@ -53,10 +53,10 @@ export const pause: Proof = {
       await sendMore()
       await pauseNode(context, context.random.pick(nodes), () => cutOff)
       nodePauses += 1
-      await pauser.pauseOne()
       await sendMore()
       await load.stop()
       await running
+      await pauser.pauseOne(() => load.run(4))
       if (cycle % 5 === 0)
         context.progress(`${cycle} cycles, ${load.acknowledged} acknowledged, ${pauser.pauses} takeovers`)
     }
@@ -115,16 +115,19 @@ class ProcessorPauser {
     this.#processors = processors
   }
 
-  /** Stops the next processor that claims something, until another was handed one of its events. */
-  async pauseOne(): Promise<void> {
+  /** Stops the next processor that claims something, until another was handed one of its events. `feed` brings events. */
+  async pauseOne(feed: () => Promise<void>): Promise<void> {
     const { handedOut } = this.#processors
     const caught = Promise.withResolvers<{ child: ChildProcess; lease: string; ids: readonly number[] }>()
+    let isCaught = false
     this.#processors.onLine = (line, child) => {
       if (line.what !== 'claimed') return
       this.#processors.onLine = () => {}
       child.kill('SIGSTOP')
+      isCaught = true
       caught.resolve({ child, lease: line.lease, ids: line.ids })
     }
+    while (!isCaught) await feed()
     const { child, lease, ids } = await caught.promise
     const isTaken = () => ids.some((id) => [...(handedOut.get(id) ?? [])].some((other) => other !== lease))
     try {

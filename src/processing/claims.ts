@@ -20,6 +20,9 @@ import { LongPolls } from './long-poll.ts'
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
+/** It is handed out without its bytes, and says so: a claim that failed instead would hold up its conversation for ever. */
+const DAMAGED = 'its bytes no longer match their digest'
+
 export interface ClaimsOptions {
   readonly store: ProcessingStore
   readonly clock: Clock
@@ -77,6 +80,9 @@ export class Claims implements Service {
       const claimed = await this.#claimOnce(processor, command)
       // There may be more for the next who waits.
       if (claimed && claimed.length > 0) this.#polls.hint()
+      for (const { event, payload } of claimed ?? []) {
+        if (payload === null && event.erasedAt === null) this.#options.onTrouble(`read event ${event.id}`, DAMAGED)
+      }
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
       const { subscription, ordered, channelRef } = command

@@ -1,6 +1,7 @@
 // A store: one database behind one set of promises. Drivers differ in traits, never in behaviour.
 
 import type { Appender } from './append.ts'
+import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
 import type { FigureReader } from './figures.ts'
 import type { Follower } from './follow.ts'
@@ -32,6 +33,7 @@ export interface Store {
   readonly refusals: RefusalStore
   readonly nodes: NodeStore
   readonly figures: FigureReader
+  readonly diagnosis: Diagnosis
   /** Does a small durable write: resolves if the store takes writes now. */
   probe(): Promise<void>
   /** Called once if the storage can no longer be trusted. The process has to end. */

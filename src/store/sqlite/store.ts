@@ -7,6 +7,7 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { prepareEventReads } from './events.ts'
 import { readFigures } from './figures.ts'
 import { prepareFollow } from './follow.ts'
@@ -210,6 +211,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
     figures: { read: (now) => attempt(() => readFigures(reader, now)) },
+    diagnosis: attempting(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
       let told = false
