@@ -4,7 +4,7 @@
 import fc from 'fast-check'
 import { BODIES, KEYS, MEDIA, PACKINGS } from './bodies.ts'
 import { FRAMINGS } from './framings.ts'
-import { BROKEN_METHODS, EXPECTATIONS, FURTHER, HOSTS, LINES } from './heads.ts'
+import { BROKEN_METHODS, EXPECTATIONS, FURTHER, type HeaderPart, HOSTS, LINES } from './heads.ts'
 import { type HostileCase, wireOf } from './hostile-case.ts'
 import { type Composition, predict } from './oracle.ts'
 import { sendersOf, type Tokens } from './senders.ts'
@@ -156,10 +156,16 @@ export function anyRequest(tokens: Tokens): fc.Arbitrary<Drawn> {
     { arbitrary: fc.constant([]), weight: 3 },
     fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 }),
   )
-  return fc.tuple(composition, cuts).map(([{ aim, ...parts }, places]) => ({
+  // Behind an Upgrade node's parser keeps silent about a body that breaks off: 408 after half a minute (docs/hostile-input.md).
+  const known = composition.filter(({ further, framing }) => !(isUpgrade(further) && framing.verdict === 'body'))
+  return fc.tuple(known, cuts).map(([{ aim, ...parts }, places]) => ({
     given: { ...parts, target: aim.target, sender: aim.sender, method: aim.method[0], isMethodBroken: aim.method[1] },
     cuts: places,
   }))
+}
+
+function isUpgrade({ lines }: HeaderPart): boolean {
+  return lines.some((text) => text.startsWith('Upgrade:'))
 }
 
 function isIntake(doors: (typeof TARGETS)[number]['doors']): boolean {

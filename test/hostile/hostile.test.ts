@@ -80,7 +80,7 @@ for (const driver of drivers) {
       })
 
       test('any parts of a request together, in any pieces', async (t) => {
-        await survivesAny(t, anyRequest(stage.tokens), 0.3 * REQUESTS, ({ given, cuts }) =>
+        await survivesAny(t, anyRequest(stage.tokens), 0.5 * REQUESTS, ({ given, cuts }) =>
           caseOf(given, stage.tokens, cuts),
         )
       })
@@ -95,7 +95,7 @@ for (const driver of drivers) {
     }
 
     test('any body that was JSON once', async (t) => {
-      await survivesAny(t, anyBody, 0.05 * REQUESTS, (body) => bodyCase(body, stage.tokens.sender))
+      await survivesAny(t, anyBody, 0.1 * REQUESTS, (body) => bodyCase(body, stage.tokens.sender))
     })
 
     test('every field of a message with every text', async () => {
@@ -121,7 +121,7 @@ for (const driver of drivers) {
     })
 
     test('any query', async (t) => {
-      await survivesAny(t, anyQuery, 0.05 * REQUESTS, (pairs) => queryCase(pairs, stage.tokens.processor))
+      await survivesAny(t, anyQuery, 0.1 * REQUESTS, (pairs) => queryCase(pairs, stage.tokens.processor))
     })
 
     test('afterwards everything that was stored is indexed and can be read', async () => {
