@@ -78,6 +78,10 @@ export interface ProofResult {
   /** Claims beyond the counts that did not hold; empty if all did. */
   readonly broken: readonly string[]
   readonly controls: readonly ControlResult[]
+  /** Tables, as they go into a document. */
+  readonly appendix?: string
+  /** Drawings by name, for docs/reliability/. */
+  readonly files?: Readonly<Record<string, string>>
 }
 
 /** The machine cannot run it: says what is missing and how to get it. */

@@ -27,6 +27,7 @@ export interface ClaimsOptions {
   readonly store: ProcessingStore
   readonly clock: Clock
   readonly maxAttempts: number
+  readonly maxSubscriptions: number
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -152,9 +153,10 @@ export class Claims implements Service {
     return this.#options.store.subscriptions(tenantOf(processor))
   }
 
+  /** Null: there are as many as there may be. */
   createSubscription(processor: Processor, name: string, from: 'now' | 'beginning') {
-    const { store, clock } = this.#options
-    return store.createSubscription(queueOf(processor, name), from, clock.now())
+    const { store, clock, maxSubscriptions } = this.#options
+    return store.createSubscription(queueOf(processor, name), from, clock.now(), maxSubscriptions)
   }
 
   deleteSubscription(processor: Processor, name: string): Promise<boolean> {

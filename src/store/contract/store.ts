@@ -3,6 +3,7 @@
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
+import type { FigureReader } from './figures.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
@@ -31,6 +32,7 @@ export interface Store {
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore
+  readonly figures: FigureReader
   readonly diagnosis: Diagnosis
   /** Does a small durable write: resolves if the store takes writes now. */
   probe(): Promise<void>
