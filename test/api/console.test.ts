@@ -47,7 +47,7 @@ for (const driver of drivers) {
 
       const path = `/v1/console/tokens/${token.key_id}`
       const disabled = await admin.post(`${path}/disable`)
-      assert.equal((disabled.json?.token as Json).state, 'disabled')
+      assert.equal((disabled.json!.token as Json).state, 'disabled')
       assert.equal(disabled.json?.in_force, true)
       assert.equal((await ping(secret!)).json?.error, 'token_disabled', 'in force when it is answered')
       await admin.post(`${path}/enable`)
@@ -122,7 +122,7 @@ for (const driver of drivers) {
 
       assert.equal((await admin.post(`${path}/accept`, '{"source_ref":')).json?.error, 'invalid_json')
       assert.equal((await admin.post(`${path}/accept`, { source_ref: 7 })).json?.error, 'invalid_payload')
-      assert.equal(((await admin.get(path)).json?.refusal as Json).accepted_as, null)
+      assert.equal(((await admin.get(path)).json!.refusal as Json).accepted_as, null)
 
       const corrected = '{ "source_ref": "later",  "n": 1.0 }'
       const accepted = await admin.post(`${path}/accept`, corrected)
@@ -132,7 +132,7 @@ for (const driver of drivers) {
       assert.equal(event.sourceRef, 'later')
       assert.match(event.keyId, /^op_/)
       assert.equal(Buffer.from((await app.store.events.payload(event.id))!).toString(), corrected)
-      assert.equal(((await admin.get(path)).json?.refusal as Json).accepted_as, event.id)
+      assert.equal(((await admin.get(path)).json!.refusal as Json).accepted_as, event.id)
       const again = await admin.post(`${path}/accept`, '{"other":true}')
       assert.equal(idOf(again), event.id)
       assert.deepEqual(await app.store.events.revisions(event.id, 0, 10), [])
@@ -145,7 +145,7 @@ for (const driver of drivers) {
       const again = await admin.post('/v1/console/test-events', '{"source_ref":"try","message":{"text":"hello"}}')
       assert.deepEqual([again.json?.id, again.json?.outcome], [sent.json?.id, 'duplicate'])
       const shown = await admin.get(`/v1/inbox/events/${idOf(sent)}`)
-      assert.equal((shown.json?.event as Json).origin, 'test')
+      assert.equal((shown.json!.event as Json).origin, 'test')
       assert.equal((await admin.post('/v1/console/test-events', '[]')).json?.error, 'invalid_json')
       const large = await admin.post('/v1/console/test-events', JSON.stringify({ x: 'x'.repeat(1_100_000) }))
       assert.equal(large.status, 413)

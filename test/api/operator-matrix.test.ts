@@ -108,7 +108,7 @@ for (const driver of drivers) {
       const tenants = await limited.get('/v1/console/tenants')
       assert.deepEqual(tenants.json?.tenants, [{ account_id: 8, company_id: 42 }])
       const session = await limited.get('/v1/console/session')
-      assert.deepEqual((session.json?.operator as { tenants: unknown }).tenants, [{ account_id: 8, company_id: 42 }])
+      assert.deepEqual((session.json!.operator as { tenants: unknown }).tenants, [{ account_id: 8, company_id: 42 }])
       const seenAll = (await data.operator.get('/v1/console/audit?limit=200')).json?.entries as { operator: string }[]
       const seenSome = (await limited.get('/v1/console/audit?limit=200')).json?.entries as { operator: string }[]
       assert.ok(seenAll.some(({ operator }) => operator === data.operator.name))

@@ -67,7 +67,7 @@ for (const driver of drivers) {
       await app.indexed()
       const list = await operator.get(`${EVENTS}?source_ref=seen`)
       assert.equal(list.status, 200)
-      assert.equal((list.json?.events as unknown[]).length, 1)
+      assert.equal((list.json!.events as unknown[]).length, 1)
       await app.createToken({ accountId: 9, companyId: 42 })
       const other = await operator.get(`${EVENTS}?source_ref=seen`, '9/42')
       assert.deepEqual(other.json?.events, [])
