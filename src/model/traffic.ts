@@ -35,25 +35,28 @@ export interface TrafficRow extends Readonly<TrafficCounts>, Tenant {
 
 type Counted = { -readonly [K in keyof TrafficRow]: TrafficRow[K] }
 
+/** The rows that the last message of a sender was counted in. */
+interface Last {
+  readonly minute: Counted
+  readonly hour: Counted
+}
+
 export class TrafficTally {
   readonly #rows = new Map<string, Counted>()
-  /** Most messages are of the tenant, minute and sender of the one before: 0.02 µs instead of 0.4. */
-  #minute: Counted | null = null
-  #hour: Counted | null = null
+  /** Most messages are of the tenant and minute of the sender's one before: no key has to be put together for them. */
+  readonly #lasts = new Map<string, Last>()
 
   add(companyId: number, accountId: number, receivedAt: number, keyId: string, what: keyof TrafficCounts): void {
     const at = receivedAt - (receivedAt % MINUTE_MS)
-    const isSame =
-      this.#minute?.at === at &&
-      this.#minute.accountId === accountId &&
-      this.#minute.companyId === companyId &&
-      this.#hour?.keyId === keyId
-    if (!isSame) {
-      this.#minute = this.#rowOf(companyId, accountId, 'minute', at, '')
-      this.#hour = this.#rowOf(companyId, accountId, 'hour', receivedAt - (receivedAt % HOUR_MS), keyId)
+    let last = this.#lasts.get(keyId)
+    if (last?.minute.at !== at || last.minute.accountId !== accountId || last.minute.companyId !== companyId) {
+      const minute = this.#rowOf(companyId, accountId, 'minute', at, '')
+      const hour = this.#rowOf(companyId, accountId, 'hour', receivedAt - (receivedAt % HOUR_MS), keyId)
+      last = { minute, hour }
+      this.#lasts.set(keyId, last)
     }
-    this.#minute![what] += 1
-    this.#hour![what] += 1
+    last.minute[what] += 1
+    last.hour[what] += 1
   }
 
   rows(): readonly TrafficRow[] {

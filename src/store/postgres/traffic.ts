@@ -28,21 +28,23 @@ const SELECT_REFUSALS = `SELECT code, received_at FROM intray.refusals WHERE com
   ORDER BY id DESC LIMIT $3`
 
 /** The subscription `default` has the number 0. What is in the order of `state, event_id` no other index has. */
-const inState = (state: string, more = ''): string => `FROM intray.deliveries
+const inState = (state: string): string => `FROM intray.deliveries
   WHERE company_id = $1 AND account_id = $2 AND subscription = 0 AND entries >= 0 AND state <> 'done'
-    AND state = '${state}' ${more}`
+    AND state = '${state}'`
 const UNNOTICED = `FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > coalesce((
   SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0), 0)`
-const EXPIRED = 'AND lease_expires_at <= $3'
 const count = (from: string): string => `(SELECT count(*) FROM (SELECT ${from} LIMIT ${COUNTED_UP_TO}) page)`
 const first = (from: string): string => `(SELECT event_id ${from} ORDER BY state, event_id LIMIT 1)`
 const SELECT_DEPTH: Statement = {
   name: 'intray_queue_depth',
-  text: `SELECT ${count(inState('pending'))} AS pending, ${count(inState('leased'))} AS leased,
-    ${count(inState('leased', EXPIRED))} AS expired, ${count(inState('dead'))} AS dead,
+  text: `SELECT ${count(inState('pending'))} AS pending, leases.leased, leases.expired,
+    ${count(inState('dead'))} AS dead,
     (SELECT count(*) FROM (SELECT kind ${UNNOTICED} LIMIT ${COUNTED_UP_TO}) page WHERE kind = 'event') AS unnoticed,
-    least(${first(inState('pending'))}, ${first(inState('leased', EXPIRED))},
-      (SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1)) AS oldest`,
+    least(${first(inState('pending'))}, leases.first,
+      (SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1)) AS oldest
+  FROM (SELECT count(*) AS leased, count(*) FILTER (WHERE lease_expires_at <= $3) AS expired,
+      min(event_id) FILTER (WHERE lease_expires_at <= $3) AS first
+    FROM (SELECT event_id, lease_expires_at ${inState('leased')} LIMIT ${COUNTED_UP_TO}) page) leases`,
 }
 const SELECT_RECEIVED_AT: Statement = {
   name: 'intray_received_at',

@@ -25,9 +25,11 @@ const SELECT_REFUSALS = `SELECT code, received_at FROM refusals WHERE company_id
 const IN_STATE = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ?
   AND subscription = 0 AND state = ? AND entries >= 0 AND state <> 'done'`
 const COUNT_IN_STATE = `SELECT count(*) AS count FROM (SELECT 1 ${IN_STATE} LIMIT ?) page`
-const COUNT_EXPIRED = `SELECT count(*) AS count FROM (SELECT 1 ${IN_STATE} AND lease_expires_at <= ? LIMIT ?) page`
+const COUNT_LEASED = `SELECT count(*) AS leased, coalesce(sum(lease_expires_at <= ?), 0) AS expired,
+    min(CASE WHEN lease_expires_at <= ? THEN event_id END) AS first
+  FROM (SELECT event_id, lease_expires_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
+    AND account_id = ? AND subscription = 0 AND state = 'leased' AND entries >= 0 AND state <> 'done' LIMIT ?) page`
 const FIRST_IN_STATE = `SELECT event_id ${IN_STATE} ORDER BY event_id LIMIT 1`
-const FIRST_EXPIRED = `SELECT event_id ${IN_STATE} AND lease_expires_at <= ? ORDER BY event_id LIMIT 1`
 const UNNOTICED = 'FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?'
 const COUNT_UNNOTICED = `SELECT count(*) AS count FROM (SELECT kind ${UNNOTICED} LIMIT ?) page WHERE kind = 'event'`
 const FIRST_UNNOTICED = `SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1`
@@ -64,18 +66,17 @@ function queueDepth(db: DatabaseSync, tenant: Tenant, now: number): QueueDepth {
     Number(db.prepare(sql).get(companyId, accountId, ...args, COUNTED_UP_TO)?.count)
   const first = (sql: string, ...args: readonly (string | number)[]) =>
     db.prepare(sql).get(companyId, accountId, ...args)?.event_id as number | undefined
-  const expired = count(COUNT_EXPIRED, 'leased', now)
+  const leases = db.prepare(COUNT_LEASED).get(now, now, companyId, accountId, COUNTED_UP_TO)
+  const { leased, expired, first: expiredId } = leases as { leased: number; expired: number; first: number | null }
   const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNNOTICED, frontier)
-  const oldest = [
-    first(FIRST_IN_STATE, 'pending'),
-    first(FIRST_EXPIRED, 'leased', now),
-    first(FIRST_UNNOTICED, frontier),
-  ].filter((id) => id !== undefined)
+  const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNNOTICED, frontier)].filter(
+    (id) => id !== undefined,
+  )
   const received =
     oldest.length > 0 ? db.prepare(SELECT_RECEIVED_AT).get(companyId, accountId, Math.min(...oldest)) : undefined
   return {
     pending: Math.min(pending, COUNTED_UP_TO),
-    leased: count(COUNT_IN_STATE, 'leased') - expired,
+    leased: leased - expired,
     dead: count(COUNT_IN_STATE, 'dead'),
     oldestPendingAt: (received?.received_at as number | undefined) ?? null,
   }
