@@ -154,7 +154,7 @@ export const SETTINGS = {
     1_073_741_824,
     'Bytes handed to the store at once (one larger message is taken alone)',
   ),
-  indexBatchRows: integer(250, 1, 10_000, 'Rows in one step of the indexer'),
+  indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503 overloaded'),
   streamHeartbeat: duration('15s', '100ms', '5m', 'A stream on which nothing happens gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for so long is cut off'),

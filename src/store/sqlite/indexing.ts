@@ -1,4 +1,5 @@
-// The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction.
+// The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction of the index's
+// own file.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { EventKind } from '../../model/event.ts'
@@ -13,8 +14,12 @@ import { UPSERT_TRAFFIC } from './traffic.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope, request_id
   FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
+const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
+const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
+  database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
 /** The account stands with the event. */
 const SELECT_RESENDS = `SELECT r.id, r.company_id, r.event_id, r.received_at, r.key_id, e.account_id
   FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ?`
@@ -61,6 +66,7 @@ type JournalCells = [
   payload: Uint8Array | null,
   keyId: string,
   scope: string,
+  requestId: string,
 ]
 
 interface JournalRow extends Tenant {
@@ -72,6 +78,7 @@ interface JournalRow extends Tenant {
   readonly size: number
   readonly keyId: string
   readonly scope: string
+  readonly requestId: string
 }
 
 const MAX_REASON = 200
@@ -109,10 +116,14 @@ export function prepareIndexing(db: DatabaseSync) {
         return inTransaction(db, () => step(db, statements, limits, foldEachAlone))
       }
     },
-    requestRebuild: (): void => {
-      db.exec('UPDATE index_cursors SET position = 0, clearing = 1')
-    },
+    requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
   }
+}
+
+/** Whatever is derived is emptied by the steps that follow, and made again. */
+export function startAgain(db: DatabaseSync): void {
+  db.exec(REWIND_CURSORS)
+  db.exec(FORGET_LAST)
 }
 
 export function readProgress(db: DatabaseSync): IndexProgress {
@@ -134,6 +145,8 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
   writeTraffic(statements, tally)
   const after = { events: positionAfter(db, derived, before.events, limits), resends, clearing: false }
   if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
+  const last = derived.at(-1)
+  if (last) statements.noteLast.run(last.row.id, last.row.requestId)
   if (after.resends !== before.resends) statements.moveCursor.run(after.resends, 'resends')
   const unindexed = derived.filter((one) => one.unindexed !== null).length
   return { ...progressAt(db, after), indexed: derived.length, unindexed }
@@ -171,6 +184,7 @@ function prepareStatements(db: DatabaseSync) {
     upsertRepeats: db.prepare(UPSERT_REPEATS),
     upsertTraffic: db.prepare(UPSERT_TRAFFIC),
     moveCursor: db.prepare(MOVE_CURSOR),
+    noteLast: db.prepare(NOTE_LAST),
   } satisfies Record<string, StatementSync>
 }
 
@@ -199,8 +213,9 @@ function derive([
   payload,
   keyId,
   scope,
+  requestId,
 ]: JournalCells): Derived {
-  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope }
+  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope, requestId }
   // Erased content leaves its place in the conversation, and nothing else.
   if (payload === null) return { row, fields: null, unindexed: null }
   try {

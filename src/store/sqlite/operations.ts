@@ -1,5 +1,5 @@
-// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connection, be it the
-// writer thread of the server or a command's own process.
+// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connections, be it the
+// threads of the server or a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { AppendOutcome } from '../contract/append.ts'
@@ -18,7 +18,6 @@ import { prepareTokenWrites } from './tokens.ts'
 import { pruneTraffic } from './traffic.ts'
 
 export function prepareOperations(db: DatabaseSync) {
-  const indexing = prepareIndexing(db)
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
@@ -29,8 +28,6 @@ export function prepareOperations(db: DatabaseSync) {
   return {
     append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
     appendAll,
-    indexStep: indexing.step,
-    indexRebuild: indexing.requestRebuild,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,
@@ -53,7 +50,6 @@ export function prepareOperations(db: DatabaseSync) {
     useSignInLink: operators.useLink,
     addAudit: operators.addAudit,
     pruneOperators: operators.prune,
-    pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
     claim: processing.claim,
     ack: processing.ack,
     extend: processing.extend,
@@ -70,15 +66,26 @@ export function prepareOperations(db: DatabaseSync) {
   }
 }
 
+/** On the index's own file. */
+export function prepareIndexOperations(db: DatabaseSync) {
+  const indexing = prepareIndexing(db)
+  return {
+    indexStep: indexing.step,
+    indexRebuild: indexing.requestRebuild,
+    pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
+  }
+}
+
+export type IndexOperations = ReturnType<typeof prepareIndexOperations>
 export type Operations = ReturnType<typeof prepareOperations>
 export type OperationName = keyof Operations
 
-export interface Executor {
-  run<N extends OperationName>(
+export interface Executor<O extends Record<string, (...args: never[]) => unknown>> {
+  run<N extends keyof O & string>(
     name: N,
-    args: Parameters<Operations[N]>,
+    args: Parameters<O[N]>,
     transfer?: readonly ArrayBuffer[],
-  ): Promise<ReturnType<Operations[N]>>
+  ): Promise<ReturnType<O[N]>>
   onFatal(listener: (failure: Error) => void): void
   close(): Promise<void>
 }

@@ -1,4 +1,4 @@
--- The console: operators and what they did (primary data), and counts of what came in (derived, filled by the indexer).
+-- The console: operators and what they did. Belongs to the installation and to no tenant.
 
 -- tenants: a JSON array of [account, company]; null for all of them. password: an encoded hash; null: signs in by link.
 CREATE TABLE operators (
@@ -54,18 +54,3 @@ ALTER TABLE refusals ADD COLUMN accepted_by TEXT;
 
 -- The tenants there are, and the tokens of one.
 CREATE INDEX tokens_by_tenant ON tokens (company_id, account_id, created_at, key_id);
-
--- span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
-CREATE TABLE traffic (
-  company_id INTEGER NOT NULL,
-  account_id INTEGER NOT NULL,
-  span       INTEGER NOT NULL CHECK (span IN (0, 1)),
-  at         INTEGER NOT NULL,
-  key_id     TEXT    NOT NULL,
-  events     INTEGER NOT NULL,
-  resends    INTEGER NOT NULL,
-  revisions  INTEGER NOT NULL,
-  PRIMARY KEY (company_id, account_id, span, at, key_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX traffic_by_age ON traffic (span, at);
