@@ -2,6 +2,7 @@
 // after it: nothing is taken in that could not be kept.
 
 import { createAudit } from './auth/audit.ts'
+import { FailedTokens } from './auth/failed-tokens.ts'
 import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
@@ -11,8 +12,10 @@ import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { Receiving } from './http/receiving.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
+import { Shedding } from './http/shedding.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -62,7 +65,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
-  const claims = new Claims({ store: store.processing, clock, maxAttempts: config.maxAttempts, onTrouble })
+  const { maxAttempts, maxSubscriptions } = config
+  const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
@@ -98,6 +102,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     nodes: store.nodes,
     nodeId: newUuid(),
     clock,
+    rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
       // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
@@ -107,7 +112,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const metrics: ServiceMetrics = new ServiceMetrics({
     version: VERSION,
     driver: String(store.facts.driver),
-    indexLag: async () => (await store.index.progress()).lag,
+    store: async () => {
+      const [{ lag }, figures] = await Promise.all([store.index.progress(), store.figures.read(clock.now())])
+      const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
+      return {
+        indexLag: lag,
+        leases: figures.leases,
+        oldestPendingSeconds: ageOf(figures.oldestPendingAt),
+        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
+      }
+    },
+    inbox: () => ({ ...shedding.underWay, streams: streams.size }),
+    receivingBytes: () => receiving.bytes,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
@@ -144,20 +160,31 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     find: (cookie: string) => sessions.find(cookie),
     hasTenant: (tenant: Tenant) => store.tokens.hasTenant(tenant),
   }
-  const gate = { principals, intakeScopes: config.intakeScopes, operators: hasConsole ? operators : null }
   const accept = createAccept({ clock, submit: (item) => batcher.submit(item) })
+  const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
+  const gate = {
+    principals,
+    intakeScopes: config.intakeScopes,
+    failedTokens,
+    clock,
+    operators: hasConsole ? operators : null,
+  }
+  const receiving = new Receiving(config.receivingMaxBytes)
+  const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
     ),
     gate,
+    shedding,
     intakeLane: createIntakeLane({
       gate,
       accept,
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
+      receiving,
       remoteAddr: config.remoteAddr,
     }),
     readiness,
@@ -170,7 +197,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
+    streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,

@@ -15,13 +15,14 @@ type Edge = 'any' | 'type' | 'dynamic'
 /** A message's way through the rooms. What is not in the table is not allowed. */
 const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   main: { cli: 'any' },
-  // auth: a command mints tokens. processing: it claims as a processor does. store/contract: it tells the operator how a
-  // store was refused or failed.
+  // auth: a command mints tokens. processing: it claims as a processor does. intake: doctor reads stored messages as they
+  // were read when they came in. store/contract: it tells the operator how a store was refused or failed.
   cli: {
     cli: 'any',
     app: 'any',
     config: 'any',
     auth: 'any',
+    intake: 'any',
     processing: 'any',
     model: 'any',
     runtime: 'any',

@@ -76,7 +76,7 @@ export class Sessions {
     const { backOff } = this.#options
     const name = 'name' in given ? given.name : null
     const waitMs = this.#passwords.isBusy ? BUSY_MS : backOff.attempt(name, peer)
-    if (waitMs > 0) return { problem: { code: 'rate_limited', retryAfterS: Math.ceil(waitMs / 1000) } }
+    if (waitMs > 0) return tooMany(waitMs)
     const { operator, isRight } = 'link' in given ? await this.#byLink(given.link) : await this.#byPassword(given)
     if (!operator || !isRight) {
       // A name that nobody has is not written down: it may be a password in the wrong field.
@@ -182,4 +182,9 @@ export async function createSignInLink(
 
 function digest(secret: string): Buffer {
   return hash('sha256', secret, 'buffer')
+}
+
+function tooMany(waitMs: number): SignInResult {
+  const message = 'Too many attempts to sign in. Try again after Retry-After seconds.'
+  return { problem: { code: 'rate_limited', message, retryAfterS: Math.ceil(waitMs / 1000) } }
 }

@@ -21,6 +21,7 @@ export interface TokenTerms {
   readonly scope: string
   readonly label: string
   readonly expiresAt: number | null
+  readonly rateLimit: TokenRecord['rateLimit']
 }
 
 export async function issueToken(
@@ -49,7 +50,7 @@ export interface RotationTerms {
   readonly expiresAt: number | undefined
 }
 
-/** The successor has tenant, scope, label and expiry of the old one, unless a new expiry is given. */
+/** The successor has tenant, scope, label, rate limit and expiry of the old one, unless a new expiry is given. */
 export async function rotateToken(
   tokens: TokenStore,
   old: TokenRecord,
@@ -61,8 +62,19 @@ export async function rotateToken(
   const expiresAt = given ?? old.expiresAt
   if (expiresAt !== null && expiresAt <= now && given === undefined) return { hasExpired: true }
   const { keyId, hash, token } = mintToken()
-  const { accountId, companyId, scope, label } = old
-  const made = { keyId, hash, accountId, companyId, scope, label, expiresAt, createdAt: now, rotatedFrom: old.keyId }
+  const { accountId, companyId, scope, label, rateLimit } = old
+  const made = {
+    rateLimit,
+    keyId,
+    hash,
+    accountId,
+    companyId,
+    scope,
+    label,
+    expiresAt,
+    createdAt: now,
+    rotatedFrom: old.keyId,
+  }
   await tokens.rotate(made, overlapMs === null ? null : now + overlapMs, now)
   return { record: await known(tokens, keyId), token }
 }

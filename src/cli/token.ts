@@ -1,12 +1,14 @@
-// `./intray token`: makes, shows, disables, enables and rotates tokens, whether the server runs or not. What changes a
+// `./intray token`: makes, shows, disables, enables, limits and rotates tokens, whether the server runs or not. What changes a
 // token in use returns when every running server has put the change into force.
 
 import { parseArgs } from 'node:util'
 import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../auth/token-office.ts'
 import { isScope } from '../model/principal.ts'
+import type { TokenRateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import { isoTime, systemClock } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
+import { formatRate, parseRate } from '../runtime/rate.ts'
 import type { Store } from '../store/contract/store.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 import { withStore } from './open.ts'
@@ -15,11 +17,12 @@ import { print, printJson, record, table } from './output.ts'
 const IN_FORCE_TIMEOUT_MS = 10_000
 
 const HELP = `
-Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT]
+Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT] [--rate-limit R]
        ./intray token list
        ./intray token show KEY_ID
        ./intray token disable KEY_ID
        ./intray token enable KEY_ID
+       ./intray token limit KEY_ID --rate-limit R
        ./intray token rotate KEY_ID [--overlap 24h] [--expires 30d]
 
 Tokens let integrations in. A token belongs to one account and one company. It is shown once, when it is made.
@@ -28,10 +31,11 @@ Tokens let integrations in. A token belongs to one account and one company. It i
   --scope               What kind of integration it is for, e.g. cf for a form plugin. 'processor' reads and may not send.
   --expires             2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.
   --label               A note for yourself, at most 200 characters.
+  --rate-limit          Requests it may make on each node, such as 100/1s; off: any number; default: as INTRAY_RATE_LIMIT says.
   --overlap             How long the old token keeps working after rotate. Without it the old one is disabled at once.
   --json                Print JSON, one object a line.
 
-disable, enable and rotate return when the change is in force on every running server.`
+disable, enable, limit and rotate return when the change is in force on every running server.`
 
 type Values = Record<string, string | boolean | undefined>
 
@@ -41,12 +45,13 @@ const ACTIONS: Record<string, (store: Store, keyId: string, values: Values) => P
   show: async (store, keyId, values) => show(known(await store.tokens.find(keyId), keyId), values),
   disable: (store, keyId, values) => setActive(store, keyId, false, values),
   enable: (store, keyId, values) => setActive(store, keyId, true, values),
+  limit: (store, keyId, values) => setRateLimit(store, keyId, values),
   rotate: (store, keyId, values) => rotate(store, keyId, values),
 }
 
 export const token: Command = {
   name: 'token',
-  summary: 'Make, list, disable, enable and rotate tokens.',
+  summary: 'Make, list, disable, enable, limit and rotate tokens.',
   help: HELP,
   async run(args) {
     const { values, positionals } = parseArgs({
@@ -59,6 +64,7 @@ export const token: Command = {
         expires: { type: 'string' },
         label: { type: 'string' },
         overlap: { type: 'string' },
+        'rate-limit': { type: 'string' },
         json: { type: 'boolean' },
       },
     })
@@ -83,7 +89,12 @@ async function create(store: Store, values: Values): Promise<void> {
   const label = text(values, 'label')
   if (label.length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters.`)
   const tenant = { accountId: wholeNumber(values, 'account'), companyId: wholeNumber(values, 'company') }
-  const made = await issueToken(store.tokens, tenant, { scope, label, expiresAt: expiry(values, now) }, now)
+  const made = await issueToken(
+    store.tokens,
+    tenant,
+    { scope, label, expiresAt: expiry(values, now), rateLimit: rateLimit(values) },
+    now,
+  )
   showMinted(made.record, made.token, values)
 }
 
@@ -103,15 +114,23 @@ async function list(store: Store, values: Values): Promise<void> {
     String(one.accountId),
     String(one.companyId),
     one.scope || '-',
+    one.rateLimit === null ? '-' : formatRate(one.rateLimit),
     one.expiresAt === null ? '-' : isoTime(one.expiresAt),
     one.lastUsedAt === null ? '-' : isoTime(one.lastUsedAt),
     one.label,
   ])
-  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
+  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'RATE LIMIT', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
 }
 
 async function setActive(store: Store, keyId: string, isActive: boolean, values: Values): Promise<void> {
   const changed = known(await store.tokens.setActive(keyId, isActive, systemClock.now()), keyId)
+  await inForce(store)
+  show(changed, values)
+}
+
+async function setRateLimit(store: Store, keyId: string, values: Values): Promise<void> {
+  if (values['rate-limit'] === undefined) throw new UsageError('token limit takes --rate-limit.')
+  const changed = known(await store.tokens.setRateLimit(keyId, rateLimit(values)), keyId)
   await inForce(store)
   show(changed, values)
 }
@@ -176,12 +195,23 @@ function jsonOf(one: TokenRecord) {
     disabled_at: time(one.disabledAt),
     last_used_at: time(one.lastUsedAt),
     rotated_from: one.rotatedFrom,
+    rate_limit: one.rateLimit === null ? null : formatRate(one.rateLimit),
   }
 }
 
 function text(values: Values, name: string): string {
   const value = values[name]
   return typeof value === 'string' ? value.trim() : ''
+}
+
+/** Null: as the setting has it. */
+function rateLimit(values: Values): TokenRateLimit | null {
+  if (values['rate-limit'] === undefined || values['rate-limit'] === 'default') return null
+  try {
+    return parseRate(text(values, 'rate-limit'))
+  } catch (error) {
+    throw new UsageError(`--rate-limit ${(error as Error).message}, or default.`)
+  }
 }
 
 function wholeNumber(values: Values, name: string): number {

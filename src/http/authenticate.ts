@@ -3,12 +3,15 @@
 
 import type { IncomingMessage } from 'node:http'
 import { bearerToken } from '../auth/bearer.ts'
+import type { FailedTokens } from '../auth/failed-tokens.ts'
 import type { Authentication, Principals } from '../auth/principals.ts'
+import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows } from '../auth/scope.ts'
 import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import { maySee, operatorKeyId, parseTenant, roleAllows } from '../model/operator.ts'
 import { OPERATOR_SCOPE, type Principal, type Tenant } from '../model/principal.ts'
+import type { Clock } from '../runtime/clock.ts'
 import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
 import { headerValues } from './raw-headers.ts'
@@ -18,6 +21,8 @@ import { originProblem } from './same-origin.ts'
 export interface Gate {
   readonly principals: Principals
   readonly intakeScopes: readonly string[] | null
+  readonly failedTokens: FailedTokens
+  readonly clock: Clock
   /** Null: there is no console, and a cookie is worth nothing. */
   readonly operators: OperatorGate | null
 }
@@ -59,9 +64,10 @@ export function authenticate(
 
 export function admit(gate: Gate, route: Route, token: string, exchange: Exchange): Admission | Promise<Admission> {
   const judge = (found: Authentication): Admission => {
-    if ('problem' in found) return found.problem
+    if ('problem' in found) return failureProblem(gate, found.problem, exchange)
     exchange.principal = found.principal
-    return scopeProblem(gate, route, found.principal)
+    const forbidden = scopeProblem(gate, route, found.principal)
+    return found.bucket === null ? forbidden : rateProblem(gate, found.bucket, forbidden, exchange)
   }
   const answer = gate.principals.authenticate(token)
   return answer instanceof Promise ? answer.then(judge) : judge(answer)
@@ -105,4 +111,23 @@ async function admitOperator(
     if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNREACHABLE
     throw error
   }
+}
+
+/** Only what failed is counted, and only its answer changes. Whoever shows a whole secret (disabled, expired) is not guessing. */
+function failureProblem(gate: Gate, problem: Problem, { address }: Exchange): Problem {
+  const waitS = problem.code === 'invalid_token' ? gate.failedTokens.note(address) : null
+  return waitS === null ? problem : { code: 'too_many_failures', retryAfterS: waitS }
+}
+
+/** Tells a token with a limit where it stands, whatever the answer is. A call that its scope forbids takes nothing. */
+function rateProblem(gate: Gate, bucket: TokenBucket, forbidden: Problem | null, exchange: Exchange): Problem | null {
+  const now = gate.clock.now()
+  const { isAllowed, remaining, resetS } = forbidden ? bucket.look(now) : bucket.take(now)
+  const { requests, windowMs } = bucket.limit
+  exchange.rateFields = [
+    ...['RateLimit-Policy', `"token";q=${requests};w=${Math.ceil(windowMs / 1000)}`],
+    ...['RateLimit', `"token";r=${remaining};t=${resetS}`],
+  ]
+  if (forbidden) return forbidden
+  return isAllowed ? null : { code: 'rate_limited', retryAfterS: resetS }
 }

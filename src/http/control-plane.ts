@@ -20,11 +20,13 @@ import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
+import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 
 export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
+  readonly shedding: Shedding
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane
@@ -137,20 +139,26 @@ function createOperations(options: ControlPlaneOptions): Operations {
 }
 
 function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Lane {
-  const { gate } = options
+  const { gate, shedding } = options
   return async (route, req, res, exchange) => {
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
     const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
+    const leave = shedding.enter(route, req)
+    if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     if (exchange.awaitsContinue) {
       res.writeContinue()
       exchange.awaitsContinue = false
     }
-    const result = await operation({ req, exchange, route, params })
-    if ('status' in result && exchange.operator)
-      await noteDeed(options.console, exchange.operator, route, req, exchange, params)
-    if ('status' in result) sendAnswer(req, res, exchange, result)
-    else sendProblem(req, res, exchange, result)
+    try {
+      const result = await operation({ req, exchange, route, params })
+      if ('status' in result && exchange.operator)
+        await noteDeed(options.console, exchange.operator, route, exchange, params)
+      if ('status' in result) sendAnswer(req, res, exchange, result)
+      else sendProblem(req, res, exchange, result)
+    } finally {
+      leave()
+    }
   }
 }
 
@@ -159,14 +167,13 @@ async function noteDeed(
   { audit, remoteAddr }: ConsoleOptions,
   { operator }: SignedIn,
   route: Route,
-  req: IncomingMessage,
   exchange: Exchange,
   params: Call['params'],
 ): Promise<void> {
   if (route.audit === undefined || exchange.didNothing) return
   const { requestId, principal: tenant } = exchange
   const target = exchange.auditTarget ?? Object.values(params)[0] ?? null
-  const address = remoteAddress(req.socket.remoteAddress, remoteAddr)
+  const address = remoteAddress(exchange.address, remoteAddr)
   await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
 }
 

@@ -26,6 +26,10 @@ export class Exchange {
   auditTarget: string | null = null
   /** It changed nothing after all, and the audit log has nothing to tell. */
   didNothing = false
+  /** Where it comes from, as far as that is known. */
+  address: string | undefined = undefined
+  /** RateLimit fields, for a token that has a limit. */
+  rateFields: readonly string[] | null = null
   error: ErrorCode | null = null
   bytesIn = 0
   eventId: number | null = null

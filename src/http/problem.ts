@@ -15,14 +15,14 @@ const STATUS: Record<ErrorKind, number> = {
   wrong_media: 415,
   wrong_expectation: 417,
   unusable: 422,
+  too_many: 429,
   headers_too_large: 431,
-  limited: 429,
   bug: 500,
   unavailable: 503,
 }
 
 /** Seconds after which it makes sense to send again. */
-const RETRY_AFTER_S = '1'
+const RETRY_AFTER_S = 1
 
 const REALM = 'Bearer realm="intray"'
 /** RFC 9110 asks for a challenge with every 401. No browser knows this one, so none asks for a password by itself. */
@@ -86,9 +86,8 @@ function headersOf(problem: Problem): Record<string, string> {
   if (problem.code === 'forbidden_scope') {
     headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope", error_description="${quotable(message)}"`
   }
-  if (kind === 'unavailable' || kind === 'limited') {
-    headers['Retry-After'] = problem.retryAfterS === undefined ? RETRY_AFTER_S : String(problem.retryAfterS)
-  }
+  if (kind === 'unavailable' || kind === 'too_many')
+    headers['Retry-After'] = String(problem.retryAfterS ?? RETRY_AFTER_S)
   if (problem.code === 'unsupported_encoding') headers['Accept-Encoding'] = 'gzip, identity'
   if (problem.allow !== undefined) headers.Allow = problem.allow
   return headers

@@ -17,7 +17,7 @@ export function refusalOperations(options: ConsoleOptions) {
     contentType: 'application/json',
     traceparent: null,
     userAgent: null,
-    remoteAddr: remoteAddress(call.req.socket.remoteAddress, options.remoteAddr),
+    remoteAddr: remoteAddress(call.exchange.address, options.remoteAddr),
   })
 
   const showRefusal: Operation = async (call) => {

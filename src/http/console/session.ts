@@ -21,9 +21,9 @@ const UNUSABLE: Problem = {
 }
 
 export function sessionOperations({ sessions, clock, remoteAddr }: ConsoleOptions) {
-  const originOf = ({ req, exchange }: Call): Origin => ({
+  const originOf = ({ exchange }: Call): Origin => ({
     requestId: exchange.requestId,
-    address: remoteAddress(req.socket.remoteAddress, remoteAddr),
+    address: remoteAddress(exchange.address, remoteAddr),
   })
 
   const signIn: Operation = async (call) => {
@@ -36,7 +36,7 @@ export function sessionOperations({ sessions, clock, remoteAddr }: ConsoleOption
     const given = credentialsIn(read.body)
     if (!given) return UNUSABLE
     // Guessing is held up by the whole address, whatever is kept of it.
-    const peer = call.req.socket.remoteAddress ?? ''
+    const peer = call.exchange.address ?? ''
     const result = await sessions.signIn(given, peer, originOf(call))
     if ('problem' in result) return result.problem
     const { cookie, signedIn } = result

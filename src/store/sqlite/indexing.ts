@@ -8,14 +8,15 @@ import type { Tenant } from '../../model/principal.ts'
 import { TrafficTally } from '../../model/traffic.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import { DAMAGED, isIntact } from '../rows.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readSequence } from './sequence.ts'
 import { UPSERT_TRAFFIC } from './traffic.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope, request_id
-  FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
+    scope, request_id FROM events WHERE id > ? ORDER BY id LIMIT ?`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
@@ -63,6 +64,7 @@ type JournalCells = [
   receivedAt: number,
   channelRef: string | null,
   size: number,
+  sha256: Uint8Array,
   payload: Uint8Array | null,
   keyId: string,
   scope: string,
@@ -210,6 +212,7 @@ function derive([
   receivedAt,
   channelRef,
   size,
+  sha256,
   payload,
   keyId,
   scope,
@@ -218,6 +221,8 @@ function derive([
   const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope, requestId }
   // Erased content leaves its place in the conversation, and nothing else.
   if (payload === null) return { row, fields: null, unindexed: null }
+  // Else a list would show the beginning of bytes that nobody sent.
+  if (!isIntact(payload, sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
     return { row, fields: extract(payload), unindexed: null }
   } catch (error) {

@@ -31,6 +31,7 @@ export function prepareOperations(db: DatabaseSync) {
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,
+    setTokenRateLimit: tokens.setRateLimit,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
     reportNode: nodes.report,

@@ -7,7 +7,9 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { prepareEventReads } from './events.ts'
+import { readFigures } from './figures.ts'
 import { prepareFollow } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
 import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index-file.ts'
@@ -181,7 +183,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       countDead: (queue, filter) => attempt(() => countDead(reader, queue, filter)),
       ready: (queues, now) => attempt(() => queues.map((queue) => processing.ready(queue, now))),
       subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
-      createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
+      createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
         const begin = await writer.run('deleteSubscription', [queue, at])
         let step: Clearing | null = begin
@@ -202,6 +204,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       hasTenant: (tenant) => attempt(() => tokens.hasTenant(tenant)),
       successorOf: (keyId) => attempt(() => tokens.successorOf(keyId)),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
+      setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
       touch: (uses) => writer.run('touchTokens', [uses]),
       generation: () => attempt(() => tokens.generation()),
@@ -242,6 +245,8 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
+    figures: { read: (now) => attempt(() => readFigures(reader, now)) },
+    diagnosis: attempting(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
       let told = false
