@@ -14,6 +14,7 @@ import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
+import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
 import { createStarterToken, starterText } from './starter.ts'
 
@@ -48,6 +49,7 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
     const starter = await withStore((store) => createStarterToken(store, config.host, systemClock.now()), config)
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
     if (starter) process.stdout.write(starterText(address, starter))
+    void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   }).run()
   const code = await ended
   await log.flush()

@@ -1,24 +1,19 @@
 // The list of events behind the view: pages by cursor, and what came in since put on top. A stream tells that something came;
 // the list is asked what it was, so that filters, states and warnings are the server's own.
 
-import { type InfiniteData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
+import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
-import type { Answer } from '../api/client.ts'
 import type { Event } from '../api/schema.ts'
 import { useLiveChange, useLiveEvents } from '../live/live.tsx'
 import { useApi } from '../session.tsx'
 import type { EventFilter } from './event-filters.tsx'
-
-type Page = Answer<'GET /v1/inbox/events'>
-type Pages = InfiniteData<Page, string | null>
+import { type EventPages, withFreshPage } from './event-pages.ts'
 
 const PAGE_ROWS = 50
 /** Something comes in every millisecond, perhaps; nobody reads faster than this. */
 const FRESHEN_EVERY_MS = 400
 /** States change without an event coming in. */
 const LOOK_AGAIN_MS = 15_000
-/** More rows than this are not kept: the list begins anew. */
-const MAX_ROWS = 20_000
 
 export interface EventList {
   readonly events: readonly Event[]
@@ -58,7 +53,7 @@ export function useEventList(filters: EventFilter, isPaused: boolean): EventList
     isAsking.current = true
     try {
       const page = await api.call('GET /v1/inbox/events', { query: { ...filters, limit: PAGE_ROWS } })
-      queryClient.setQueryData<Pages>(queryKey, (known) => (known ? onTop(known, page) : known))
+      queryClient.setQueryData<EventPages>(queryKey, (known) => (known ? withFreshPage(known, page) : known))
     } catch {
       // The next one will do: the view says by itself when the connection is gone.
     } finally {
@@ -96,27 +91,5 @@ export function useEventList(filters: EventFilter, isPaused: boolean): EventList
     waiting,
     partial: pages.at(-1)?.partial === true,
     lag: pages[0]?.index_lag ?? 0,
-  }
-}
-
-/**
- * The fresh first page in place of what it covers, before what is older. If the two do not meet, something is missing between
- * them: begin anew.
- */
-export function onTop(known: Pages, fresh: Page): Pages {
-  const rows = known.pages.flatMap((page) => page.events)
-  const freshIds = new Set(fresh.events.map(({ id }) => id))
-  const meets = rows.some(({ id }) => freshIds.has(id))
-  if (!meets || fresh.next === null || rows.length > MAX_ROWS) return { pages: [fresh], pageParams: [null] }
-  const oldest = Math.min(...freshIds)
-  const [first, ...others] = known.pages.map((page) => ({
-    ...page,
-    events: page.events.filter(({ id }) => id < oldest),
-  }))
-  const { index_lag: _lag, ...firstPage } = first!
-  const lag = fresh.index_lag === undefined ? {} : { index_lag: fresh.index_lag }
-  return {
-    pages: [{ ...firstPage, ...lag, events: [...fresh.events, ...firstPage.events] }, ...others],
-    pageParams: known.pageParams,
   }
 }
