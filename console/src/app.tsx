@@ -3,7 +3,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { ApiError, call, tenantKey, type Tenant } from './api/client.ts'
-import type { Session } from './api/schema.ts'
+import type { SessionAnswer, TenantPage } from './api/schema.ts'
 import { LiveProvider } from './live/live.tsx'
 import { addressFor, navigate, usePlace } from './router.tsx'
 import { type Desk, DeskProvider } from './session.tsx'
@@ -24,10 +24,10 @@ export function App() {
   return <SignedIn session={session.data} />
 }
 
-let opening: Promise<Session | null> | null = null
+let opening: Promise<SessionAnswer | null> | null = null
 
 /** A link is good once: it leaves the address before it is used, and it is used once even if React asks twice. */
-function openSession(): Promise<Session | null> {
+function openSession(): Promise<SessionAnswer | null> {
   const link = new URLSearchParams(window.location.hash.slice(1)).get('link')
   if (link !== null) {
     window.history.replaceState(null, '', window.location.pathname + window.location.search)
@@ -44,14 +44,11 @@ function nullIfSignedOut(error: unknown): null {
   throw error
 }
 
-function SignedIn({ session }: { readonly session: Session }) {
+function SignedIn({ session }: { readonly session: SessionAnswer }) {
   const queryClient = useQueryClient()
   const place = usePlace()
-  const answer = useQuery({ queryKey: ['tenants'], queryFn: () => call('GET /v1/console/tenants'), staleTime: 30_000 })
-  const tenants: Tenant[] = (answer.data?.tenants ?? []).map(({ account_id, company_id }) => ({
-    accountId: account_id,
-    companyId: company_id,
-  }))
+  const answer = useQuery({ queryKey: ['tenants'], queryFn: readTenants, staleTime: 30_000 })
+  const tenants = answer.data ?? []
   const [first] = tenants
   const isKnown = place.tenant !== null && place.view !== null
   useEffect(() => {
@@ -77,6 +74,23 @@ function SignedIn({ session }: { readonly session: Session }) {
       </LiveProvider>
     </DeskProvider>
   )
+}
+
+/** So many tenants can be chosen from; to the others one goes by address. */
+const MAX_TENANTS = 1000
+
+async function readTenants(): Promise<Tenant[]> {
+  const tenants: Tenant[] = []
+  let cursor: string | null = null
+  do {
+    const page: TenantPage = await call('GET /v1/console/tenants', {
+      query: { limit: 200, ...(cursor === null ? {} : { cursor }) },
+    })
+    for (const { account_id, company_id } of page.tenants)
+      tenants.push({ accountId: account_id, companyId: company_id })
+    cursor = page.next
+  } while (cursor !== null && tenants.length < MAX_TENANTS)
+  return tenants
 }
 
 function NoTenant() {

@@ -3,9 +3,7 @@
 
 import { createContext, useContext } from 'react'
 import { type Answer, type CallOptions, call, callText, type OperationName, type Tenant } from './api/client.ts'
-import type { Session } from './api/schema.ts'
-
-export type Operator = Session['operator']
+import type { Operator } from './api/schema.ts'
 
 export interface Desk {
   readonly operator: Operator

@@ -74,6 +74,7 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
 
 function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onHelp: () => void }) {
   const { tenant, operator } = useDesk()
+  const [isMenuOpen, setMenuOpen] = useState(false)
   return (
     <header className="side-bar">
       <div className="brand">
@@ -81,6 +82,14 @@ function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onH
         <LiveMark state={useLiveState()} />
       </div>
       <TenantChoice />
+      <button
+        type="button"
+        className="button menu-button"
+        aria-expanded={isMenuOpen}
+        onClick={() => setMenuOpen(!isMenuOpen)}
+      >
+        Menu
+      </button>
       <nav aria-label="Views">
         <ul>
           {ENTRIES.map(({ view, title, key }) => (
@@ -95,7 +104,7 @@ function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onH
           ))}
         </ul>
       </nav>
-      <div className="side-foot">
+      <div className="side-foot" data-open={isMenuOpen}>
         <ThemeChoice />
         <button type="button" className="button quiet-button" onClick={onHelp}>
           Keys and help

@@ -37,6 +37,8 @@ export async function buildConsole(options: ConsoleBuildOptions): Promise<Consol
     const digest = await sourcesDigest(folder)
     if (await isMadeFrom(dist, digest)) return 'up to date'
     const startedAt = performance.now()
+    // An old console must not talk to a new service: until the new one is there, the page says that it is being built.
+    await rm(dist, { recursive: true, force: true })
     say('Building the console (once for each version) …')
     await runVite(folder, next, signal)
     await writeFile(join(next, STAMP), digest)
@@ -48,7 +50,7 @@ export async function buildConsole(options: ConsoleBuildOptions): Promise<Consol
     await rm(next, { recursive: true, force: true }).catch(() => {})
     if (!signal?.aborted) {
       say(
-        `The console could not be built: ${errorText(error)} Everything else works. To see why: npm run build -w console`,
+        `The console could not be built: ${errorText(error)} Everything else works. To try again: npm run build:console`,
       )
     }
     return 'failed'
@@ -129,4 +131,9 @@ async function replace(dist: string, next: string, digest: string): Promise<void
   } finally {
     await rm(old, { recursive: true, force: true })
   }
+}
+
+if (import.meta.main) {
+  const outcome = await buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+  process.exitCode = outcome === 'failed' ? 1 : 0
 }

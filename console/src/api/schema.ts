@@ -1,10 +1,39 @@
 // Made from api/openapi.yaml by scripts/api-types.ts (`npm run api -w console`). Not edited by hand.
 
+export type AcceptedRefusal = {
+  readonly ok: true
+  readonly id: number
+  readonly refusal_id: number
+}
+
 export type AckCommand = {
   readonly id?: EventId
   readonly lease_id?: LeaseId
   readonly events?: readonly (LeasedEvent)[]
   readonly subscription?: SubscriptionName
+}
+
+export type AuditEntry = {
+  readonly id: string
+  readonly at: Time
+  readonly operator: string | null
+  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_passwd" | "operator_disable" | "operator_enable" | "operator_link"
+  readonly tenant: Tenant | null
+  readonly target: string | null
+  readonly request_id: string | null
+  readonly address: string | null
+}
+
+export type AuditPage = {
+  readonly ok: true
+  readonly entries: readonly (AuditEntry)[]
+  readonly next: Next
+}
+
+export type ChangedToken = {
+  readonly ok: true
+  readonly token: NewToken
+  readonly in_force: boolean
 }
 
 export type ClaimCommand = {
@@ -78,12 +107,6 @@ export type CreatedSubscription = {
   readonly ok: true
   readonly created: boolean
   readonly subscription: Subscription
-}
-
-export type CreatedToken = {
-  readonly ok: true
-  readonly token: string
-  readonly key_id: string
 }
 
 export type Delay = number
@@ -251,11 +274,17 @@ export type LeasedEvent = {
   readonly lease_id: LeaseId
 }
 
-export type Minute = {
-  readonly at: string
-  readonly events: number
-  readonly duplicates: number
-  readonly revisions: number
+export type NewToken = {
+  readonly key_id: string
+  readonly scope: string
+  readonly label: string
+  readonly state: "active" | "disabled" | "expired"
+  readonly created_at: Time
+  readonly expires_at: string | null
+  readonly disabled_at: string | null
+  readonly last_used_at: string | null
+  readonly rotated_from: string | null
+  readonly secret?: string
 }
 
 export type Next = string | null
@@ -263,31 +292,20 @@ export type Next = string | null
 export type Operator = {
   readonly name: string
   readonly role: "viewer" | "admin"
-  readonly tenants: "all" | readonly (string)[]
+  readonly tenants: "all" | readonly (Tenant)[]
 }
 
 export type Overview = {
   readonly ok: true
+  readonly at: Time
   readonly intake: {
-    readonly minutes: readonly (Minute)[]
+    readonly minutes: readonly (TrafficMinute)[]
   }
-  readonly refusals: readonly ({
-    readonly code: string
-    readonly count: number
-    readonly last_at: string
-  })[]
-  readonly queue: {
-    readonly pending: number
-    readonly leased: number
-    readonly dead: number
-    readonly done?: number
-  }
+  readonly today: TrafficCounts
+  readonly refusals: readonly (RefusalCount)[]
+  readonly queue: QueueDepth
   readonly oldest_pending_at: string | null
-  readonly senders: readonly ({
-    readonly key_id: string
-    readonly events_24h: number
-    readonly last_used_at: string | null
-  })[]
+  readonly senders: readonly (Sender)[]
   readonly index_lag: number
 }
 
@@ -297,6 +315,13 @@ export type Promotion = {
   readonly ok: true
   readonly id: EventId
   readonly promoted_from: EventId
+}
+
+export type QueueDepth = {
+  readonly pending: number
+  readonly leased: number
+  readonly dead: number
+  readonly counted_up_to: number
 }
 
 export type Receipt = {
@@ -316,6 +341,32 @@ export type Refusal = {
   readonly headers: Readonly<Record<string, string>>
   readonly body_size: number
   readonly body: string
+  readonly accepted_as: number | null
+}
+
+export type RefusalAnswer = {
+  readonly ok: true
+  readonly refusal: RefusalDetail
+}
+
+export type RefusalCount = {
+  readonly code: string
+  readonly count: number
+  readonly last_at: Time
+}
+
+export type RefusalDetail = {
+  readonly id: number
+  readonly received_at: Time
+  readonly error: string
+  readonly key_id: string
+  readonly route: string
+  readonly request_id: string
+  readonly headers: Readonly<Record<string, string>>
+  readonly body_size: number
+  readonly body: string
+  readonly accepted_as: number | null
+  readonly body_base64: string
 }
 
 export type RefusalPage = {
@@ -377,12 +428,25 @@ export type RevisionPage = {
   readonly index_lag?: IndexLag
 }
 
+export type RotateCommand = {
+  readonly overlap?: string
+  readonly expires_in?: string
+}
+
 export type Scope = string
 
-export type Session = {
+export type Sender = {
+  readonly key_id: string
+  readonly label: string
+  readonly scope: string
+  readonly events_24h: number
+  readonly last_used_at: string | null
+}
+
+export type SessionAnswer = {
   readonly ok: true
   readonly operator: Operator
-  readonly expires_at: string
+  readonly expires_at: Time
 }
 
 export type SettledEvent = {
@@ -399,14 +463,16 @@ export type SettledEvents = {
   readonly events: readonly (SettledEvent)[]
 }
 
-export type SignIn = {
-  readonly name?: string
-  readonly password?: string
-  readonly link?: string
+export type SignInCommand = {
+  readonly name: string
+  readonly password: string
+} | {
+  readonly link: string
 }
 
 export type SignedOut = {
   readonly ok: true
+  readonly everywhere: boolean
 }
 
 export type Subscription = {
@@ -427,14 +493,21 @@ export type Subscriptions = {
   readonly subscriptions: readonly (Subscription)[]
 }
 
-export type TenantView = {
+export type Tenant = {
   readonly account_id: number
   readonly company_id: number
 }
 
-export type Tenants = {
+export type TenantPage = {
   readonly ok: true
-  readonly tenants: readonly (TenantView)[]
+  readonly tenants: readonly (Tenant)[]
+  readonly next: Next
+}
+
+export type TestEvent = {
+  readonly ok: true
+  readonly id: number
+  readonly outcome: "stored" | "duplicate" | "conflict"
 }
 
 export type Time = string
@@ -443,27 +516,42 @@ export type Token = {
   readonly key_id: string
   readonly scope: string
   readonly label: string
-  readonly is_active: 0 | 1
+  readonly state: "active" | "disabled" | "expired"
+  readonly created_at: Time
   readonly expires_at: string | null
-  readonly created_at: string
+  readonly disabled_at: string | null
   readonly last_used_at: string | null
   readonly rotated_from: string | null
 }
 
 export type TokenAnswer = {
   readonly ok: true
-  readonly token: Token
+  readonly token: NewToken
 }
 
 export type TokenCommand = {
-  readonly scope?: string
+  readonly scope?: Scope
   readonly label?: string
-  readonly expires_at?: string
+  readonly expires_in?: string
 }
 
-export type Tokens = {
+export type TokenPage = {
   readonly ok: true
   readonly tokens: readonly (Token)[]
+  readonly next: Next
+}
+
+export type TrafficCounts = {
+  readonly events: number
+  readonly duplicates: number
+  readonly revisions: number
+}
+
+export type TrafficMinute = {
+  readonly at: Time
+  readonly events: number
+  readonly duplicates: number
+  readonly revisions: number
 }
 
 export type Warning = {
@@ -580,23 +668,23 @@ export interface Operations {
   }
   'POST /v1/console/session': {
     query: {}
-    body: SignIn
-    answer: Session
+    body: SignInCommand
+    answer: SessionAnswer
   }
   'GET /v1/console/session': {
     query: {}
     body: undefined
-    answer: Session
+    answer: SessionAnswer
   }
   'DELETE /v1/console/session': {
-    query: { everywhere?: boolean }
+    query: { everywhere?: "true" | "false" }
     body: undefined
     answer: SignedOut
   }
   'GET /v1/console/tenants': {
-    query: {}
+    query: { limit?: number; cursor?: string }
     body: undefined
-    answer: Tenants
+    answer: TenantPage
   }
   'GET /v1/console/overview': {
     query: {}
@@ -604,48 +692,48 @@ export interface Operations {
     answer: Overview
   }
   'GET /v1/console/tokens': {
-    query: {}
+    query: { limit?: number; cursor?: string }
     body: undefined
-    answer: Tokens
+    answer: TokenPage
   }
   'POST /v1/console/tokens': {
     query: {}
     body: TokenCommand
-    answer: CreatedToken
+    answer: TokenAnswer
   }
   'POST /v1/console/tokens/{key_id}/rotate': {
     query: {}
-    body: {
-      readonly overlap_s?: number
-    }
-    answer: CreatedToken
+    body: RotateCommand
+    answer: ChangedToken
   }
   'POST /v1/console/tokens/{key_id}/disable': {
     query: {}
     body: undefined
-    answer: TokenAnswer
+    answer: ChangedToken
   }
   'POST /v1/console/tokens/{key_id}/enable': {
     query: {}
     body: undefined
-    answer: TokenAnswer
+    answer: ChangedToken
   }
   'GET /v1/console/refusals/{id}': {
     query: {}
     body: undefined
-    answer: {
-      readonly ok: true
-      readonly refusal: Refusal
-    }
+    answer: RefusalAnswer
   }
   'POST /v1/console/refusals/{id}/accept': {
     query: {}
-    body: Readonly<Record<string, unknown>>
-    answer: Receipt
+    body: InboxEvent
+    answer: AcceptedRefusal
   }
   'POST /v1/console/test-events': {
     query: {}
-    body: Readonly<Record<string, unknown>>
-    answer: Receipt
+    body: InboxEvent
+    answer: TestEvent
+  }
+  'GET /v1/console/audit': {
+    query: { limit?: number; cursor?: string }
+    body: undefined
+    answer: AuditPage
   }
 }

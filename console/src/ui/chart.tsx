@@ -94,7 +94,7 @@ function optionsFor(element: HTMLElement, series: readonly Series[]): UPlot.Opti
     cursor: { y: false, points: { size: 6 } },
     scales: { y: { range: (_plot, _min, max) => [0, Math.max(4, max * 1.1)] } },
     axes: [
-      axis,
+      { ...axis, size: 26, values: (_plot, seconds) => seconds.map(timeOfDay) },
       { ...axis, size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 50_000, 100_000] },
     ],
     series: [
@@ -109,6 +109,10 @@ function optionsFor(element: HTMLElement, series: readonly Series[]): UPlot.Opti
       })),
     ],
   }
+}
+
+function timeOfDay(seconds: number): string {
+  return new Date(seconds * 1000).toLocaleTimeString('en-GB').slice(0, 5)
 }
 
 function FigureTable({ title, times, series }: ChartProps) {
@@ -130,7 +134,7 @@ function FigureTable({ title, times, series }: ChartProps) {
         <tbody>
           {rows.map(({ time, values }) => (
             <tr key={time}>
-              <th scope="row">{new Date(time * 1000).toLocaleTimeString('en-GB').slice(0, 5)}</th>
+              <th scope="row">{timeOfDay(time)}</th>
               {values.map((value, n) => (
                 <td key={series[n]!.name}>{value}</td>
               ))}

@@ -172,7 +172,7 @@ function SearchField({ value, onSearch }: SearchProps) {
       <input
         type="search"
         aria-label="Search in name, e-mail and text"
-        placeholder="Search name, e-mail, text ( / )"
+        placeholder="Search ( / )"
         maxLength={200}
         value={text}
         onChange={(event) => {

@@ -1,10 +1,12 @@
 // Overview: is it coming in, is it refused, is it worked off? Live, with the figures behind every drawing.
 
 import { useQuery } from '@tanstack/react-query'
+import type { ReactNode } from 'react'
 import type { Answer } from '../api/client.ts'
 import { useLiveChange } from '../live/live.tsx'
 import { addressFor, Link } from '../router.tsx'
 import { useApi, useDesk } from '../session.tsx'
+import { SafeText } from '../text/safe-text.tsx'
 import { Chart } from '../ui/chart.tsx'
 import { count, Empty, Figure, Loading, Time, Trouble } from '../ui/controls.tsx'
 import { fixFor } from './refusal-fixes.ts'
@@ -34,10 +36,14 @@ function Figures({ overview }: { readonly overview: OverviewAnswer }) {
   return (
     <div className="page overview">
       <dl className="figures">
-        <Figure name="Came in" value={count(sum('events'))} note={`in ${count(minutes.length)} minutes`} />
+        <Figure
+          name="Came in"
+          value={count(sum('events'))}
+          note={`in ${count(minutes.length)} min, ${count(overview.today.events)} today`}
+        />
         <Figure name="Duplicates" value={count(sum('duplicates'))} note="kept once" />
         <Figure name="Revisions" value={count(sum('revisions'))} note="other bytes, kept" />
-        <Figure name="Refused" value={count(refused)} />
+        <Figure name="Refused" value={count(refused)} note="in 24 h" />
         <Figure
           name="Oldest pending"
           value={overview.oldest_pending_at ? <Time at={overview.oldest_pending_at} short /> : 'none'}
@@ -81,6 +87,7 @@ function QueueCard({ queue }: { readonly queue: OverviewAnswer['queue'] }) {
             <Link to={addressFor(tenant, 'queue', null, { state: state === 'pending' ? null : state })}>{state}</Link>
           ),
           value,
+          isAtLeast: value >= queue.counted_up_to,
         }))}
       />
     </section>
@@ -122,9 +129,13 @@ function SenderCard({ senders }: { readonly senders: OverviewAnswer['senders'] }
       ) : (
         <BarTable
           head={['Token', 'Events']}
-          rows={senders.map(({ key_id, events_24h }) => ({
+          rows={senders.map(({ key_id, label, events_24h }) => ({
             key: key_id,
-            name: <Link to={addressFor(tenant, 'events', null, { key_id })}>{key_id}</Link>,
+            name: (
+              <Link to={addressFor(tenant, 'events', null, { key_id })} title={key_id}>
+                {label ? <SafeText text={label} maxLength={60} /> : key_id}
+              </Link>
+            ),
             value: events_24h,
           }))}
         />
@@ -133,9 +144,17 @@ function SenderCard({ senders }: { readonly senders: OverviewAnswer['senders'] }
   )
 }
 
+interface BarRow {
+  readonly key: string
+  readonly name: ReactNode
+  readonly value: number
+  /** Counting stopped there. */
+  readonly isAtLeast?: boolean
+}
+
 interface BarTableProps {
   readonly head: readonly [string, string]
-  readonly rows: readonly { readonly key: string; readonly name: React.ReactNode; readonly value: number }[]
+  readonly rows: readonly BarRow[]
 }
 
 /** A table whose figures are also bars. */
@@ -150,12 +169,13 @@ function BarTable({ head, rows }: BarTableProps) {
         </tr>
       </thead>
       <tbody>
-        {rows.map(({ key, name, value }) => (
+        {rows.map(({ key, name, value, isAtLeast }) => (
           <tr key={key}>
             <th scope="row">{name}</th>
             <td>
               <span className="bar" style={{ inlineSize: `${(value / most) * 60}%` }} aria-hidden="true" />
               {count(value)}
+              {isAtLeast && ' or more'}
             </td>
           </tr>
         ))}

@@ -26,6 +26,8 @@ export function Queue({ query }: ViewProps) {
   })
   useLiveChange(() => void overview.refetch(), 1000)
   const queue = overview.data?.queue
+  /** Counting stops somewhere. */
+  const atMost = (value: number) => (queue && value >= queue.counted_up_to ? `${count(value)}+` : count(value))
   return (
     <div className="page">
       {overview.isError && <Trouble error={overview.error} />}
@@ -33,7 +35,7 @@ export function Queue({ query }: ViewProps) {
         <dl className="figures">
           <Figure
             name="Pending"
-            value={count(queue.pending)}
+            value={atMost(queue.pending)}
             note={
               overview.data?.oldest_pending_at ? (
                 <>
@@ -44,10 +46,10 @@ export function Queue({ query }: ViewProps) {
               )
             }
           />
-          <Figure name="Leased" value={count(queue.leased)} note="with a processor now" />
+          <Figure name="Leased" value={atMost(queue.leased)} note="with a processor now" />
           <Figure
             name="Dead"
-            value={count(queue.dead)}
+            value={atMost(queue.dead)}
             note={queue.dead > 0 ? 'parked after too many attempts' : 'none'}
           />
         </dl>

@@ -3,7 +3,7 @@
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
-import type { Refusal } from '../api/schema.ts'
+import type { Refusal, RefusalDetail } from '../api/schema.ts'
 import { LineView } from '../json/line-view.tsx'
 import { layOut } from '../json/lines.ts'
 import { addressFor, Link } from '../router.tsx'
@@ -57,7 +57,7 @@ export function Refusals({ id }: ViewProps) {
           />
         )}
       </section>
-      {id !== null && <RefusalDetail key={id} id={id} back={addressFor(tenant, 'refusals')} />}
+      {id !== null && <OneRefusal key={id} id={id} back={addressFor(tenant, 'refusals')} />}
     </div>
   )
 }
@@ -68,6 +68,7 @@ function RefusalRow({ refusal }: { readonly refusal: Refusal }) {
       <span className="row-line">
         <span className="row-who">{refusal.error}</span>
         <span className="row-marks">
+          {refusal.accepted_as !== null && <span className="tag">accepted</span>}
           <span className="tag">{refusal.key_id}</span>
         </span>
         <span className="row-time">
@@ -92,7 +93,7 @@ function NoRefusals() {
   )
 }
 
-function RefusalDetail({ id, back }: { readonly id: string; readonly back: string }) {
+function OneRefusal({ id, back }: { readonly id: string; readonly back: string }) {
   const api = useApi()
   const refusal = useQuery({
     queryKey: ['refusal', api.tenant, id],
@@ -115,7 +116,7 @@ function RefusalDetail({ id, back }: { readonly id: string; readonly back: strin
   )
 }
 
-function ShownRefusal({ refusal }: { readonly refusal: Refusal }) {
+function ShownRefusal({ refusal }: { readonly refusal: RefusalDetail }) {
   const { why, fix } = fixFor(refusal.error)
   const problem = refusal.error === 'invalid_json' ? whatIsWrong(refusal.body) : null
   const isCut = refusal.body_size > new TextEncoder().encode(refusal.body).length
@@ -165,7 +166,7 @@ function ShownRefusal({ refusal }: { readonly refusal: Refusal }) {
   )
 }
 
-function AcceptCorrected({ refusal }: { readonly refusal: Refusal }) {
+function AcceptCorrected({ refusal }: { readonly refusal: RefusalDetail }) {
   const api = useApi()
   const { tenant } = useDesk()
   const queryClient = useQueryClient()
@@ -176,10 +177,11 @@ function AcceptCorrected({ refusal }: { readonly refusal: Refusal }) {
     mutationFn: () => api.call('POST /v1/console/refusals/{id}/accept', { path: { id: refusal.id }, bodyText: text }),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['refusals'] }),
   })
-  if (accept.isSuccess) {
+  const acceptedAs = accept.data?.id ?? refusal.accepted_as
+  if (acceptedAs !== null) {
     return (
       <p role="status" className="good-news">
-        Accepted as <Link to={addressFor(tenant, 'events', accept.data.id)}>event {accept.data.id}</Link>.
+        Accepted as <Link to={addressFor(tenant, 'events', acceptedAs)}>event {acceptedAs}</Link>.
       </p>
     )
   }

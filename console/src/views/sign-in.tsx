@@ -46,8 +46,11 @@ export function SignIn({ notice }: { readonly notice: ApiError | null }) {
       </form>
       <div className="card stack">
         <h2>No password yet?</h2>
-        <p>On the machine that runs Intray, this prints a link that signs you in once:</p>
-        <CodeBlock label="The command that prints a link" text="./intray operator link" />
+        <p>On the machine that runs Intray, this makes an operator and prints a link that signs them in once:</p>
+        <CodeBlock label="The command that makes an operator" text="./intray operator add ada --role admin" />
+        <p>
+          For one that there is: <code>./intray operator link NAME</code>
+        </p>
       </div>
     </main>
   )

@@ -2,44 +2,42 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Token } from '../api/schema.ts'
+import type { Token, TokenCommand } from '../api/schema.ts'
 import { useApi } from '../session.tsx'
 import { CodeBlock, Trouble } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { SNIPPET_NAMES, type SnippetName, snippet } from './snippets.ts'
 
-const DAY_MS = 86_400_000
 const LIFETIMES: readonly (readonly [string, string])[] = [
   ['', 'never'],
-  ['1', 'in a day'],
-  ['7', 'in a week'],
-  ['30', 'in 30 days'],
-  ['365', 'in a year'],
+  ['1d', 'in a day'],
+  ['7d', 'in a week'],
+  ['30d', 'in 30 days'],
+  ['365d', 'in a year'],
 ]
 
 export function CreateToken({ onClose }: { readonly onClose: () => void }) {
   const api = useApi()
   const queryClient = useQueryClient()
   const create = useMutation({
-    mutationFn: (body: { scope: string; label: string; expires_at?: string }) =>
-      api.call('POST /v1/console/tokens', { body }),
+    mutationFn: (body: TokenCommand) => api.call('POST /v1/console/tokens', { body }),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['tokens'] }),
   })
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const form = new FormData(event.currentTarget)
-    const days = Number(form.get('days'))
+    const lifetime = String(form.get('lifetime'))
     create.mutate({
       scope: String(form.get('scope')).trim(),
       label: String(form.get('label')).trim(),
-      ...(days > 0 ? { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() } : {}),
+      ...(lifetime === '' ? {} : { expires_in: lifetime }),
     })
   }
   return (
     <Dialog title="Create a token" onClose={onClose}>
       {create.isSuccess ? (
-        <ShownOnce token={create.data.token} onClose={onClose} />
+        <ShownOnce token={create.data.token.secret ?? ''} onClose={onClose} />
       ) : (
         <form className="stack" onSubmit={submit}>
           <label className="field">
@@ -55,9 +53,9 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
           </p>
           <label className="field">
             Expires
-            <select name="days">
-              {LIFETIMES.map(([days, text]) => (
-                <option key={text} value={days}>
+            <select name="lifetime">
+              {LIFETIMES.map(([lifetime, text]) => (
+                <option key={text} value={lifetime}>
                   {text}
                 </option>
               ))}
@@ -78,42 +76,42 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
   )
 }
 
-const OVERLAPS: readonly (readonly [number, string])[] = [
-  [0, 'stops at once'],
-  [3600, 'works for one more hour'],
-  [86_400, 'works for one more day'],
-  [604_800, 'works for one more week'],
+const OVERLAPS: readonly (readonly [string, string])[] = [
+  ['', 'stops at once'],
+  ['1h', 'works for one more hour'],
+  ['24h', 'works for one more day'],
+  ['7d', 'works for one more week'],
 ]
 
 export function RotateToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
   const api = useApi()
   const queryClient = useQueryClient()
   const rotate = useMutation({
-    mutationFn: (overlapS: number) =>
+    mutationFn: (overlap: string) =>
       api.call('POST /v1/console/tokens/{key_id}/rotate', {
         path: { key_id: token.key_id },
-        body: { overlap_s: overlapS },
+        body: overlap === '' ? {} : { overlap },
       }),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['tokens'] }),
   })
   return (
     <Dialog title={`Rotate ${token.key_id}`} onClose={onClose}>
       {rotate.isSuccess ? (
-        <ShownOnce token={rotate.data.token} onClose={onClose} />
+        <ShownOnce token={rotate.data.token.secret ?? ''} onClose={onClose} />
       ) : (
         <form
           className="stack"
           onSubmit={(event) => {
             event.preventDefault()
-            rotate.mutate(Number(new FormData(event.currentTarget).get('overlap')))
+            rotate.mutate(String(new FormData(event.currentTarget).get('overlap')))
           }}
         >
           <p>A new token with the same scope takes its place.</p>
           <label className="field">
             The old one
-            <select name="overlap" defaultValue="86400">
-              {OVERLAPS.map(([seconds, text]) => (
-                <option key={seconds} value={seconds}>
+            <select name="overlap" defaultValue="24h">
+              {OVERLAPS.map(([overlap, text]) => (
+                <option key={text} value={overlap}>
                   {text}
                 </option>
               ))}

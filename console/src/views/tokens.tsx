@@ -17,7 +17,7 @@ export function Tokens() {
   const [open, setOpen] = useState<Open | null>(null)
   const tokens = useQuery({
     queryKey: ['tokens', api.tenant],
-    queryFn: () => api.call('GET /v1/console/tokens'),
+    queryFn: () => api.call('GET /v1/console/tokens', { query: { limit: 200 } }),
     refetchInterval: 10_000,
   })
   const close = () => setOpen(null)
@@ -95,7 +95,6 @@ function TokenRow({ token, onOpen }: { readonly token: Token; readonly onOpen: (
     mutationFn: () => api.call('POST /v1/console/tokens/{key_id}/enable', { path: { key_id: token.key_id } }),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['tokens'] }),
   })
-  const isExpired = token.expires_at !== null && Date.parse(token.expires_at) <= Date.now()
   return (
     <tr>
       <th scope="row">
@@ -108,11 +107,11 @@ function TokenRow({ token, onOpen }: { readonly token: Token; readonly onOpen: (
         {token.rotated_from && <span className="quiet block">in place of {token.rotated_from}</span>}
       </th>
       <td data-label="Scope">{token.scope === '' ? '(none)' : token.scope}</td>
-      <td data-label="State">{token.is_active ? (isExpired ? 'expired' : 'active') : 'disabled'}</td>
+      <td data-label="State">{token.state}</td>
       <td data-label="Last used">{token.last_used_at ? <Time at={token.last_used_at} short /> : 'never'}</td>
       <td data-label="Expires">{token.expires_at ? <Time at={token.expires_at} short /> : 'never'}</td>
       <td className="actions">
-        {token.is_active ? (
+        {token.state !== 'disabled' ? (
           <>
             <button
               type="button"

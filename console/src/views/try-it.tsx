@@ -9,6 +9,12 @@ import { count, Trouble } from '../ui/controls.tsx'
 import { whatIsWrong } from './refusal-fixes.ts'
 import { SAMPLE_BODY } from './snippets.ts'
 
+const OUTCOMES = {
+  stored: '',
+  duplicate: ': known already, nothing new is stored',
+  conflict: ': other bytes under a known source_ref, kept as a revision',
+} as const
+
 const freshBody = () =>
   JSON.stringify({ ...SAMPLE_BODY, source_ref: `try:${Date.now()}`, channel_ref: 'console/try-it' }, null, 2)
 
@@ -75,12 +81,7 @@ export function TryIt() {
           {sent && (
             <>
               as event {sent.receipt.id}
-              {sent.receipt.conflict
-                ? ': other bytes under a known source_ref, kept as a revision'
-                : sent.receipt.duplicate
-                  ? ': known already, nothing new is stored'
-                  : ''}
-              , after {count(Math.round(sent.storedAt - sent.startedAt))} ms
+              {OUTCOMES[sent.receipt.outcome]}, after {count(Math.round(sent.storedAt - sent.startedAt))} ms
             </>
           )}
         </Step>
