@@ -1,6 +1,6 @@
 // The only file that picks error statuses: turns a problem into status, headers and body.
 
-import { ERRORS, type ErrorKind, type Problem } from '../model/errors.ts'
+import { type ErrorCode, ERRORS, type ErrorKind, type Problem } from '../model/errors.ts'
 
 const STATUS: Record<ErrorKind, number> = {
   malformed: 400,
@@ -16,6 +16,7 @@ const STATUS: Record<ErrorKind, number> = {
   wrong_expectation: 417,
   unusable: 422,
   headers_too_large: 431,
+  limited: 429,
   bug: 500,
   unavailable: 503,
 }
@@ -24,6 +25,9 @@ const STATUS: Record<ErrorKind, number> = {
 const RETRY_AFTER_S = '1'
 
 const REALM = 'Bearer realm="intray"'
+/** RFC 9110 asks for a challenge with every 401. No browser knows this one, so none asks for a password by itself. */
+const SESSION_REALM = 'Session realm="intray console"'
+const SESSION_CODES: readonly ErrorCode[] = ['not_signed_in', 'sign_in_failed']
 
 export interface Answer {
   readonly status: number
@@ -70,17 +74,21 @@ function headersOf(problem: Problem): Record<string, string> {
     'Cache-Control': 'no-store',
     'Referrer-Policy': 'no-referrer',
   }
-  if (kind === 'unauthenticated') {
+  if (SESSION_CODES.includes(problem.code)) {
+    headers['WWW-Authenticate'] = SESSION_REALM
+  } else if (kind === 'unauthenticated') {
     // RFC 6750: a request without credentials gets a challenge without an error.
     headers['WWW-Authenticate'] =
       problem.code === 'missing_token'
         ? REALM
         : `${REALM}, error="invalid_token", error_description="${quotable(message)}"`
   }
-  if (kind === 'forbidden') {
+  if (problem.code === 'forbidden_scope') {
     headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope", error_description="${quotable(message)}"`
   }
-  if (kind === 'unavailable') headers['Retry-After'] = RETRY_AFTER_S
+  if (kind === 'unavailable' || kind === 'limited') {
+    headers['Retry-After'] = problem.retryAfterS === undefined ? RETRY_AFTER_S : String(problem.retryAfterS)
+  }
   if (problem.code === 'unsupported_encoding') headers['Accept-Encoding'] = 'gzip, identity'
   if (problem.allow !== undefined) headers.Allow = problem.allow
   return headers

@@ -12,6 +12,7 @@ import { createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
+import type { ConsoleOptions } from './console/operations.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { InboxOptions } from './inbox/operations.ts'
@@ -36,6 +37,7 @@ export interface HttpServerOptions {
   readonly inbox: InboxOptions
   readonly streamLane: Lane
   readonly processing: ProcessingOperations
+  readonly console: ConsoleOptions
   readonly readiness: () => Problem | null
   readonly logger: Logger
   /** After each answer, or when the client left without one. */

@@ -5,6 +5,7 @@
 // from whenever it is back.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sessionKey } from '../../auth/sessions.ts'
 import type { Problem } from '../../model/errors.ts'
 import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
 import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
@@ -46,7 +47,7 @@ export function createStreamLane({ gate, hub, onTrouble }: StreamLaneOptions): L
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
     let place: StreamPlace | Problem
     try {
-      place = await hub.enter({ ...exchange.principal!, after: from.after })
+      place = await hub.enter({ ...followerOf(exchange), after: from.after })
     } catch (error) {
       onTrouble('begin a stream', error)
       place = UNREACHABLE
@@ -54,6 +55,12 @@ export function createStreamLane({ gate, hub, onTrouble }: StreamLaneOptions): L
     if ('code' in place) sendProblem(req, res, exchange, place)
     else follow(place, req, res, exchange)
   }
+}
+
+/** A stream ends with what it was opened with: the token, or the session. */
+function followerOf({ principal, operator }: Exchange) {
+  const { accountId, companyId, keyId } = principal!
+  return { accountId, companyId, keyId: operator ? sessionKey(operator) : keyId }
 }
 
 /** An event as a block of the stream. JSON has no line breaks of its own: whatever is in the data stays in its line. */

@@ -6,9 +6,11 @@ import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
+import type { OperatorStore } from './operators.ts'
 import type { ProcessingStore } from './processing.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
+import type { TrafficReader } from './traffic.ts'
 
 export interface StoreTraits {
   /** Several servers may use the database at once. */
@@ -30,6 +32,8 @@ export interface Store {
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore
+  readonly operators: OperatorStore
+  readonly traffic: TrafficReader
   /** Does a small durable write: resolves if the store takes writes now. */
   probe(): Promise<void>
   /** Called once if the storage can no longer be trusted. The process has to end. */

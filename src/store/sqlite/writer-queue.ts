@@ -36,6 +36,9 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   indexStep: 'index',
   addRefusals: 'notes',
   touchTokens: 'notes',
+  touchSession: 'notes',
+  pruneOperators: 'notes',
+  pruneTraffic: 'notes',
 }
 
 export interface Job {
