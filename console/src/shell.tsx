@@ -171,8 +171,9 @@ function SignOut() {
   const queryClient = useQueryClient()
   const signOut = async () => {
     await call('DELETE /v1/console/session').catch(() => null)
-    queryClient.clear()
     queryClient.setQueryData(['session'], null)
+    // Nothing of what was looked at stays behind for the next one.
+    queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
   return (
     <button type="button" className="button quiet-button" onClick={signOut}>

@@ -1,12 +1,12 @@
 // For everybody: WCAG 2.2 AA on every view in both themes, everything by keyboard, and at the width of a phone.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { missingChromium } from '../support/chromium.ts'
 import { until } from '../support/until.ts'
 import { lookWithAxe } from './support/axe.ts'
-import { openDesk } from './support/desk.ts'
+import { sharedDesk } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 
 /** Every view, and what is in it once it is loaded. */
@@ -32,21 +32,22 @@ async function go(page: Page, url: string, [path, sign]: readonly [string, strin
   await page.locator(sign).first().waitFor()
 }
 
-test('the console is for everybody', { skip: missingChromium() }, async (t) => {
-  const desk = await openDesk(t)
-  await seed(desk, 40)
-  await work(desk)
+describe('the console is for everybody', { skip: missingChromium() }, () => {
+  const shared = sharedDesk(async (desk) => {
+    await seed(desk, 40)
+    await work(desk)
+  })
 
   for (const colorScheme of ['light', 'dark'] as const) {
-    await t.test(`axe finds nothing on any view, ${colorScheme}`, async () => {
-      const page = await desk.open('overview', { colorScheme, bypassCSP: true, reducedMotion: 'reduce' })
+    test(`axe finds nothing on any view, ${colorScheme}`, async () => {
+      const page = await shared.desk.open('overview', { colorScheme, bypassCSP: true, reducedMotion: 'reduce' })
       for (const place of PLACES) {
-        await go(page, desk.url, place)
+        await go(page, shared.desk.url, place)
         const { violations, passes } = await lookWithAxe(page)
         assert.deepEqual(violations, [], place[0])
         assert.ok(passes > 10, 'axe had something to look at')
       }
-      await page.goto(`${desk.url}/console/1/1/tokens`)
+      await page.goto(`${shared.desk.url}/console/1/1/tokens`)
       await page.getByRole('button', { name: 'Create a token' }).click()
       assert.deepEqual((await lookWithAxe(page)).violations, [], 'the dialog that makes a token')
       await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -56,15 +57,15 @@ test('the console is for everybody', { skip: missingChromium() }, async (t) => {
       await page.getByRole('button', { name: 'Keys and help' }).click()
       assert.deepEqual((await lookWithAxe(page)).violations, [], 'help')
       await page.context().clearCookies()
-      await page.goto(`${desk.url}/console`)
+      await page.goto(`${shared.desk.url}/console`)
       await page.getByRole('heading', { name: 'Sign in' }).waitFor()
       assert.deepEqual((await lookWithAxe(page)).violations, [], 'the sign-in page')
       await page.context().close()
     })
   }
 
-  await t.test('the control: axe finds an image without a text and a grey on grey', async () => {
-    const page = await desk.open('try', { bypassCSP: true })
+  test('the control: axe finds an image without a text and a grey on grey', async () => {
+    const page = await shared.desk.open('try', { bypassCSP: true })
     await page.evaluate(() => {
       const main = document.querySelector('main')!
       main.append(document.createElement('img'))
@@ -82,10 +83,10 @@ test('the console is for everybody', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('the Tab key reaches everything that can be used, on every view', async () => {
-    const page = await desk.open('overview')
+  test('the Tab key reaches everything that can be used, on every view', async () => {
+    const page = await shared.desk.open('overview')
     for (const place of PLACES) {
-      await go(page, desk.url, place)
+      await go(page, shared.desk.url, place)
       await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur())
       const wanted = await page.evaluate(markWhatCanBeUsed)
       assert.ok(wanted > 8, place[0])
@@ -95,8 +96,8 @@ test('the console is for everybody', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('the control: something with a handler and no place in the order of Tab is missed', async () => {
-    const page = await desk.open('try')
+  test('the control: something with a handler and no place in the order of Tab is missed', async () => {
+    const page = await shared.desk.open('try')
     await page.evaluate(() => {
       const button = Object.assign(document.createElement('button'), { textContent: 'out of reach', tabIndex: -1 })
       document.querySelector('main')!.append(button)
@@ -107,8 +108,8 @@ test('the console is for everybody', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('keys: go to a view, move, open, change tabs, search, get help', async () => {
-    const page = await desk.open('overview')
+  test('keys: go to a view, move, open, change tabs, search, get help', async () => {
+    const page = await shared.desk.open('overview')
     await page.keyboard.press('Tab')
     assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Skip to the content')
     await page.keyboard.press('Enter')
@@ -146,33 +147,30 @@ test('the console is for everybody', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test(
-    'at 360 pixels every view is usable: nothing sticks out, and the detail takes the place of the list',
-    async () => {
-      const page = await desk.open('overview', {
-        viewport: { width: 360, height: 740 },
-        hasTouch: true,
-        bypassCSP: true,
-      })
-      for (const place of PLACES) {
-        await page.goto(`${desk.url}/console/1/1/${place[0]}`)
-        await page.locator('main h1').waitFor()
-        await page.locator(place[1]).first().waitFor({ state: 'attached' })
-        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, place[0])
-        assert.deepEqual((await lookWithAxe(page)).violations, [], place[0])
-      }
-      await page.goto(`${desk.url}/console/1/1/events`)
-      await page.locator('.row').first().tap()
-      await page.locator('.facts').waitFor()
-      assert.equal(await page.getByRole('list', { name: 'Events' }).isVisible(), false)
-      await page.getByRole('link', { name: '← All events' }).tap()
-      await page.locator('.row').first().waitFor()
-      await page.getByRole('button', { name: 'Menu' }).tap()
-      await page.getByLabel('Theme').selectOption('dark')
-      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
-      await page.context().close()
-    },
-  )
+  test('at 360 pixels every view is usable: nothing sticks out, and the detail takes the place of the list', async () => {
+    const page = await shared.desk.open('overview', {
+      viewport: { width: 360, height: 740 },
+      hasTouch: true,
+      bypassCSP: true,
+    })
+    for (const place of PLACES) {
+      await page.goto(`${shared.desk.url}/console/1/1/${place[0]}`)
+      await page.locator('main h1').waitFor()
+      await page.locator(place[1]).first().waitFor({ state: 'attached' })
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, place[0])
+      assert.deepEqual((await lookWithAxe(page)).violations, [], place[0])
+    }
+    await page.goto(`${shared.desk.url}/console/1/1/events`)
+    await page.locator('.row').first().tap()
+    await page.locator('.facts').waitFor()
+    assert.equal(await page.getByRole('list', { name: 'Events' }).isVisible(), false)
+    await page.getByRole('link', { name: '← All events' }).tap()
+    await page.locator('.row').first().waitFor()
+    await page.getByRole('button', { name: 'Menu' }).tap()
+    await page.getByLabel('Theme').selectOption('dark')
+    assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), 'dark')
+    await page.context().close()
+  })
 })
 
 /** Numbers everything that can be used. Of a group that the arrows move in, one stands for all. */

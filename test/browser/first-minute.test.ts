@@ -1,30 +1,20 @@
 // From an empty database, with nothing but what the terminal prints: signed in, one message sent, seen as it comes in.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { missingChromium } from '../support/chromium.ts'
 import { runToEnd } from '../support/command.ts'
 import { intray } from '../support/process.ts'
-import { openDesk, signInByLink, untilLive } from './support/desk.ts'
+import { sharedDesk, signInByLink, untilLive } from './support/desk.ts'
 
-test('the first minute with the console', { skip: missingChromium() }, async (t) => {
-  const desk = await openDesk(t)
-  const context = await desk.newContext()
-  const page = await context.newPage()
-
-  await t.test('the printed link signs in, once, and leaves the address', async () => {
+describe('the first minute with the console', { skip: missingChromium() }, () => {
+  const shared = sharedDesk()
+  test('the printed link signs in, and the printed curl line appears in the empty list without a reload', async () => {
+    const { desk } = shared
+    const context = await desk.newContext()
+    const page = await context.newPage()
     await signInByLink(page, desk.link)
     assert.equal(new URL(page.url()).pathname, '/console/1/1/overview')
-    const stranger = await desk.newContext()
-    const other = await stranger.newPage()
-    await other.goto(desk.link)
-    await other.getByRole('heading', { name: 'Sign in' }).waitFor()
-    assert.ok((await other.getByRole('alert').textContent())!.length > 20, 'it says why')
-    assert.ok(!other.url().includes('link'))
-    await stranger.close()
-  })
-
-  await t.test('the empty list shows a command, and the printed curl line appears in it without a reload', async () => {
     await page.getByRole('link', { name: 'Events' }).click()
     await page.getByText('Nothing has come in yet').waitFor()
     assert.match((await page.locator('.empty pre').textContent())!, new RegExp(`curl -sS ${desk.url}/v1/inbox/events`))
@@ -33,27 +23,36 @@ test('the first minute with the console', { skip: missingChromium() }, async (t)
     const { code, stderr } = await runToEnd(['sh', '-c', desk.curlLine], {})
     assert.equal(code, 0, stderr)
     await page.getByRole('list', { name: 'Events' }).getByText('Hello, Intray').waitFor()
-    assert.equal(await page.evaluate(() => 'neverReloaded' in window), true)
-  })
 
-  await t.test('while paused nothing moves, and what came in is counted; resumed, it is there', async () => {
     await page.getByRole('button', { name: 'Pause' }).click()
     await desk.post({ message: { text: 'while it was paused' } })
     await page.getByText('Paused. 1 new.').waitFor()
-    assert.equal(await page.getByText('while it was paused').count(), 0)
+    assert.equal(await page.getByText('while it was paused').count(), 0, 'paused, nothing moves')
     await page.getByRole('button', { name: 'Resume' }).click()
     await page.getByText('while it was paused').waitFor()
+    assert.equal(await page.evaluate(() => 'neverReloaded' in window), true)
+    await context.close()
   })
 
-  await t.test('an operator with a password signs in, looks, changes nothing, and signs out', async () => {
-    await intray(['operator', 'add', 'vera', '--role', 'viewer'], desk.env)
+  test('the link works once: a second time it leads to the sign-in page, which says why', async () => {
+    const context = await shared.desk.newContext()
+    const page = await context.newPage()
+    await page.goto(shared.desk.link)
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor()
+    assert.ok((await page.getByRole('alert').textContent())!.length > 20)
+    assert.ok(!page.url().includes('link'), 'the code is not in the address')
+    await context.close()
+  })
+
+  test('an operator with a password signs in, looks, changes nothing, and signs out', async () => {
+    await intray(['operator', 'add', 'vera', '--role', 'viewer'], shared.desk.env)
     const password = 'correct horse battery staple'
     const command = `printf '%s\\n' '${password}' | ./intray operator passwd vera`
-    const { code, stderr } = await runToEnd(['sh', '-c', command], desk.env)
+    const { code, stderr } = await runToEnd(['sh', '-c', command], shared.desk.env)
     assert.equal(code, 0, stderr)
-    const viewer = await desk.newContext()
+    const viewer = await shared.desk.newContext()
     const other = await viewer.newPage()
-    await other.goto(`${desk.url}/console/1/1/tokens`)
+    await other.goto(`${shared.desk.url}/console/1/1/tokens`)
     await other.getByLabel('Name').fill('vera')
     await other.getByLabel('Password').fill('something else')
     await other.getByRole('button', { name: 'Sign in' }).click()

@@ -1,12 +1,12 @@
 // What strangers send is shown as text and runs nothing, under the Content-Security-Policy that is served.
 
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import { missingChromium } from '../support/chromium.ts'
 import { intrayJson } from '../support/command.ts'
 import { until } from '../support/until.ts'
-import { type Desk, openDesk, untilLive } from './support/desk.ts'
+import { type Desk, sharedDesk, untilLive } from './support/desk.ts'
 
 /** Each runs in a page that takes it for HTML, or for an address, and notes that it did. */
 const CORPUS = [
@@ -70,17 +70,18 @@ async function sendCorpus(desk: Desk): Promise<void> {
   }
 }
 
-test('hostile texts', { skip: missingChromium() }, async (t) => {
-  const desk = await openDesk(t)
-  await sendCorpus(desk)
-  const where = ['--account', '1', '--company', '1', '--scope', 'cf']
-  await intrayJson(['token', 'create', ...where, '--label', CORPUS[2]], desk.env)
+describe('hostile texts', { skip: missingChromium() }, () => {
+  const shared = sharedDesk(async (desk) => {
+    await sendCorpus(desk)
+    const where = ['--account', '1', '--company', '1', '--scope', 'cf']
+    await intrayJson(['token', 'create', ...where, '--label', CORPUS[2]], desk.env)
+  })
 
-  await t.test('no script runs and the policy has nothing to stop, on any view', async () => {
-    const page = await desk.open('overview', { serviceWorkers: 'block' })
+  test('no script runs and the policy has nothing to stop, on any view', async () => {
+    const page = await shared.desk.open('overview', { serviceWorkers: 'block' })
     const outside: string[] = []
     page.on('request', (request) => {
-      if (!request.url().startsWith(desk.url) && !request.url().startsWith('blob:')) outside.push(request.url())
+      if (!request.url().startsWith(shared.desk.url) && !request.url().startsWith('blob:')) outside.push(request.url())
     })
     await page.context().addInitScript(watch)
     const ids = await page.evaluate(async () => {
@@ -108,7 +109,7 @@ test('hostile texts', { skip: missingChromium() }, async (t) => {
       'queue',
     ]
     for (const place of places) {
-      await page.goto(`${desk.url}/console/1/1/${place}`)
+      await page.goto(`${shared.desk.url}/console/1/1/${place}`)
       await page.locator('main h1').waitFor()
       await page.locator('.loading').first().waitFor({ state: 'detached' })
       assert.deepEqual(await noted(page), { ran: [], reports: [] }, place)
@@ -124,13 +125,13 @@ test('hostile texts', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('the control: where they are taken for HTML, they run and are noticed', async () => {
-    const page = await desk.open('try')
+  test('the control: where they are taken for HTML, they run and are noticed', async () => {
+    const page = await shared.desk.open('try')
     await page.context().addInitScript(watch)
     await page.route('**/control', (route) =>
       route.fulfill({ contentType: 'text/html', body: `<!doctype html><body>${CORPUS.join('\n')}</body>` }),
     )
-    await page.goto(`${desk.url}/control`)
+    await page.goto(`${shared.desk.url}/control`)
     await until('scripts ran', async () => (await noted(page)).ran.length >= 4)
     await page.route('**/guarded', (route) =>
       route.fulfill({
@@ -139,14 +140,14 @@ test('hostile texts', { skip: missingChromium() }, async (t) => {
         body: `<!doctype html><body>${CORPUS[0]}${CORPUS[2]}</body>`,
       }),
     )
-    await page.goto(`${desk.url}/guarded`)
+    await page.goto(`${shared.desk.url}/guarded`)
     await until('the policy reports', async () => (await noted(page)).reports.length >= 2)
     assert.deepEqual((await noted(page)).ran, [])
     await page.context().close()
   })
 
-  await t.test('the policy in force stops what a mistake of ours would let in', async () => {
-    const page = await desk.open('try')
+  test('the policy in force stops what a mistake of ours would let in', async () => {
+    const page = await shared.desk.open('try')
     const outcome = await page.evaluate(() => {
       try {
         document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="document.title = 1">')
@@ -159,8 +160,8 @@ test('hostile texts', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('marks that turn or hide text are shown by name, and turn nothing', async () => {
-    const page = await desk.open(`events?q=evil`)
+  test('marks that turn or hide text are shown by name, and turn nothing', async () => {
+    const page = await shared.desk.open(`events?q=evil`)
     const row = page.getByRole('list', { name: 'Events' }).getByRole('link').first()
     await row.getByText('U+202E').first().waitFor()
     const text = (await row.textContent())!
@@ -168,18 +169,18 @@ test('hostile texts', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('a line of a megabyte, ten thousand fields and a deep nest leave the page usable', async () => {
+  test('a line of a megabyte, ten thousand fields and a deep nest leave the page usable', async () => {
     const many = Object.fromEntries(Array.from({ length: 10_000 }, (_, n) => [`field ${n}`, n]))
     const bodies = [
       JSON.stringify({ message: { text: 'x'.repeat(1_000_000) } }),
       JSON.stringify({ message: { text: 'many' }, meta: many }),
       `{"message":{"text":"deep"},"meta":${'['.repeat(20_000)}${']'.repeat(20_000)}}`,
     ]
-    const page = await desk.open('events')
+    const page = await shared.desk.open('events')
     await untilLive(page)
     for (const body of bodies) {
-      const { id } = (await (await desk.post(body)).json()) as { id: number }
-      await page.goto(`${desk.url}/console/1/1/events/${id}`)
+      const { id } = (await (await shared.desk.post(body)).json()) as { id: number }
+      await page.goto(`${shared.desk.url}/console/1/1/events/${id}`)
       await page.locator('.facts').waitFor()
       await page.getByRole('tab', { name: 'Raw' }).click()
       await page.locator('.line').nth(5).waitFor()

@@ -2,24 +2,25 @@
 
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import { missingChromium } from '../support/chromium.ts'
 import { until } from '../support/until.ts'
-import { openDesk, untilLive } from './support/desk.ts'
+import { sharedDesk, untilLive } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 
-test('the views of the console', { skip: missingChromium() }, async (t) => {
-  const desk = await openDesk(t)
-  await seed(desk, 140)
-  await work(desk)
+describe('the views of the console', { skip: missingChromium() }, () => {
+  const shared = sharedDesk(async (desk) => {
+    await seed(desk, 140)
+    await work(desk)
+  })
 
-  await t.test('Overview counts what came in and says it again as a table, live', async () => {
-    const page = await desk.open('overview')
+  test('Overview counts what came in and says it again as a table, live', async () => {
+    const page = await shared.desk.open('overview')
     await page.locator('.canvas canvas').waitFor()
     const cameIn = page.locator('.figure', { hasText: 'Came in' }).locator('.figure-value')
     await cameIn.getByText('141', { exact: true }).waitFor()
     await untilLive(page)
-    await desk.post({ message: { text: 'one more' } })
+    await shared.desk.post({ message: { text: 'one more' } })
     await cameIn.getByText('142', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Table' }).click()
     const rows = page.getByRole('region', { name: 'Intake a minute, as a table' }).locator('tbody tr')
@@ -33,8 +34,8 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('Events keeps filters in the address, finds by words, and holds few rows of many', async () => {
-    const page = await desk.open('events')
+  test('Events keeps filters in the address, finds by words, and holds few rows of many', async () => {
+    const page = await shared.desk.open('events')
     await page.getByRole('searchbox').fill('showroom')
     await page.waitForURL(/q=showroom/)
     const rows = page.getByRole('list', { name: 'Events' }).getByRole('listitem')
@@ -62,34 +63,33 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test(
-    'an event shows its fields with warnings, its exact text, and a command that sends it again',
-    async () => {
-      const big = '{"source_ref":"big:1","meta":{"form_id":"x","n":12345678901234567890,"price":1.10}}'
-      const { id } = (await (await desk.post(big)).json()) as { id: number }
-      const context = { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true }
-      const page = await desk.open(`events/${id}`, context)
-      await page.getByRole('row', { name: /meta › n 12345678901234567890/ }).waitFor()
-      await page.getByText('⚠ expected integer, got string').waitFor()
-      await page.getByRole('button', { name: 'Copy as curl' }).click()
-      await page.getByText('Copied', { exact: true }).waitFor()
-      const line = await page.evaluate(() => navigator.clipboard.readText())
-      assert.ok(line.includes(`--data-raw '${big}'`) && line.includes(`${desk.url}/v1/inbox/events`), line)
-      await page.getByRole('tab', { name: 'Raw' }).click()
-      await page.getByText('"price": 1.10').waitFor()
-      await page.getByText('"n": 12345678901234567890,').waitFor()
-      const downloading = page.waitForEvent('download')
-      await page.getByRole('button', { name: 'Download the bytes' }).click()
-      const download = await downloading
-      assert.equal(download.suggestedFilename(), `event-${id}.json`)
-      assert.equal(await readFile(await download.path(), 'utf8'), big)
-      assert.ok(page.url().endsWith('tab=raw'), 'the tab is in the address')
-      await page.context().close()
-    },
-  )
+  test('an event shows its fields with warnings, its exact text, and a command that sends it again', async () => {
+    const big = '{"source_ref":"big:1","meta":{"form_id":"x","n":12345678901234567890,"price":1.10}}'
+    const { id } = (await (await shared.desk.post(big)).json()) as { id: number }
+    const context = { permissions: ['clipboard-read', 'clipboard-write'], acceptDownloads: true }
+    const page = await shared.desk.open(`events/${id}`, context)
+    await page.getByRole('row', { name: /meta › n 12345678901234567890/ }).waitFor()
+    await page.getByText('⚠ expected integer, got string').waitFor()
+    await page.getByRole('button', { name: 'Copy as curl' }).click()
+    const line = await until('the line is in the clipboard', async () => {
+      const text = await page.evaluate(() => navigator.clipboard.readText())
+      return text.startsWith('curl') && text
+    })
+    assert.ok(line.includes(`--data-raw '${big}'`) && line.includes(`${shared.desk.url}/v1/inbox/events`), line)
+    await page.getByRole('tab', { name: 'Raw' }).click()
+    await page.getByText('"price": 1.10').waitFor()
+    await page.getByText('"n": 12345678901234567890,').waitFor()
+    const downloading = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Download the bytes' }).click()
+    const download = await downloading
+    assert.equal(download.suggestedFilename(), `event-${id}.json`)
+    assert.equal(await readFile(await download.path(), 'utf8'), big)
+    assert.ok(page.url().endsWith('tab=raw'), 'the tab is in the address')
+    await page.context().close()
+  })
 
-  await t.test('a revision is shown as a difference and made an event', async () => {
-    const page = await desk.open('events?kind=revision')
+  test('a revision is shown as a difference and made an event', async () => {
+    const page = await shared.desk.open('events?kind=revision')
     await page.getByRole('list', { name: 'Events' }).getByRole('link').first().click()
     await page.getByRole('link', { name: /Revises event/ }).click()
     await page.getByText('2 lines differ').waitFor()
@@ -101,15 +101,15 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('a conversation is a chat that grows as messages come in', async () => {
-    const page = await desk.open('conversations')
+  test('a conversation is a chat that grows as messages come in', async () => {
+    const page = await shared.desk.open('conversations')
     await page.getByRole('list', { name: 'Conversations' }).getByText('example.org/contact').click()
     const thread = page.getByRole('region', { name: 'Messages, oldest first' })
     await thread.getByText('Do you ship to Malta?').first().waitFor()
     await thread.getByText('done').first().waitFor()
     await untilLive(page)
     const text = 'the last word in this conversation'
-    await desk.post({ channel_ref: 'example.org/contact', message: { text }, contact: { name: 'Ada Lovelace' } })
+    await shared.desk.post({ channel_ref: 'example.org/contact', message: { text }, contact: { name: 'Ada Lovelace' } })
     await until('it is in the thread', async () => {
       await thread.evaluate((element) => element.scrollTo(0, element.scrollHeight))
       return (await thread.getByText(text).count()) === 1
@@ -117,8 +117,8 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('a refusal says why and what to do, and is accepted once it is corrected', async () => {
-    const page = await desk.open('refusals')
+  test('a refusal says why and what to do, and is accepted once it is corrected', async () => {
+    const page = await shared.desk.open('refusals')
     await page.getByRole('list', { name: 'Refusals' }).getByText('invalid_json').click()
     await page.getByText(/column 43: "}" is not expected here|Line 1, column \d+/).waitFor()
     await page.getByText('The fix:').waitFor()
@@ -133,8 +133,8 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('a token is made, shown once with lines that work, rotated and disabled', async () => {
-    const page = await desk.open('tokens')
+  test('a token is made, shown once with lines that work, rotated and disabled', async () => {
+    const page = await shared.desk.open('tokens')
     await page.getByRole('button', { name: 'Create a token' }).click()
     await page.getByLabel('Label, for people').fill('the shop')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
@@ -143,9 +143,9 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     for (const name of ['PHP', 'JavaScript', 'WordPress', 'curl']) {
       await page.getByRole('tab', { name }).click()
       const text = (await page.getByRole('region', { name: `Sending with ${name}` }).textContent())!
-      assert.ok(text.includes(`${desk.url}/v1/inbox/events`) && text.includes(secret), name)
+      assert.ok(text.includes(`${shared.desk.url}/v1/inbox/events`) && text.includes(secret), name)
     }
-    const ping = () => fetch(`${desk.url}/api/ping`, { headers: { Authorization: `Bearer ${secret}` } })
+    const ping = () => fetch(`${shared.desk.url}/api/ping`, { headers: { Authorization: `Bearer ${secret}` } })
     assert.equal((await ping()).status, 200)
     await page.getByRole('button', { name: 'I have it' }).click()
     await page.getByText('the shop').waitFor()
@@ -163,8 +163,8 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('the queue counts the dead first, and brings back what was confirmed', async () => {
-    const page = await desk.open('queue?state=dead')
+  test('the queue counts the dead first, and brings back what was confirmed', async () => {
+    const page = await shared.desk.open('queue?state=dead')
     await page.getByRole('list', { name: 'Events that are dead' }).getByRole('listitem').waitFor()
     await page.getByRole('button', { name: 'Count them' }).click()
     await page.getByText('1 dead event matches.').waitFor()
@@ -174,8 +174,8 @@ test('the views of the console', { skip: missingChromium() }, async (t) => {
     await page.context().close()
   })
 
-  await t.test('Try it sends a test event and watches it arrive', async () => {
-    const page = await desk.open('try')
+  test('Try it sends a test event and watches it arrive', async () => {
+    const page = await shared.desk.open('try')
     await untilLive(page)
     await page.getByRole('button', { name: 'Send it' }).click()
     await page.getByText('Arrived on the stream').waitFor()

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
+import { after, before, type TestContext } from 'node:test'
 import { type Browser, type BrowserContext, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { findChromium } from '../../support/chromium.ts'
 import { type ServerProcess, startServer } from '../../support/process.ts'
@@ -29,7 +29,22 @@ export interface Desk {
   post(body: string | object, headers?: Record<string, string>): Promise<Response>
 }
 
-export async function openDesk(t: TestContext): Promise<Desk> {
+/** Called in the body of a describe block: one server and one browser for all its cases. There once the first case runs. */
+export function sharedDesk(prepare: (desk: Desk) => Promise<unknown> = async () => {}): { readonly desk: Desk } {
+  const shared = {} as { desk: Desk }
+  const cleanUps: (() => unknown)[] = []
+  const context = { after: (cleanUp: () => unknown) => cleanUps.push(cleanUp) } as unknown as TestContext
+  before(async () => {
+    shared.desk = await openDesk(context)
+    await prepare(shared.desk)
+  })
+  after(async () => {
+    for (const cleanUp of cleanUps.toReversed()) await cleanUp()
+  })
+  return shared
+}
+
+async function openDesk(t: TestContext): Promise<Desk> {
   const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('console'), 'intray.db')}` }
   const server = await startServer(t, env)
   const printed = (pattern: RegExp) => until(`${pattern} is printed`, () => pattern.exec(server.stdout())?.[1])
@@ -78,7 +93,7 @@ export async function openDesk(t: TestContext): Promise<Desk> {
   }
 }
 
-export async function launchBrowser(t: TestContext): Promise<Browser> {
+async function launchBrowser(t: TestContext): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findChromium()!,
     // Chromium's own sandbox does not run as root.
