@@ -18,6 +18,8 @@ const STAMP = '.made-from'
 /** Beside everything in src. */
 const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json']
 
+let builds = 0
+
 export interface ConsoleBuildOptions {
   readonly folder?: string
   /** Takes one line for people. */
@@ -32,7 +34,7 @@ export async function buildConsole(options: ConsoleBuildOptions): Promise<Consol
   const { folder = CONSOLE_FOLDER, say, signal } = options
   const dist = join(folder, 'dist')
   // Beside the other, so that a rename is enough; with our number, so that two servers do not write into one.
-  const next = join(folder, `dist.${process.pid}.next`)
+  const next = join(folder, `dist.${process.pid}.${++builds}.next`)
   try {
     const digest = await sourcesDigest(folder)
     if (await isMadeFrom(dist, digest)) return 'up to date'
@@ -80,7 +82,7 @@ async function runVite(folder: string, outDir: string, signal: AbortSignal | und
   const child = spawn(process.execPath, [vite, 'build', '--outDir', outDir, '--logLevel', 'error'], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_ENV: 'production' },
+    env: { ...process.env, NODE_ENV: 'production', NO_COLOR: '1' },
   })
   beLowPriority(child)
   const kill = () => void child.kill()

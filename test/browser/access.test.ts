@@ -158,7 +158,6 @@ describe('the console is for everybody', { skip: missingChromium() }, () => {
       await page.locator('main h1').waitFor()
       await page.locator(place[1]).first().waitFor({ state: 'attached' })
       assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, place[0])
-      assert.deepEqual((await lookWithAxe(page)).violations, [], place[0])
     }
     await page.goto(`${shared.desk.url}/console/1/1/events`)
     await page.locator('.row').first().tap()

@@ -61,11 +61,12 @@ async function sendCorpus(desk: Desk): Promise<void> {
       channel_ref: safe.slice(0, 400),
       contact: { name: text, email: text },
       message: { type: text.slice(0, 60), text },
-      meta: { [text]: text, page_url: text },
+      // All of them once more, as names and as values.
+      meta: { ...Object.fromEntries(CORPUS.map((one) => [one, one])), page_url: text },
     }
     const header = /^[\x20-\x7e]*$/.test(text) ? { 'User-Agent': text, 'Idempotency-Key': `"${n}"` } : {}
     assert.equal((await desk.post(body, header)).status, 200)
-    await desk.post({ ...body, meta: { [text]: `${text} again` } }, header)
+    await desk.post({ ...body, meta: { again: text } }, header)
     await desk.post(`{"broken": ${JSON.stringify(text)},}`, header)
   }
 }
@@ -96,7 +97,7 @@ describe('hostile texts', { skip: missingChromium() }, () => {
     const places = [
       'overview',
       'events',
-      ...ids.events.slice(0, CORPUS.length).map((id) => `events/${id}`),
+      ...ids.events.slice(0, 2).map((id) => `events/${id}`),
       `events/${first}?tab=raw`,
       `events/${first}?tab=revisions`,
       `events?q=${encodeURIComponent(CORPUS[0])}`,
@@ -104,7 +105,7 @@ describe('hostile texts', { skip: missingChromium() }, () => {
       'conversations',
       `conversations/${first}`,
       'refusals',
-      ...ids.refusals.slice(0, 4).map((id) => `refusals/${id}`),
+      ...ids.refusals.slice(0, 2).map((id) => `refusals/${id}`),
       'tokens',
       'queue',
     ]
