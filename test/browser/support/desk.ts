@@ -44,9 +44,9 @@ export function sharedDesk(prepare: (desk: Desk) => Promise<unknown> = async () 
   return shared
 }
 
-async function openDesk(t: TestContext): Promise<Desk> {
+export async function openDesk(t: Pick<TestContext, 'after'>): Promise<Desk> {
   const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('console'), 'intray.db')}` }
-  const server = await startServer(t, env)
+  const server = await startServer(t as TestContext, env)
   const printed = (pattern: RegExp) => until(`${pattern} is printed`, () => pattern.exec(server.stdout())?.[1])
   const link = await printed(/(http:\S+\/console#link=\S+)/)
   const curlLine = await printed(/^ *(curl .*)$/m)
@@ -93,11 +93,11 @@ async function openDesk(t: TestContext): Promise<Desk> {
   }
 }
 
-async function launchBrowser(t: TestContext): Promise<Browser> {
+async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findChromium()!,
-    // Chromium's own sandbox does not run as root.
-    args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
+    // Letters without coloured edges make smaller pictures. Chromium's own sandbox does not run as root.
+    args: ['--disable-lcd-text', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
   })
   t.after(() => browser.close())
   return browser
