@@ -161,7 +161,11 @@ function Message({ event, isSameWriter }: { readonly event: Event; readonly isSa
         <Link to={addressFor(tenant, 'events', event.id)}>Event {event.id}</Link>
         <Time at={event.received_at} />
         <StateMark state={event.state} />
-        {event.warnings.length > 0 && <span className="warn-mark">⚠ {event.warnings.length} {event.warnings.length === 1 ? 'warning' : 'warnings'}</span>}
+        {event.warnings.length > 0 && (
+          <span className="warn-mark">
+            ⚠ {event.warnings.length} {event.warnings.length === 1 ? 'warning' : 'warnings'}
+          </span>
+        )}
       </p>
     </div>
   )
