@@ -173,7 +173,7 @@ function BarTable({ head, rows }: BarTableProps) {
           <tr key={key}>
             <th scope="row">{name}</th>
             <td>
-              <span className="bar" style={{ inlineSize: `${(value / most) * 60}%` }} aria-hidden="true" />
+              <span className="bar" style={{ inlineSize: `${(value / most) * 45}%` }} aria-hidden="true" />
               {count(value)}
               {isAtLeast && ' or more'}
             </td>
