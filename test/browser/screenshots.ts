@@ -3,6 +3,7 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { buildConsole } from '../../src/cli/console-build.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import { openStore } from '../../src/store/open.ts'
 import { ROOT } from '../support/process.ts'
@@ -24,6 +25,7 @@ const PICTURES = [
   { name: 'phone', path: 'events', sign: '.row', width: 360 },
 ] as const
 
+await buildConsole({ say: console.log })
 const cleanUps: (() => unknown)[] = []
 try {
   const desk = await openDesk({ after: (cleanUp) => void cleanUps.push(cleanUp as () => unknown) })
