@@ -19,6 +19,7 @@ import { redactText } from '../runtime/redact.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { type Command, CommandError } from './command.ts'
+import { buildConsole } from './console-build.ts'
 import { welcome } from './starter.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from './workers.ts'
 
@@ -49,6 +50,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   try {
     const text = await welcome(store, config, app.address, systemClock.now())
     process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
+    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   } catch (error) {
     await app.stop()
     throw error

@@ -14,6 +14,7 @@ import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
+import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
 import { welcome } from './starter.ts'
 
@@ -47,6 +48,7 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
     // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
     const text = await withStore((store) => welcome(store, config, address, systemClock.now()), config)
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${text}`)
+    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   }).run()
   const code = await ended
   await log.flush()

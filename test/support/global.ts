@@ -1,9 +1,11 @@
-// Once for the whole run: one folder for everything tests write, removed at the end however the run ends, and one PostgreSQL
-// server, which ends with this process.
+// Once for the whole run: one folder for everything tests write, removed at the end however the run ends, one PostgreSQL
+// server, which ends with this process, the console, built, and a browser to look at it with.
 
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { buildConsole } from '../../src/cli/console-build.ts'
+import { installChromium } from './chromium.ts'
 import { startSharedPostgres } from './postgres/databases.ts'
 import type { PostgresServer } from './postgres/server.ts'
 
@@ -16,6 +18,10 @@ export async function globalSetup(): Promise<void> {
   process.env.TEST_ROOT = root
   // The commands that tests start many times are then compiled once: 0.12 s of CPU instead of 0.39 s each.
   process.env.NODE_COMPILE_CACHE = join(root, 'compile-cache')
+  // Servers under test would each build it otherwise, and say so.
+  const outcome = await buildConsole({ say: (line) => process.stderr.write(`${line}\n`) })
+  if (outcome === 'failed') throw new Error('The console could not be built: no test of it means anything.')
+  installChromium()
   postgres = await startSharedPostgres()
 }
 
