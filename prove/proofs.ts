@@ -1,6 +1,7 @@
 // THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
 import { kill } from './faults/kill.ts'
+import { power } from './faults/power.ts'
 import type { Proof } from './proof.ts'
 
-export const PROOFS: readonly Proof[] = [kill]
+export const PROOFS: readonly Proof[] = [kill, power]
