@@ -1,7 +1,8 @@
 // THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
 import { kill } from './faults/kill.ts'
+import { nth } from './faults/nth.ts'
 import { power } from './faults/power.ts'
 import type { Proof } from './proof.ts'
 
-export const PROOFS: readonly Proof[] = [kill, power]
+export const PROOFS: readonly Proof[] = [kill, nth, power]

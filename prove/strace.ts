@@ -103,6 +103,8 @@ export class Strace {
 export interface Injection {
   /** The file that the call was about. */
   readonly file: string
+  /** As strace wrote it. */
+  readonly line: string
 }
 
 /** The calls that failed because of us. */
@@ -110,7 +112,7 @@ export function injectedErrors(output: string): Injection[] {
   return output
     .split('\n')
     .filter((line) => line.endsWith('(INJECTED)'))
-    .map((line) => ({ file: fileOf(line) }))
+    .map((line) => ({ file: fileOf(line), line }))
 }
 
 /**
@@ -126,7 +128,7 @@ export function injectedKill(output: string, calls: readonly string[], nth: numb
     if (thread === undefined) continue
     const count = (counts.get(thread) ?? 0) + 1
     counts.set(thread, count)
-    if (count === nth && !/= \d+$/.test(line)) return { file: fileOf(line) }
+    if (count === nth && !/= \d+$/.test(line)) return { file: fileOf(line), line }
   }
   return null
 }
