@@ -58,7 +58,8 @@ export class ClusterNode {
 
 export function requireCluster(proof: string, progress: (line: string) => void): void {
   requireRoot(proof, 'for network namespaces')
-  const isThere = () => postgresBin() !== null && ['patroni', 'etcd', 'iptables', 'ip', 'setpriv'].every(hasProgram)
+  const isThere = () =>
+    postgresBin() !== null && ['patroni', 'etcd', 'iptables', 'ip', 'nsenter', 'setpriv'].every(hasProgram)
   requirePackages({ proof, packages: PACKAGES, isThere }, progress)
 }
 
@@ -181,7 +182,7 @@ export class Cluster {
 
   #spawn(node: ClusterNode, folder: string, program: string, args: readonly string[]): void {
     const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', program, ...args]
-    const child = spawn('ip', ['netns', 'exec', node.namespace, ...asNobody], {
+    const child = spawn('nsenter', [`--net=/run/netns/${node.namespace}`, ...asNobody], {
       cwd: '/',
       env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8', HOME: folder, ETCD_UNSUPPORTED_ARCH: process.arch },
       // A session of its own: a Ctrl-C is for the harness, which then ends it.
@@ -268,7 +269,7 @@ async function until<T>(what: string, look: () => T | Promise<T>, deadlineMs: nu
 }
 
 function inside(node: ClusterNode, command: readonly string[]): string {
-  return run('ip', ['netns', 'exec', node.namespace, ...command])
+  return run('nsenter', [`--net=/run/netns/${node.namespace}`, ...command])
 }
 
 function namespaceExists(node: ClusterNode): boolean {

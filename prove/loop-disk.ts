@@ -2,9 +2,15 @@
 // (`xfs_io -x -c shutdown`). From that moment nothing more reaches the device: every page that was not synced and all
 // metadata that was not in the file system's journal are gone, as when the power fails. Mounting it again recovers the journal.
 // Promises: unmounted and removed when the proof is over. What a drive's own write cache would lose is not simulated.
+//
+// A power cut stops the processor too; the ioctl does not. An fsync that is under way at that moment may return 0 although
+// its data is gone: of a bare loop of write and fsync, without Node or SQLite, the last record that was told to be
+// synced was missing after about one cut in four on ext4 and one in five on XFS. So whoever acknowledges has to be stopped
+// (SIGSTOP) first: an fsync under way ends as it may, and nobody hears of it, as when the power fails.
 
-import { execFile } from 'node:child_process'
-import { mkdirSync, truncateSync, writeFileSync } from 'node:fs'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, readdirSync, readlinkSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { hasProgram, requirePackages, requireRoot } from './debian.ts'
@@ -23,6 +29,9 @@ export function requireLoopDisks(proof: string, progress: (line: string) => void
   const isThere = () => ['xfs_io', 'mkfs.xfs', 'mkfs.ext4'].every(hasProgram)
   requirePackages({ proof, packages: ['xfsprogs', 'e2fsprogs'], isThere }, progress)
 }
+
+/** Cuts the power; resolves when that has happened. */
+export type Cut = () => Promise<void>
 
 export class LoopDisk {
   /** Where it is mounted. */
@@ -63,18 +72,39 @@ export class LoopDisk {
     await run('sync', ['-f', this.folder])
   }
 
-  async cut(): Promise<void> {
-    await run('xfs_io', ['-x', '-c', 'shutdown', this.folder])
-    this.cuts += 1
+  /** Gets the cut ready, so that it comes at once when told to. */
+  async armCut(): Promise<Cut> {
+    const child = spawn('xfs_io', ['-x', this.folder], { stdio: ['pipe', 'pipe', 'pipe'] })
+    const ended = once(child, 'close')
+    let said = ''
+    child.stderr.on('data', (chunk: Buffer) => (said += chunk))
+    await this.#untilOpenedBy(child)
+    return async () => {
+      child.stdin.end('shutdown\nquit\n')
+      const [code] = await ended
+      if (code !== 0 || said !== '') throw new Error(`the file system was not shut down: ${said}`)
+      this.cuts += 1
+    }
+  }
+
+  /** It says nothing when it is ready. */
+  async #untilOpenedBy({ pid, exitCode }: ChildProcess): Promise<void> {
+    const files = `/proc/${pid}/fd`
+    const isOpen = () => readdirSync(files).some((name) => linkOf(join(files, name)) === this.folder)
+    while (exitCode === null && !isOpen()) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 
   /** Waits for whoever still has a file open. */
   async unmount(): Promise<void> {
     const deadline = Date.now() + UNMOUNT_LIMIT_MS
-    while (this.#isMounted) {
+    for (;;) {
       try {
-        await run('umount', [this.folder])
+        if (this.#isMounted) await run('umount', [this.folder])
         this.#isMounted = false
+        // Whoever runs in a copy of our mounts still holds the file system, and mounting it again would not begin anew.
+        const { stdout } = await run('losetup', ['-j', this.#image])
+        if (stdout.trim() === '') return
+        throw new Error(`${this.folder} is unmounted, but still in use: ${stdout.trim()}`)
       } catch (error) {
         if (Date.now() > deadline) throw error
         await new Promise((resolve) => setTimeout(resolve, 50))
@@ -86,5 +116,13 @@ export class LoopDisk {
   async restart(): Promise<void> {
     await this.unmount()
     await this.mount()
+  }
+}
+
+function linkOf(path: string): string {
+  try {
+    return readlinkSync(path)
+  } catch {
+    return ''
   }
 }

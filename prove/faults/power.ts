@@ -1,10 +1,12 @@
 // `prove power`: the power of the disk is cut under load, again and again on one database, on ext4 and on XFS. A cycle is
 // one cut; each file system gets as many as asked for. After each cut the file system's journal is recovered, the service is
 // started, what is unknown is sent again, and everything acknowledged in all cycles is read back.
+// The service is stopped (SIGSTOP) in the same moment, as the processor would be (see loop-disk.ts).
 // Claim: nothing acknowledged is lost, doubled or altered.
 // Controls: the same service with less syncing must be found to have lost messages (SQLite: PRAGMA synchronous NORMAL
 // and OFF; PostgreSQL: synchronous_commit=off and fsync=off).
 
+import { setImmediate } from 'node:timers/promises'
 import type { Findings } from '../check.ts'
 import { FILE_SYSTEMS, type FileSystem, LoopDisk, requireLoopDisks } from '../loop-disk.ts'
 import { addCounts, NO_COUNTS } from '../counts.ts'
@@ -15,6 +17,7 @@ import { databaseOn, WEAKER, type Weakness } from '../disk-database.ts'
 /** A control that lost nothing after so many cuts was not found out. */
 const CONTROL_CUTS = 40
 const LEAST_ACKNOWLEDGED = 100
+const MAX_TURNS = 10_000
 
 export const power: Proof = {
   name: 'power',
@@ -120,11 +123,17 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
         left -= 1
         if (left === 0) reached.resolve()
       }
+      const cut = await disk.armCut()
       const running = load.run()
       await Promise.race([reached.promise, running.then(() => endedEarly(service.log))])
-      const inFlight = load.inFlight
-      await disk.cut()
-      if (inFlight > 0) inFlightCuts += 1
+      // Some turns later, so that not every cut falls on the same point of a commit; and on requests in flight.
+      for (let turns = context.random.below(12); turns > 0 || load.inFlight === 0; turns -= 1) {
+        if (turns < -MAX_TURNS) break
+        await setImmediate()
+      }
+      if (load.inFlight > 0) inFlightCuts += 1
+      service.pause()
+      await cut()
       isOff = true
       await Promise.all([service.kill(), database.kill()])
       await running
