@@ -48,7 +48,10 @@ const MAX_EXAMPLES = 20
 const FOR_WHAT_IT_IS = [400, 413, 415, 422]
 
 /** Reads everything that is stored and compares. The service must be up. */
-export async function check(journalPath: string, inbox: Inbox): Promise<Findings> {
+export async function check(
+  journalPath: string,
+  inbox: Pick<Inbox, 'rows' | 'payloads' | 'conversations'>,
+): Promise<Findings> {
   const told = fromJournal(readJournal(journalPath))
   const rows = await inbox.rows()
   const payloads = await inbox.payloads(rows.map(({ id }) => id))

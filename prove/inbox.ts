@@ -11,6 +11,8 @@ export interface StoredRow {
   readonly source_ref: string | null
   readonly channel_ref: string | null
   readonly conversation_id: number | null
+  readonly received_at: string
+  readonly snippet: string | null
   readonly size: number
   /** As the service says it is. */
   readonly sha256: string

@@ -153,7 +153,10 @@ export class Load {
     if (line.outcome !== 'unknown') this.#open.delete(number)
     onAnswer?.(line, performance.now() - sentAt)
     await journal.write(line)
-    if (line.outcome === 'acknowledged') onAcknowledged?.(++this.#acknowledged)
+    if (line.outcome === 'acknowledged') {
+      this.#acknowledged += 1
+      onAcknowledged?.(this.#acknowledged)
+    }
     return line.outcome
   }
 

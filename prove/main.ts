@@ -3,12 +3,14 @@
 // 2 = bad usage. Whatever it did to the machine is undone, after Ctrl-C and --max-minutes too.
 
 import { randomInt } from 'node:crypto'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { PROOFS } from './proofs.ts'
 import { type Proof, type StoreName, STORES } from './proof.ts'
 import { formatMarkdown, formatReport } from './report.ts'
 import { ProofRun } from './run.ts'
 
+const DRAWINGS = new URL('../docs/reliability/', import.meta.url)
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 const MAX_MINUTES = 60
 
@@ -29,7 +31,7 @@ function help(): string {
     '  --store          the store under test',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
-    '  --markdown       also print the lines for docs/reliability.md',
+    '  --markdown       also print the lines for docs/reliability.md, and draw what there is to draw',
   ].join('\n')
 }
 
@@ -76,6 +78,7 @@ async function main(argv: readonly string[]): Promise<number> {
     cycles: whole(values.cycles, proof.defaultCycles, 'cycles', 1),
     store: storeOf(proof, values.store),
     progress: say,
+    isTimed: true,
     ...(values.folder === undefined ? {} : { parentFolder: values.folder }),
   }
   say(`${name}: ${options.cycles} cycles on ${options.store}, --seed ${options.seed}`)
@@ -83,7 +86,14 @@ async function main(argv: readonly string[]): Promise<number> {
   endInTime(run, whole(values['max-minutes'], MAX_MINUTES, 'max-minutes', 1))
   const report = await run.run()
   console.log(formatReport(report))
-  if (values.markdown) console.log(`\n${formatMarkdown(report)}`)
+  if (values.markdown) {
+    console.log(`\n${formatMarkdown(report)}`)
+    for (const [file, text] of Object.entries(report.files ?? {})) {
+      mkdirSync(DRAWINGS, { recursive: true })
+      writeFileSync(new URL(file, DRAWINGS), text)
+      say(`drawn: docs/reliability/${file}`)
+    }
+  }
   return report.problems.length === 0 ? 0 : 1
 }
 

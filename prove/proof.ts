@@ -24,6 +24,8 @@ export interface ProofContext {
   readonly random: Random
   readonly cycles: number
   readonly store: StoreName
+  /** A claim about time is one that counts. False where the machine is shared and slow: it is told, and no more. */
+  readonly isTimed: boolean
   /** For everything the proof writes; gone afterwards. */
   readonly folder: string
   progress(line: string): void
@@ -76,6 +78,10 @@ export interface ProofResult {
   /** Claims beyond the counts that did not hold; empty if all did. */
   readonly broken: readonly string[]
   readonly controls: readonly ControlResult[]
+  /** Tables, as they go into a document. */
+  readonly appendix?: string
+  /** Drawings by name, for docs/reliability/. */
+  readonly files?: Readonly<Record<string, string>>
 }
 
 /** The machine cannot run it: says what is missing and how to get it. */

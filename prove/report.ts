@@ -21,6 +21,7 @@ export function formatReport(report: ProofReport): string {
     ...controls.map(
       ({ about, failed, detail }) => `  control, ${about}: ${failed ? 'found out' : 'NOT FOUND OUT'} (${detail})`,
     ),
+    ...(report.appendix === undefined ? [] : ['', report.appendix, '']),
     problems.length === 0 ? 'HELD' : `DID NOT HOLD: ${problems.join('; ')}`,
   ].join('\n')
 }
@@ -39,6 +40,7 @@ export function formatMarkdown(report: ProofReport): string {
   return [
     `| ${cells.join(' | ')} |`,
     '',
+    ...(report.appendix === undefined ? [] : [report.appendix, '']),
     ...notes.map((note) => `- ${note}`),
     ...controls.map(({ about, detail }) => `- Control, ${about}: ${detail}.`),
   ].join('\n')

@@ -14,6 +14,7 @@ export interface RunOptions {
   readonly cycles: number
   readonly store: StoreName
   readonly progress: (line: string) => void
+  readonly isTimed: boolean
   /** Where its folder is made. */
   readonly parentFolder?: string
   /** A PostgreSQL that runs already. */
@@ -46,7 +47,7 @@ export class ProofRun {
 
   /** Rejects if the proof could not be carried out; resolves with what it found otherwise. */
   async run(): Promise<ProofReport> {
-    const { seed, cycles, store, progress, parentFolder = tmpdir(), postgresUrl } = this.#options
+    const { seed, cycles, store, progress, isTimed, parentFolder = tmpdir(), postgresUrl } = this.#options
     const folder = mkdtempSync(join(parentFolder, 'intray-prove-'))
     this.#undo.push(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
     let databases: Promise<Databases> | null = null
@@ -55,6 +56,7 @@ export class ProofRun {
       cycles,
       store,
       folder,
+      isTimed,
       progress,
       random: seededRandom(seed),
       onCleanup: (undo) => this.#undo.push(undo),

@@ -5,7 +5,8 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { requirePackages } from './debian.ts'
 import { Unable } from './proof.ts'
 
@@ -26,6 +27,11 @@ export function requireStrace(proof: string, progress: (line: string) => void): 
 
 export interface StraceOptions {
   readonly pid: number
+  /**
+   * Watches the threads of this name alone. Every call of a thread that is watched, of whatever kind, stops it twice: the
+   * thread that talks to the network would be slowed down for nothing.
+   */
+  readonly thread?: string
   readonly output: string
   readonly calls: readonly string[]
   /** What happens to the n-th of the calls: `error=EIO`, `signal=KILL`, … */
@@ -46,21 +52,11 @@ export class Strace {
   }
 
   /** Resolves when every thread of the process is watched. */
-  static async attach({ pid, output, calls, inject, wholeBytes }: StraceOptions): Promise<Strace> {
+  static async attach({ pid, thread, output, calls, inject, wholeBytes }: StraceOptions): Promise<Strace> {
     const strings = wholeBytes === undefined ? ['-s', '16'] : ['-xx', '-s', String(wholeBytes)]
     const injection = inject ? ['-e', `inject=${inject.calls.join(',')}:${inject.what}:when=${inject.nth}`] : []
-    const args = [
-      '-f',
-      '-y',
-      ...strings,
-      '-o',
-      output,
-      '-e',
-      `trace=${calls.join(',')}`,
-      ...injection,
-      '-p',
-      String(pid),
-    ]
+    const whom = thread === undefined ? ['-f', '-p', String(pid)] : threadsOf(pid, thread).flatMap((id) => ['-p', id])
+    const args = ['-y', ...strings, '-o', output, '-e', `trace=${calls.join(',')}`, ...injection, ...whom]
     const child = spawn('strace', args, { stdio: ['ignore', 'ignore', 'pipe'] })
     const strace = new Strace(child, output)
     const attached = Promise.withResolvers<void>()
@@ -121,7 +117,7 @@ export function injectedErrors(output: string): Injection[] {
  */
 export function injectedKill(output: string, calls: readonly string[], nth: number): Injection | null {
   if (!output.includes('+++ killed by SIGKILL +++')) return null
-  const isCall = new RegExp(`^(\\d+) +(?:${calls.join('|')})\\(`)
+  const isCall = new RegExp(`^(\\d* *)(?:${calls.join('|')})\\(`)
   const counts = new Map<string, number>()
   for (const line of output.split('\n')) {
     const thread = isCall.exec(line)?.[1]
@@ -131,6 +127,13 @@ export function injectedKill(output: string, calls: readonly string[], nth: numb
     if (count === nth && !/= \d+$/.test(line)) return { file: fileOf(line), line }
   }
   return null
+}
+
+function threadsOf(pid: number, name: string): string[] {
+  const tasks = `/proc/${pid}/task`
+  const found = readdirSync(tasks).filter((id) => readFileSync(join(tasks, id, 'comm'), 'utf8').trim() === name)
+  if (found.length === 0) throw new Unable(`there is no thread ${name} to be watched`)
+  return found
 }
 
 /** From `fsync(29</path/to/file>) = …`. */

@@ -44,6 +44,8 @@ export interface Struck {
 }
 
 const CONNECTIONS = 4
+/** How Node names the threads of its workers; the service has one, which writes. */
+const WRITER = 'WorkerThread'
 /** More than enough for 60 syncs: a round makes at least one for its commit and one for its index batch. */
 const MAX_ROUNDS = 80
 /** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
@@ -112,6 +114,7 @@ async function run(
   const output = join(folder, 'strace')
   const strace = await Strace.attach({
     pid: service.pid,
+    thread: WRITER,
     output,
     calls: [...SYNCS, ...WRITES],
     inject: { calls, what, nth },

@@ -1,14 +1,17 @@
 // The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
 // after it: nothing is taken in that could not be kept.
 
+import { FailedTokens } from './auth/failed-tokens.ts'
 import { Principals } from './auth/principals.ts'
 import type { Config } from './config.ts'
 import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { Receiving } from './http/receiving.ts'
 import { ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
+import { Shedding } from './http/shedding.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -55,7 +58,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
-  const claims = new Claims({ store: store.processing, clock, maxAttempts: config.maxAttempts, onTrouble })
+  const { maxAttempts, maxSubscriptions } = config
+  const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
@@ -91,6 +95,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     nodes: store.nodes,
     nodeId: newUuid(),
     clock,
+    rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
       // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
@@ -100,7 +105,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const metrics: ServiceMetrics = new ServiceMetrics({
     version: VERSION,
     driver: String(store.facts.driver),
-    indexLag: async () => (await store.index.progress()).lag,
+    store: async () => {
+      const [{ lag }, figures] = await Promise.all([store.index.progress(), store.figures.read(clock.now())])
+      const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
+      return {
+        indexLag: lag,
+        leases: figures.leases,
+        oldestPendingSeconds: ageOf(figures.oldestPendingAt),
+        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
+      }
+    },
+    inbox: () => ({ ...shedding.underWay, streams: streams.size }),
+    receivingBytes: () => receiving.bytes,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
@@ -121,17 +137,22 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     onTrouble,
   })
   principals.onChange(() => streams.recheck())
-  const gate = { principals, intakeScopes: config.intakeScopes }
+  const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
+  const gate = { principals, intakeScopes: config.intakeScopes, failedTokens, clock }
+  const receiving = new Receiving(config.receivingMaxBytes)
+  const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on'),
     gate,
+    shedding,
     intakeLane: createIntakeLane({
       gate,
       accept: createAccept({ clock, submit: (item) => batcher.submit(item) }),
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
+      receiving,
       remoteAddr: config.remoteAddr,
     }),
     readiness,
@@ -144,7 +165,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamLane: createStreamLane({ gate, hub: streams, onTrouble }),
+    streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     logger,
     onAnswered: (answered) => metrics.answered(answered),

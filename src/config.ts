@@ -4,9 +4,12 @@
 // (INTRAY_<NAME>_FILE). A misspelt one stops the start: a limit somebody believes is set must not be silently off.
 
 import { readFileSync } from 'node:fs'
+import { isIP, isIPv4 } from 'node:net'
 import { isScope } from './model/principal.ts'
+import type { RateLimit } from './model/rate-limit.ts'
 import { formatDuration, parseDuration } from './runtime/duration.ts'
 import { nearest } from './runtime/nearest.ts'
+import { formatRate, parseRate } from './runtime/rate.ts'
 
 interface Setting<T> {
   readonly fallback: T
@@ -73,6 +76,34 @@ const scopes = (about: string): Setting<readonly string[] | null> => ({
   format: (value) => value?.join(',') ?? '',
 })
 
+const rateLimit = (fallback: RateLimit | null, about: string): Setting<RateLimit | null> => ({
+  fallback,
+  about,
+  parse: (value) => {
+    const limit = parseRate(value)
+    return limit === 'off' ? null : limit
+  },
+  format: (value) => formatRate(value ?? 'off'),
+})
+
+const networks = (about: string): Setting<readonly string[]> => ({
+  fallback: [],
+  about,
+  parse: (value) => {
+    const list = value.split(',').map((entry) => entry.trim())
+    const wrong = list.find((entry) => entry !== 'loopback' && !isNetwork(entry))
+    if (wrong !== undefined) throw new Error(`"${wrong}" is not an address, a network such as 10.0.0.0/8, or loopback`)
+    return list
+  },
+  format: (value) => value.join(','),
+})
+
+function isNetwork(entry: string): boolean {
+  const [address = '', bits, ...rest] = entry.split('/')
+  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) return false
+  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128))
+}
+
 export interface ListenAddress {
   readonly host: string
   readonly port: number
@@ -125,6 +156,17 @@ export const SETTINGS = {
     'full',
     "How much of the sender's address is kept with an event and in the log",
   ),
+  trustedProxies: networks(
+    'Proxies whose X-Forwarded-For (or Forwarded) tells the address of the sender: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+  ),
+  rateLimit: rateLimit(
+    null,
+    'Requests that a token may make, on each node, such as 100/1s: so many at once, and as many again in that time; above: 429 rate_limited. A token may have a limit of its own',
+  ),
+  failedTokenLimit: rateLimit(
+    { requests: 100, windowMs: 60_000 },
+    'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never held up by it',
+  ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
   metrics: listenAddress(
@@ -140,12 +182,24 @@ export const SETTINGS = {
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
-  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages waiting to be handed to the store; above: 503 overloaded'),
+  receivingMaxBytes: integer(
+    268_435_456,
+    1024,
+    17_179_869_184,
+    'Bytes held of bodies that are still arriving, the first 64 KiB of each not counted; above: 503 overloaded',
+  ),
+  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages taken that are not on disk yet; above: 503 overloaded'),
   queueMaxBytes: integer(
     67_108_864,
     1024,
     17_179_869_184,
-    'Bytes waiting to be handed to the store; above: 503 overloaded',
+    'Bytes of messages taken that are not on disk yet; above: 503 overloaded',
+  ),
+  queueMaxWait: duration(
+    '2s',
+    '10ms',
+    '1h',
+    'Messages that would have to wait for the disk for longer than this, by how long it took lately, are refused: 503 overloaded',
   ),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
   batchMaxBytes: integer(
@@ -154,7 +208,31 @@ export const SETTINGS = {
     1_073_741_824,
     'Bytes handed to the store at once (one larger message is taken alone)',
   ),
-  indexBatchRows: integer(250, 1, 10_000, 'Rows in one step of the indexer'),
+  indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
+  inboxMaxRequests: integer(
+    256,
+    1,
+    100_000,
+    'Requests of the inbox side that are under way at once on a node, claims and streams not counted; above: 503 overloaded',
+  ),
+  inboxMaxClaims: integer(
+    2000,
+    1,
+    1_000_000,
+    'Claims that are under way or waiting at once on a node; above: 503 overloaded',
+  ),
+  inboxMaxPipelined: integer(
+    16,
+    1,
+    10_000,
+    'Requests on one connection that wait for their answers, where one of the inbox side is asked; above: 503 overloaded',
+  ),
+  maxSubscriptions: integer(
+    100,
+    1,
+    10_000,
+    'Subscriptions of one tenant, default included; above: 409 too_many_subscriptions',
+  ),
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503 overloaded'),
   streamHeartbeat: duration('15s', '100ms', '5m', 'A stream on which nothing happens gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for so long is cut off'),

@@ -15,13 +15,14 @@ type Edge = 'any' | 'type' | 'dynamic'
 /** A message's way through the rooms. What is not in the table is not allowed. */
 const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   main: { cli: 'any' },
-  // auth: a command mints tokens. processing: it claims as a processor does. store/contract: it tells the operator how a
-  // store was refused or failed.
+  // auth: a command mints tokens. processing: it claims as a processor does. intake: doctor reads stored messages as they
+  // were read when they came in. store/contract: it tells the operator how a store was refused or failed.
   cli: {
     cli: 'any',
     app: 'any',
     config: 'any',
     auth: 'any',
+    intake: 'any',
     processing: 'any',
     model: 'any',
     runtime: 'any',
@@ -212,11 +213,11 @@ test('files are short, named for what they are, and say so first; nothing above 
   assert.deepEqual(untidy(sources), [])
 })
 
-test('migrations are numbered, named and say what they are for', () => {
+test('migrations are numbered, named and say what they are for; the index of SQLite has one text and no migrations', () => {
   const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.sql'))
   assert.ok(files.length > 0)
   for (const path of files) {
-    assert.match(path, /^store\/(sqlite|postgres)\/migrations\/\d{4}_[a-z0-9_]+\.sql$/)
+    assert.match(path, /^store\/((sqlite|postgres)\/migrations\/\d{4}_[a-z0-9_]+|sqlite\/index)\.sql$/)
     assert.match(readFileSync(join(SRC, path), 'utf8'), /^-- /)
   }
 })

@@ -8,28 +8,44 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
+import type { RateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { Repeating, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
+import { TokenBucket } from './rate-limit.ts'
 import { tokenKeyId } from './token.ts'
 
-export type Authentication = { readonly principal: Principal } | { readonly problem: Problem }
+export interface Grant {
+  readonly principal: Principal
+  /** Null for a token without a limit. */
+  readonly bucket: TokenBucket | null
+}
+export type Authentication = Grant | { readonly problem: Problem }
 
 const FOLLOW_EVERY_MS = 250
 const FLUSH_USES_EVERY_MS = 60_000
 const MAX_CACHED = 100_000
 
+/** Look-ups under way at once: a flood of unknown tokens must not fill the store's queue. Tokens in memory need none. */
+const MAX_LOOK_UPS = 1000
+
 const INVALID: Authentication = { problem: { code: 'invalid_token' } }
 const DISABLED: Authentication = { problem: { code: 'token_disabled' } }
 const EXPIRED: Authentication = { problem: { code: 'token_expired' } }
 const UNREACHABLE: Authentication = { problem: { code: 'storage_unavailable' } }
+const TOO_MANY: Authentication = {
+  problem: {
+    code: 'overloaded',
+    message: 'Too many tokens are being looked up. Nothing was stored: send it again after Retry-After seconds.',
+  },
+}
 const NO_DIGEST = new Uint8Array(32)
 
 interface Entry {
   readonly record: TokenRecord
-  readonly granted: Authentication
+  readonly granted: Grant
 }
 
 export interface PrincipalsOptions {
@@ -37,6 +53,8 @@ export interface PrincipalsOptions {
   readonly nodes: NodeStore
   readonly nodeId: string
   readonly clock: Clock
+  /** For tokens that have none of their own. */
+  readonly rateLimit: RateLimit | null
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -51,6 +69,7 @@ export class Principals implements Service {
   readonly #changeListeners: (() => void)[] = []
   #generation = 0
   #reported = -1
+  #lookUps = 0
 
   constructor(options: PrincipalsOptions) {
     this.#options = options
@@ -79,6 +98,7 @@ export class Principals implements Service {
     const keyId = tokenKeyId(token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(token, entry)
+    if (this.#lookUps >= MAX_LOOK_UPS) return TOO_MANY
     return this.#lookUp(keyId).then(
       (found) => this.#check(token, found),
       (error: unknown) => {
@@ -128,20 +148,35 @@ export class Principals implements Service {
 
   /** If a change is fetched while we look, what we found may be older than it: look again. */
   async #lookUp(keyId: string): Promise<Entry | undefined> {
-    for (;;) {
-      const generation = this.#generation
-      const record = await this.#options.tokens.find(keyId)
-      if (!record) return undefined
-      if (generation === this.#generation) return this.#remember(record)
+    this.#lookUps += 1
+    try {
+      for (;;) {
+        const generation = this.#generation
+        const record = await this.#options.tokens.find(keyId)
+        if (!record) return undefined
+        if (generation === this.#generation) return this.#remember(record)
+      }
+    } finally {
+      this.#lookUps -= 1
     }
   }
 
   #remember(record: TokenRecord): Entry {
     const { keyId, accountId, companyId, scope } = record
-    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope } } }
+    const bucket = this.#bucketOf(record)
+    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope }, bucket } }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '')
     this.#cache.set(keyId, entry)
     return entry
+  }
+
+  /** The one it had, as long as its limit is the same: another change of the token is no new start. */
+  #bucketOf({ keyId, rateLimit }: TokenRecord): TokenBucket | null {
+    const limit = rateLimit ?? this.#options.rateLimit
+    if (limit === null || limit === 'off') return null
+    const known = this.#cache.get(keyId)?.granted.bucket
+    const isSame = known?.limit.requests === limit.requests && known.limit.windowMs === limit.windowMs
+    return isSame ? known : new TokenBucket(limit, this.#options.clock.now())
   }
 
   async #follow(): Promise<void> {

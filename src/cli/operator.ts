@@ -34,6 +34,7 @@ export async function asOperator<T>(
       store: store.processing,
       clock: systemClock,
       maxAttempts: config.maxAttempts,
+      maxSubscriptions: config.maxSubscriptions,
       onTrouble,
     })
     try {

@@ -13,6 +13,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   send: async () => (await import('./send.ts')).send,
   inbox: async () => (await import('./inbox.ts')).inbox,
   event: async () => (await import('./event.ts')).event,
+  doctor: async () => (await import('./doctor.ts')).doctor,
   copy: async () => (await import('./copy.ts')).copy,
   reindex: async () => (await import('./reindex.ts')).reindex,
 }

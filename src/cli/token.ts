@@ -1,12 +1,14 @@
-// `./intray token`: makes, shows, disables, enables and rotates tokens, whether the server runs or not. What changes a
+// `./intray token`: makes, shows, disables, enables, limits and rotates tokens, whether the server runs or not. What changes a
 // token in use returns when every running server has put the change into force.
 
 import { parseArgs } from 'node:util'
 import { mintToken } from '../auth/token.ts'
 import { isScope } from '../model/principal.ts'
+import type { TokenRateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import { isoTime, systemClock } from '../runtime/clock.ts'
 import { parseDuration } from '../runtime/duration.ts'
+import { formatRate, parseRate } from '../runtime/rate.ts'
 import type { Store } from '../store/contract/store.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 import { withStore } from './open.ts'
@@ -18,11 +20,12 @@ const SHORTEST_EXPIRY_MS = 2000
 const LONGEST_EXPIRY_MS = 365 * 86_400_000
 
 const HELP = `
-Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT]
+Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT] [--rate-limit R]
        ./intray token list
        ./intray token show KEY_ID
        ./intray token disable KEY_ID
        ./intray token enable KEY_ID
+       ./intray token limit KEY_ID --rate-limit R
        ./intray token rotate KEY_ID [--overlap 24h] [--expires 30d]
 
 Tokens let integrations in. A token belongs to one account and one company. It is shown once, when it is made.
@@ -31,10 +34,11 @@ Tokens let integrations in. A token belongs to one account and one company. It i
   --scope               What kind of integration it is for, e.g. cf for a form plugin. 'processor' reads and may not send.
   --expires             2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.
   --label               A note for yourself, at most 200 characters.
+  --rate-limit          Requests it may make on each node, such as 100/1s; off: any number; default: as INTRAY_RATE_LIMIT says.
   --overlap             How long the old token keeps working after rotate. Without it the old one is disabled at once.
   --json                Print JSON, one object a line.
 
-disable, enable and rotate return when the change is in force on every running server.`
+disable, enable, limit and rotate return when the change is in force on every running server.`
 
 type Values = Record<string, string | boolean | undefined>
 
@@ -44,12 +48,13 @@ const ACTIONS: Record<string, (store: Store, keyId: string, values: Values) => P
   show: async (store, keyId, values) => show(known(await store.tokens.find(keyId), keyId), values),
   disable: (store, keyId, values) => setActive(store, keyId, false, values),
   enable: (store, keyId, values) => setActive(store, keyId, true, values),
+  limit: (store, keyId, values) => setRateLimit(store, keyId, values),
   rotate: (store, keyId, values) => rotate(store, keyId, values),
 }
 
 export const token: Command = {
   name: 'token',
-  summary: 'Make, list, disable, enable and rotate tokens.',
+  summary: 'Make, list, disable, enable, limit and rotate tokens.',
   help: HELP,
   async run(args) {
     const { values, positionals } = parseArgs({
@@ -62,6 +67,7 @@ export const token: Command = {
         expires: { type: 'string' },
         label: { type: 'string' },
         overlap: { type: 'string' },
+        'rate-limit': { type: 'string' },
         json: { type: 'boolean' },
       },
     })
@@ -100,6 +106,7 @@ async function create(store: Store, values: Values): Promise<void> {
     expiresAt,
     createdAt: now,
     rotatedFrom: null,
+    rateLimit: rateLimit(values),
   })
   showMinted(known(await store.tokens.find(keyId), keyId), minted.token, values)
 }
@@ -120,11 +127,12 @@ async function list(store: Store, values: Values): Promise<void> {
     String(one.accountId),
     String(one.companyId),
     one.scope || '-',
+    one.rateLimit === null ? '-' : formatRate(one.rateLimit),
     one.expiresAt === null ? '-' : isoTime(one.expiresAt),
     one.lastUsedAt === null ? '-' : isoTime(one.lastUsedAt),
     one.label,
   ])
-  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
+  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'RATE LIMIT', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
 }
 
 async function setActive(store: Store, keyId: string, isActive: boolean, values: Values): Promise<void> {
@@ -133,7 +141,14 @@ async function setActive(store: Store, keyId: string, isActive: boolean, values:
   show(changed, values)
 }
 
-/** The successor has tenant, scope, label and expiry of the old one, unless a new expiry is given. */
+async function setRateLimit(store: Store, keyId: string, values: Values): Promise<void> {
+  if (values['rate-limit'] === undefined) throw new UsageError('token limit takes --rate-limit.')
+  const changed = known(await store.tokens.setRateLimit(keyId, rateLimit(values)), keyId)
+  await inForce(store)
+  show(changed, values)
+}
+
+/** The successor has tenant, scope, label, rate limit and expiry of the old one, unless a new expiry is given. */
 async function rotate(store: Store, keyId: string, values: Values): Promise<void> {
   const now = systemClock.now()
   const old = known(await store.tokens.find(keyId), keyId)
@@ -151,7 +166,7 @@ async function rotate(store: Store, keyId: string, values: Values): Promise<void
   }
   const overlapMs = values.overlap === undefined ? null : durationMs(values, 'overlap')
   const minted = mintToken()
-  const { accountId, companyId, scope, label } = old
+  const { accountId, companyId, scope, label, rateLimit } = old
   const successor = {
     keyId: minted.keyId,
     hash: minted.hash,
@@ -162,6 +177,7 @@ async function rotate(store: Store, keyId: string, values: Values): Promise<void
     expiresAt,
     createdAt: now,
     rotatedFrom: keyId,
+    rateLimit,
   }
   await store.tokens.rotate(successor, overlapMs === null ? null : now + overlapMs, now)
   await inForce(store)
@@ -219,12 +235,23 @@ function jsonOf(one: TokenRecord) {
     disabled_at: time(one.disabledAt),
     last_used_at: time(one.lastUsedAt),
     rotated_from: one.rotatedFrom,
+    rate_limit: one.rateLimit === null ? null : formatRate(one.rateLimit),
   }
 }
 
 function text(values: Values, name: string): string {
   const value = values[name]
   return typeof value === 'string' ? value.trim() : ''
+}
+
+/** Null: as the setting has it. */
+function rateLimit(values: Values): TokenRateLimit | null {
+  if (values['rate-limit'] === undefined || values['rate-limit'] === 'default') return null
+  try {
+    return parseRate(text(values, 'rate-limit'))
+  } catch (error) {
+    throw new UsageError(`--rate-limit ${(error as Error).message}, or default.`)
+  }
 }
 
 function wholeNumber(values: Values, name: string): number {

@@ -20,7 +20,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (!logger.isEnabled(level)) return
     const { principal, route, error, outcome, eventId } = exchange
     const agent = req.headers['user-agent']
-    const address = remoteAddress(req.socket.remoteAddress, remoteAddr)
+    const address = remoteAddress(exchange.address, remoteAddr)
     let fields = `"msg":"request","request_id":"${exchange.requestId}","method":${quoted(req.method ?? '')}`
     fields += route === null ? `,"route":null,"path":${quotedPath(req)}` : `,"route":"${route}"`
     fields += `,"status":${status}`

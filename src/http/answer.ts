@@ -23,6 +23,7 @@ export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: 
   if (answer.status !== 204 && answer.status !== 304)
     headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
   for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value)
+  if (exchange.rateFields !== null) headers.push(...exchange.rateFields)
   const skippable = req.complete || (!exchange.awaitsContinue && restIsSmall(req))
   if (!skippable || exchange.lifecycle.stopping) headers.push('Connection', 'close')
   res.writeHead(answer.status, headers)

@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Problem } from '../model/errors.ts'
+import type { Share } from './receiving.ts'
 
 /** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
 const LINGER_MS = 2000
@@ -12,18 +13,18 @@ const LINGER_BYTES = 16 * 1024 * 1024
 export interface Collected {
   /** What arrived, at most the limit. */
   readonly bytes: Buffer
-  /** `whole`: the body ended. `more`: it exceeds the limit. `gone`: the client went away. */
-  readonly state: 'whole' | 'more' | 'gone'
+  /** `whole`: the body ended. `more`: it exceeds the limit. `no_room`: others take up the room. `gone`: the client went away. */
+  readonly state: 'whole' | 'more' | 'no_room' | 'gone'
 }
 
 /** Reads until the body ends or exceeds the limit. What comes after that is left to the stream. */
-export function collectBody(req: IncomingMessage, maxBytes: number): Promise<Collected> {
-  return collect(req, maxBytes, hasArrived(req) ? takeFromStream : takeFromParser)
+export function collectBody(req: IncomingMessage, maxBytes: number, share: Share | null = null): Promise<Collected> {
+  return collect(req, maxBytes, hasArrived(req) ? takeFromStream : takeFromParser, share)
 }
 
 /** The same beside others who wait for the end of the stream. */
 export function collectBeside(req: IncomingMessage, maxBytes: number): Promise<Collected> {
-  return collect(req, maxBytes, takeFromStream)
+  return collect(req, maxBytes, takeFromStream, null)
 }
 
 /** Hands every piece to `take`, and null at the end, until it says that it wants no more. */
@@ -33,20 +34,21 @@ const takeFromStream: Taking = (req, take) => {
   req.on('data', take).on('end', () => take(null))
 }
 
-function collect(req: IncomingMessage, maxBytes: number, startTaking: Taking): Promise<Collected> {
+function collect(req: IncomingMessage, maxBytes: number, startTaking: Taking, share: Share | null): Promise<Collected> {
   return new Promise((resolve) => {
-    const collector = new Collector()
+    const collector = new Collector(declaredLength(req), share)
     let done = false
     const finish = (state: Collected['state']) => {
       if (done) return
       done = true
+      share?.end()
       resolve({ bytes: collector.bytes(maxBytes), state })
     }
     if (req.errored || req.destroyed) return finish('gone')
     const take = (chunk: Buffer | null) => {
       if (done) return
       if (chunk === null) return finish('whole')
-      collector.add(chunk)
+      if (!collector.add(chunk)) return finish('no_room')
       if (collector.size > maxBytes) finish('more')
     }
     startTaking(req, take, () => done)
@@ -80,22 +82,35 @@ const takeFromParser: Taking = (req, take, isDone) => {
  * for each of a million chunks of one byte would take 240 MB for a body of one.
  */
 class Collector {
+  readonly #declared: number | null
+  readonly #share: Share | null
   #buffer: Buffer = NOTHING
   size = 0
 
-  add(chunk: Buffer): void {
+  constructor(declared: number | null, share: Share | null) {
+    this.#declared = declared
+    this.#share = share
+  }
+
+  /** False if there is no room for it. */
+  add(chunk: Buffer): boolean {
     const size = this.size + chunk.length
     if (this.size === 0) {
       this.#buffer = chunk
     } else {
       if (size > this.#buffer.length) {
-        const grown = Buffer.allocUnsafeSlow(Math.max(2 * size, SMALLEST_COPY))
+        // What is announced bounds the buffer; it does not make one.
+        const wanted = Math.max(2 * size, SMALLEST_COPY)
+        const capacity = Math.max(size, Math.min(wanted, this.#declared ?? wanted))
+        if (this.#share && !this.#share.grow(capacity)) return false
+        const grown = Buffer.allocUnsafeSlow(capacity)
         this.#buffer.copy(grown, 0, 0, this.size)
         this.#buffer = grown
       }
       chunk.copy(this.#buffer, this.size)
     }
     this.size = size
+    return true
   }
 
   bytes(maxBytes: number): Buffer {

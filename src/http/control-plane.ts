@@ -16,11 +16,13 @@ import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
+import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 
 export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
+  readonly shedding: Shedding
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane
@@ -83,7 +85,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
 function laneOf(options: ControlPlaneOptions, operations: Operations, route: Route, params: Call['params']): Lane {
   if (route.operation === 'intake') return options.intakeLane
   if (route.operation === 'stream') return options.streamLane
-  return answering(options.gate, operations[route.operation], params)
+  return answering(options, operations[route.operation], params)
 }
 
 /** Runs a lane to its end: a failure nobody foresaw is a 500 with no detail, and its detail a log line. */
@@ -126,18 +128,24 @@ function createOperations(options: ControlPlaneOptions): Operations {
   }
 }
 
-function answering(gate: Gate, operation: Operation, params: Call['params']): Lane {
+function answering({ gate, shedding }: ControlPlaneOptions, operation: Operation, params: Call['params']): Lane {
   return async (route, req, res, exchange) => {
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
     const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
+    const leave = shedding.enter(route, req)
+    if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     if (exchange.awaitsContinue) {
       res.writeContinue()
       exchange.awaitsContinue = false
     }
-    const result = await operation({ req, exchange, route, params })
-    if ('status' in result) sendAnswer(req, res, exchange, result)
-    else sendProblem(req, res, exchange, result)
+    try {
+      const result = await operation({ req, exchange, route, params })
+      if ('status' in result) sendAnswer(req, res, exchange, result)
+      else sendProblem(req, res, exchange, result)
+    } finally {
+      leave()
+    }
   }
 }
 

@@ -19,6 +19,10 @@ export class Exchange {
   /** The route's path as the table has it; null while unknown. */
   route: string | null = null
   principal: Principal | null = null
+  /** Where it comes from, as far as that is known. */
+  address: string | undefined = undefined
+  /** RateLimit fields, for a token that has a limit. */
+  rateFields: readonly string[] | null = null
   error: ErrorCode | null = null
   bytesIn = 0
   eventId: number | null = null

@@ -1,5 +1,5 @@
 // The intake lane: POST on the two intake paths, straight on node:http. It runs the checks in their order and the first
-// failure answers: token, scope, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
+// failure answers: token, scope, rate, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Accept, AcceptResult } from '../intake/accept.ts'
@@ -14,6 +14,7 @@ import type { Exchange } from './exchange.ts'
 import { contentEncoding, mediaProblem } from './media.ts'
 import type { Answer } from './problem.ts'
 import { headerValues } from './raw-headers.ts'
+import type { Receiving } from './receiving.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
 
@@ -23,6 +24,7 @@ export interface IntakeLaneOptions {
   readonly recordRefusal: (refusal: Refusal) => void
   readonly clock: Clock
   readonly maxBodyBytes: number
+  readonly receiving: Receiving
   readonly remoteAddr: 'full' | 'truncated' | 'off'
 }
 
@@ -51,7 +53,7 @@ const redactAgent = createRedactor(MAX_HEADER_KEPT)
 const redactType = createRedactor(MAX_HEADER_KEPT)
 
 export function createIntakeLane(options: IntakeLaneOptions): Lane {
-  const { gate, accept, maxBodyBytes } = options
+  const { gate, accept, maxBodyBytes, receiving } = options
 
   /** Answers with a problem and, if it is one to keep, keeps the request. */
   async function refuse(
@@ -79,9 +81,10 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
       res.writeContinue()
       exchange.awaitsContinue = false
     }
-    const collected = await collectBody(req, maxBodyBytes)
+    const collected = await collectBody(req, maxBodyBytes, receiving.begin())
     exchange.bytesIn = collected.bytes.length
     if (collected.state === 'gone') return
+    if (collected.state === 'no_room') return sendProblem(req, res, exchange, { code: 'overloaded' })
     if (collected.state === 'more') {
       return refuse(route, req, res, exchange, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
@@ -96,7 +99,7 @@ export function createIntakeLane(options: IntakeLaneOptions): Lane {
       idempotencyKeys: headerValues(req.rawHeaders, 'idempotency-key'),
       traceparent: traceparent(req),
       userAgent: userAgent(req),
-      remoteAddr: remoteAddress(req.socket.remoteAddress, options.remoteAddr),
+      remoteAddr: remoteAddress(exchange.address, options.remoteAddr),
     })
     if ('problem' in result) return refuse(route, req, res, exchange, result.problem, payload)
     exchange.eventId = result.id

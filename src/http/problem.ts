@@ -15,13 +15,14 @@ const STATUS: Record<ErrorKind, number> = {
   wrong_media: 415,
   wrong_expectation: 417,
   unusable: 422,
+  too_many: 429,
   headers_too_large: 431,
   bug: 500,
   unavailable: 503,
 }
 
 /** Seconds after which it makes sense to send again. */
-const RETRY_AFTER_S = '1'
+const RETRY_AFTER_S = 1
 
 const REALM = 'Bearer realm="intray"'
 
@@ -80,7 +81,8 @@ function headersOf(problem: Problem): Record<string, string> {
   if (kind === 'forbidden') {
     headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope", error_description="${quotable(message)}"`
   }
-  if (kind === 'unavailable') headers['Retry-After'] = RETRY_AFTER_S
+  if (kind === 'unavailable' || kind === 'too_many')
+    headers['Retry-After'] = String(problem.retryAfterS ?? RETRY_AFTER_S)
   if (problem.code === 'unsupported_encoding') headers['Accept-Encoding'] = 'gzip, identity'
   if (problem.allow !== undefined) headers.Allow = problem.allow
   return headers

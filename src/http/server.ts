@@ -12,6 +12,7 @@ import { createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
+import { type AddressOf, createAddressOf } from './client-address.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, openAnswers, pathOf } from './exchange.ts'
 import type { InboxOptions } from './inbox/operations.ts'
@@ -19,6 +20,7 @@ import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
+import type { Shedding } from './shedding.ts'
 
 export interface HttpServerOptions {
   readonly host: string
@@ -29,9 +31,11 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes: number
   readonly maxConnections: number
   readonly stopTimeout: number
+  readonly trustedProxies: readonly string[]
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly routes: readonly Route[]
   readonly gate: Gate
+  readonly shedding: Shedding
   readonly intakeLane: Lane
   readonly inbox: InboxOptions
   readonly streamLane: Lane
@@ -45,6 +49,8 @@ export interface HttpServerOptions {
 /** How often node looks for requests that are too slow: a 408 comes at most this much late. */
 const CHECK_CONNECTIONS_EVERY_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
+/** Connections that the system holds until we accept them. With node's 511 a burst of new ones is told to try again in 1, 3, 7 s. */
+const BACKLOG = 4096
 
 type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean) => void
 
@@ -52,12 +58,14 @@ export class HttpServer implements Service {
   readonly #options: HttpServerOptions
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogExchange
+  readonly #addressOf: AddressOf
   #server: Server | null = null
   #stopping: Promise<void> | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
+    this.#addressOf = createAddressOf(options.trustedProxies)
   }
 
   async start(): Promise<void> {
@@ -75,7 +83,7 @@ export class HttpServer implements Service {
     this.#server = server!
     await new Promise<void>((resolve, reject) => {
       server!.once('error', reject)
-      server!.listen({ host, port }, () => {
+      server!.listen({ host, port, backlog: BACKLOG }, () => {
         server!.off('error', reject)
         resolve()
       })
@@ -156,6 +164,7 @@ export class HttpServer implements Service {
 
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
+    exchange.address = this.#addressOf(req)
     openAnswers(req.socket).push(res)
     res.once('close', () => {
       const open = openAnswers(req.socket)

@@ -1,6 +1,6 @@
 // Group commit: messages that arrive in one turn of the event loop go to the store together, and so do those that had to
-// wait because enough appends were under way. No timer adds latency. Bounded by count and bytes: what does not fit is
-// refused at once, while its sender still waits.
+// wait because enough appends were under way. No timer adds latency. Bounded by count, bytes and time: what does not
+// fit is refused at once, while its sender still waits.
 
 import type { Problem } from '../model/errors.ts'
 import type { Service } from '../runtime/service.ts'
@@ -9,6 +9,8 @@ import type { Appender, AppendItem, AppendOutcome } from '../store/contract/appe
 export interface BatcherLimits {
   readonly queueMaxEvents: number
   readonly queueMaxBytes: number
+  /** In ms: what would have to wait for longer, as things go, is not taken. */
+  readonly queueMaxWait: number
   readonly batchMaxEvents: number
   readonly batchMaxBytes: number
 }
@@ -43,11 +45,23 @@ interface Waiting {
   readonly settle: (result: SubmitResult) => void
 }
 
+interface UnderWay {
+  readonly batch: readonly Waiting[]
+  readonly startedAt: number
+}
+
+/** How much the newest append counts in what one takes. */
+const NEWEST_COUNTS = 0.2
+
 export class Batcher implements Service {
   readonly #options: BatcherOptions
   #queue: Waiting[] = []
-  #queuedBytes = 0
-  #inFlight = 0
+  /** Taken and not on disk yet, in the queue or under way to the store: what the limits are about. */
+  #events = 0
+  #bytes = 0
+  readonly #underWay: UnderWay[] = []
+  /** What an append takes, lately. */
+  #appendMs = 0
   #scheduled = false
   #stopped = false
   readonly #idle = Promise.withResolvers<void>()
@@ -62,11 +76,12 @@ export class Batcher implements Service {
   submit(item: AppendItem): Promise<SubmitResult> {
     if (this.#stopped) return Promise.resolve(STOPPED)
     const { queueMaxEvents, queueMaxBytes } = this.#options.limits
-    const bytes = this.#queuedBytes + item.payload.byteLength
-    if (this.#queue.length >= queueMaxEvents || (bytes > queueMaxBytes && this.#queue.length > 0)) {
+    const bytes = this.#bytes + item.payload.byteLength
+    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0) || this.#isLate()) {
       return Promise.resolve(OVERLOADED)
     }
-    this.#queuedBytes = bytes
+    this.#events += 1
+    this.#bytes = bytes
     return new Promise((settle) => {
       this.#queue.push({ item, settle })
       // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
@@ -75,22 +90,45 @@ export class Batcher implements Service {
     })
   }
 
-  /** What waits to be handed to the store; since when, by the time the oldest was received. */
+  /** What was taken and is not on disk yet; since when, by the time the oldest was received. */
   get waiting(): { readonly events: number; readonly bytes: number; readonly oldestReceivedAt: number | null } {
-    const oldestReceivedAt = this.#queue[0]?.item.receivedAt ?? null
-    return { events: this.#queue.length, bytes: this.#queuedBytes, oldestReceivedAt }
+    const oldest = [...this.#underWay.map(({ batch }) => batch), this.#queue].flatMap(([first]) =>
+      first ? [first.item.receivedAt] : [],
+    )
+    const oldestReceivedAt = oldest.length === 0 ? null : Math.min(...oldest)
+    return { events: this.#events, bytes: this.#bytes, oldestReceivedAt }
+  }
+
+  /** More than half full: what can wait should not come now. */
+  get isPressed(): boolean {
+    const { queueMaxEvents, queueMaxBytes } = this.#options.limits
+    return this.#events > queueMaxEvents / 2 || this.#bytes > queueMaxBytes / 2
   }
 
   /** Refuses what comes from now on; resolves when everything taken before has been answered. */
   async stop(): Promise<void> {
     this.#stopped = true
-    if (this.#inFlight === 0 && this.#queue.length === 0) return
+    if (this.#underWay.length === 0 && this.#queue.length === 0) return
     await this.#idle.promise
+  }
+
+  /**
+   * What is taken now would wait for longer than its sender is likely to. Told by how long appends took lately, and the one
+   * under way: not by how many messages they had, which is few where there is little to do. One round of full batches may
+   * always wait, so that the store never does.
+   */
+  #isLate(): boolean {
+    const { maxInFlight, limits } = this.#options
+    const round = maxInFlight * limits.batchMaxEvents
+    if (this.#queue.length < round) return false
+    const oldest = this.#underWay[0]
+    const appendMs = Math.max(this.#appendMs, oldest ? performance.now() - oldest.startedAt : 0)
+    return this.#queue.length >= round * Math.floor(limits.queueMaxWait / appendMs)
   }
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
   #schedule(): void {
-    if (this.#scheduled || this.#inFlight >= this.#options.maxInFlight) return
+    if (this.#scheduled || this.#underWay.length >= this.#options.maxInFlight) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -99,23 +137,23 @@ export class Batcher implements Service {
   }
 
   #appendNext(): void {
-    if (this.#inFlight >= this.#options.maxInFlight) return
+    if (this.#underWay.length >= this.#options.maxInFlight) return
     const batch = this.#takeBatch()
     if (batch.length === 0) {
-      if (this.#stopped && this.#inFlight === 0) this.#idle.resolve()
+      if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()
       return
     }
-    this.#inFlight += 1
-    const startedAt = performance.now()
+    const underWay: UnderWay = { batch, startedAt: performance.now() }
+    this.#underWay.push(underWay)
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterAppend(null, batch.length, startedAt)
+        this.#afterAppend(null, underWay)
         for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterAppend(failure, batch.length, startedAt)
+        this.#afterAppend(failure, underWay)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
@@ -123,9 +161,14 @@ export class Batcher implements Service {
   }
 
   /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterAppend(failure: unknown, events: number, startedAt: number): void {
-    this.#inFlight -= 1
-    this.#options.onOutcome(failure, events, performance.now() - startedAt)
+  #afterAppend(failure: unknown, underWay: UnderWay): void {
+    const { batch, startedAt } = underWay
+    this.#underWay.splice(this.#underWay.indexOf(underWay), 1)
+    this.#events -= batch.length
+    for (const { item } of batch) this.#bytes -= item.payload.byteLength
+    const ms = performance.now() - startedAt
+    this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_COUNTS)
+    this.#options.onOutcome(failure, batch.length, ms)
     this.#appendNext()
   }
 
@@ -143,7 +186,6 @@ export class Batcher implements Service {
       count += 1
       bytes += item.payload.byteLength
     }
-    this.#queuedBytes -= bytes
     return this.#queue.splice(0, count)
   }
 }

@@ -15,6 +15,7 @@ export type ErrorKind =
   | 'wrong_media'
   | 'wrong_expectation'
   | 'unusable'
+  | 'too_many'
   | 'headers_too_large'
   | 'bug'
   | 'unavailable'
@@ -88,6 +89,11 @@ export const ERRORS = {
     retryable: false,
     message: 'This lease no longer holds the event, and nothing was changed. Drop what you did for it, or claim again.',
   },
+  too_many_subscriptions: {
+    kind: 'conflict',
+    retryable: false,
+    message: 'There are as many subscriptions as this service allows. Delete one that is no longer needed first.',
+  },
   payload_too_large: {
     kind: 'too_large',
     retryable: false,
@@ -112,6 +118,19 @@ export const ERRORS = {
     kind: 'unusable',
     retryable: false,
     message: 'The body is a JSON object, but a field that decides its identity cannot be used. See fields.',
+  },
+  rate_limited: {
+    kind: 'too_many',
+    retryable: true,
+    message:
+      'This token has used up its requests for now, and nothing was stored. Send it again after Retry-After seconds.',
+  },
+  too_many_failures: {
+    kind: 'too_many',
+    retryable: false,
+    message:
+      'This token is not known here, and neither were too many before it from the same address. Check the token; ' +
+      'a valid one is let in at once.',
   },
   headers_too_large: {
     kind: 'headers_too_large',
@@ -161,4 +180,6 @@ export interface Problem {
   readonly fields?: readonly FieldProblem[]
   readonly maxBytes?: number
   readonly allow?: string
+  /** Seconds to wait, where it is more than the usual one. */
+  readonly retryAfterS?: number
 }

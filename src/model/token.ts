@@ -1,6 +1,7 @@
 // A token as it is kept: its public key id and a digest, never the secret.
 
 import type { Tenant } from './principal.ts'
+import type { TokenRateLimit } from './rate-limit.ts'
 
 export interface TokenRecord extends Tenant {
   readonly keyId: string
@@ -16,6 +17,8 @@ export interface TokenRecord extends Tenant {
   readonly lastUsedAt: number | null
   /** The key id of the token this one was rotated from. */
   readonly rotatedFrom: string | null
+  /** Null: as the setting has it. */
+  readonly rateLimit: TokenRateLimit | null
 }
 
 export type TokenState = 'active' | 'disabled' | 'expired'

@@ -20,10 +20,14 @@ import { LongPolls } from './long-poll.ts'
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
+/** It is handed out without its bytes, and says so: a claim that failed instead would hold up its conversation for ever. */
+const DAMAGED = 'its bytes no longer match their digest'
+
 export interface ClaimsOptions {
   readonly store: ProcessingStore
   readonly clock: Clock
   readonly maxAttempts: number
+  readonly maxSubscriptions: number
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -76,6 +80,9 @@ export class Claims implements Service {
       const claimed = await this.#claimOnce(processor, command)
       // There may be more for the next who waits.
       if (claimed && claimed.length > 0) this.#polls.hint()
+      for (const { event, payload } of claimed ?? []) {
+        if (payload === null && event.erasedAt === null) this.#options.onTrouble(`read event ${event.id}`, DAMAGED)
+      }
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
       const { subscription, ordered, channelRef } = command
@@ -146,9 +153,10 @@ export class Claims implements Service {
     return this.#options.store.subscriptions(tenantOf(processor))
   }
 
+  /** Null: there are as many as there may be. */
   createSubscription(processor: Processor, name: string, from: 'now' | 'beginning') {
-    const { store, clock } = this.#options
-    return store.createSubscription(queueOf(processor, name), from, clock.now())
+    const { store, clock, maxSubscriptions } = this.#options
+    return store.createSubscription(queueOf(processor, name), from, clock.now(), maxSubscriptions)
   }
 
   deleteSubscription(processor: Processor, name: string): Promise<boolean> {

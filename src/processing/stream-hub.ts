@@ -77,6 +77,11 @@ export class StreamHub implements Service {
     this.#wheel = Array.from({ length: ticks }, () => new Set())
   }
 
+  /** Streams that are open. */
+  get size(): number {
+    return this.#places
+  }
+
   /** Timers run while there is a stream. */
   start(): void {}
 

@@ -110,3 +110,20 @@ function labelled(names: readonly string[], values: readonly string[]): string {
 function escaped(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }
+
+/** Asked for by several figures at once, or by several who look: read once in a while. A failure is not kept. */
+export function cached<T>(forMs: number, read: () => Promise<T>): () => Promise<T> {
+  let last: Promise<T> | null = null
+  let readAt = 0
+  return () => {
+    const now = performance.now()
+    if (last !== null && now - readAt < forMs) return last
+    const reading = read()
+    last = reading
+    readAt = now
+    reading.catch(() => {
+      if (last === reading) last = null
+    })
+    return reading
+  }
+}

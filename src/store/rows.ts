@@ -93,9 +93,16 @@ export function followedEvent(row: Row): FollowedEvent {
 
 export function intactPayload(row: Row): Uint8Array | null {
   const payload = row.payload as Uint8Array | null
-  if (payload === null) return null
-  return hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array) ? payload : null
+  return payload !== null && isIntact(payload, row.sha256 as Uint8Array) ? payload : null
 }
+
+/** Whether bytes are still those that were taken in. About 1 µs for each KiB. */
+export function isIntact(payload: Uint8Array, sha256: Uint8Array): boolean {
+  return hash('sha256', payload, 'buffer').equals(sha256)
+}
+
+/** Why an event is not indexed whose bytes are not the ones that were taken in. */
+export const DAMAGED = 'the payload no longer matches its digest'
 
 export function historyEntry(row: Row): HistoryEntry {
   return {

@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { RawConnection, type TestAnswer } from '../support/client.ts'
+import { backDoorOf } from '../store/back-door.ts'
 import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
 import { idOf, jsonHeaders } from '../support/intake.ts'
@@ -96,6 +97,19 @@ for (const driver of drivers) {
       assert.ok(answer.text.includes(`"payload":${exact}}`))
       const [, bom] = answer.json!.events as Event[]
       assert.equal(Buffer.from(bom!.payload_base64!, 'base64').toString(), '\uFEFF{"bom":true}')
+    })
+
+    test('bytes that no longer match their digest are never handed out; the event says so, and so does the log', async (t) => {
+      const app = await startTestApp(t, driver)
+      const processor = await Processor.of(app)
+      const id = await processor.store({ channel_ref: 'page', a: 'true' })
+      await backDoorOf(driver).replacePayload(app.databaseUrl, id, Buffer.from('{"channel_ref":"page","a":"fake"}'))
+      const answer = await processor.call('POST', '/claims', {})
+      assert.ok(!answer.text.includes('fake'))
+      const [event] = answer.json!.events as Event[]
+      assert.deepEqual([event?.id, event?.payload, event?.payload_missing], [id, null, 'damaged'])
+      assert.ok(app.log.some((line) => String(line.msg).includes(`event ${id}`) && /digest/.test(String(line.error))))
+      assert.deepEqual(await processor.settle('ack', [event!]), [{ id, ok: true, state: 'done' }])
     })
 
     test('inside a conversation events come in order, and to one processor at a time', async (t) => {

@@ -46,7 +46,7 @@ for (const driver of drivers) {
     describe(`the capacity of POST ${path} on ${driver.name}`, TIMEOUT, () => {
       test('503 overloaded: what does not fit into the queue is refused at once; what waits is stored', async (t) => {
         const held = holding()
-        const app = await startTestApp(t, driver, { settings: { queueMaxEvents: '2' }, wrapStore: held.wrapStore })
+        const app = await startTestApp(t, driver, { settings: { queueMaxEvents: '3' }, wrapStore: held.wrapStore })
         const first = postTo(app, path, '{"n":0}')
         await held.reached
         const more = Array.from({ length: 10 }, (_, n) => postTo(app, path, `{"n":${n + 1}}`))

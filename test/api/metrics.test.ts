@@ -4,7 +4,9 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { type TestApp, startTestApp } from '../support/app.ts'
+import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
+import { until } from '../support/until.ts'
 
 const SETTINGS = { settings: { metrics: '127.0.0.1:0' } } as const
 
@@ -63,9 +65,43 @@ for (const driver of drivers) {
   })
 }
 
+for (const driver of drivers) {
+  test(`${driver.name}: leases, what is pending and for how long, and why tokens were refused`, async (t) => {
+    const clock = new TestClock(Date.now())
+    const app = await startTestApp(t, driver, { clock, settings: { ...SETTINGS.settings, failedTokenLimit: '1/1h' } })
+    const token = await app.createToken({ scope: 'processor' })
+    const limited = await app.createToken({ rateLimit: { requests: 1, windowMs: 3_600_000 } })
+    const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' }
+    const claim = (body: string) => app.send({ method: 'POST', path: '/v1/inbox/claims', headers, body })
+    for (const n of [1, 2, 3]) await app.post({ n })
+    await app.indexed()
+    assert.equal((await claim('{"limit":1,"lease_s":600}')).status, 200)
+    clock.advance(90_000)
+    for (const one of ['nobody', 'nobody', limited, limited]) {
+      await app.send({ path: '/api/ping', headers: { Authorization: `Bearer ${one}` } })
+    }
+    const figure = async (name: string) => samplesOf(await scrape(app)).get(name)
+    // What the store is asked for is kept for two seconds.
+    await until('the lease is counted', async () => (await figure('intray_leases')) === 1)
+    const pending = await figure('intray_oldest_pending_seconds')
+    assert.ok(pending !== undefined && pending >= 90 && pending < 190, String(pending))
+    const samples = samplesOf(await scrape(app))
+    for (const reason of ['invalid_token', 'too_many_failures', 'rate_limited'])
+      assert.equal(samples.get(`intray_token_refusals_total{reason="${reason}"}`), 1, reason)
+    assert.equal(samples.has('intray_watermark_age_seconds'), driver.name === 'postgres')
+    clock.advance(600_000)
+    await until('the lease is over', async () => (await figure('intray_leases')) === 0)
+  })
+}
+
 test('every figure stands in the documentation, and the documentation lists no other', async (t) => {
-  const app = await startTestApp(t, drivers[0]!, SETTINGS)
-  await app.post('{}')
+  const settings = { ...SETTINGS.settings, queueMaxEvents: '1', queueMaxBytes: '1024' }
+  // On PostgreSQL there is one more: how old the watermark is.
+  const app = await startTestApp(t, drivers.find(({ name }) => name === 'postgres')!, { settings })
+  await until('a message is shed', async () => {
+    const answers = await Promise.all([app.post('{}'), app.post('{}'), app.post('{}')])
+    return answers.some(({ status }) => status === 503)
+  })
   await app.send({ path: '/api/ping' })
   const served = [...(await scrape(app)).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)
   const text = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')

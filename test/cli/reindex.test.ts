@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
+import { indexPath } from '../../src/store/sqlite/index-file.ts'
 import { intrayJson } from '../support/command.ts'
 import { createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
@@ -16,7 +17,7 @@ const EVENTS = 60
 
 /** Every row of what is derived. */
 function derivedRows(databaseUrl: string): unknown {
-  const db = new DatabaseSync(databaseUrl.slice('sqlite:'.length), { readOnly: true })
+  const db = new DatabaseSync(indexPath(databaseUrl.slice('sqlite:'.length)), { readOnly: true })
   const rows = Object.entries(DERIVED).map(([table, key]) => db.prepare(`SELECT * FROM ${table} ORDER BY ${key}`).all())
   db.close()
   return rows
@@ -24,7 +25,7 @@ function derivedRows(databaseUrl: string): unknown {
 
 /** Makes the index wrong, as a bug of an older version could have left it. */
 function spoil(databaseUrl: string): void {
-  const db = new DatabaseSync(databaseUrl.slice('sqlite:'.length), { timeout: 10_000 })
+  const db = new DatabaseSync(indexPath(databaseUrl.slice('sqlite:'.length)), { timeout: 10_000 })
   db.exec(`UPDATE conversations SET event_count = event_count + 1, last_snippet = 'wrong';
     DELETE FROM event_index WHERE event_id % 3 = 0; DELETE FROM repeats`)
   db.close()

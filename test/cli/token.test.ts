@@ -23,6 +23,7 @@ const SHOWN = [
   'disabled_at',
   'last_used_at',
   'rotated_from',
+  'rate_limit',
 ]
 const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 
@@ -46,6 +47,7 @@ test('create, show, list, disable, enable and rotate print the same JSON object,
     disabled_at: null,
     last_used_at: null,
     rotated_from: null,
+    rate_limit: null,
   })
   const keyId = String(made.key_id)
   assert.deepEqual(await intrayJson(['token', 'show', keyId], env), made)
@@ -131,7 +133,7 @@ test('--expires takes 2s to 365d from now, or an ISO time, a past one too', asyn
 
 const CREATE = ['create', '--account', '1', '--company', '1']
 const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
-  'no action': [[], /token takes one of: create, list, show, disable, enable, rotate/],
+  'no action': [[], /token takes one of: create, list, show, disable, enable, limit, rotate/],
   'an unknown action': [['destroy', 'x'], /token takes one of/],
   'an inherited name as action': [['constructor'], /token takes one of/],
   'create without an account': [['create', '--company', '1'], /--account takes a whole number from 1/],
@@ -155,11 +157,29 @@ const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
   'expiry of nothing, as from an unset variable': [[...CREATE, '--expires', ''], /--expires/],
   'an option that does not exist': [[...CREATE, '--expiry', '2s'], /--expiry/],
   'an option without its value': [['create', '--account'], /--account/],
+  'a rate without its time': [[...CREATE, '--rate-limit', '100'], /--rate-limit must be off or a rate such as 100\/1s/],
+  'a rate of none': [[...CREATE, '--rate-limit', '0/1s'], /--rate-limit must be/],
+  'limit without a rate': [['limit', 'a'], /token limit takes --rate-limit/],
   'show without a key id': [['show'], /token show takes one KEY_ID/],
   'disable with two key ids': [['disable', 'a', 'b'], /token disable takes one KEY_ID/],
   'list with a key id': [['list', 'a'], /token list takes no KEY_ID/],
   'an overlap of 1s': [['rotate', 'a', '--overlap', '1s'], /--overlap takes 2s to 365d/],
 }
+
+test('a rate of its own is set when a token is made, changed, shown, and kept by its successor', async () => {
+  const env = newEnv()
+  const made = await intrayJson(['token', ...CREATE, '--rate-limit', '100/1s'], env)
+  assert.equal(made.rate_limit, '100/1s')
+  const keyId = String(made.key_id)
+  const limit = async (rate: string) =>
+    (await intrayJson(['token', 'limit', keyId, '--rate-limit', rate], env)).rate_limit
+  assert.equal(await limit('off'), 'off')
+  assert.equal(await limit('default'), null)
+  assert.equal(await limit('90000/60m'), '90000/1h')
+  assert.equal((await intrayJson(['token', 'rotate', keyId], env)).rate_limit, '90000/1h')
+  const { stdout } = await intray(['token', 'list'], env)
+  assert.match(stdout.toString(), /RATE LIMIT.*\n.* 90000\/1h /)
+})
 
 test('bad input is refused with a sentence and code 2, and makes nothing', async (t) => {
   const env = newEnv()
@@ -181,8 +201,11 @@ test('bad input is refused with a sentence and code 2, and makes nothing', async
 
 test('an unknown key id is told with code 1', async () => {
   const env = newEnv()
-  for (const action of ['show', 'disable', 'enable', 'rotate']) {
-    const { code, stdout, stderr } = await intray(['token', action, 'nosuchkey1'], env)
+  for (const action of ['show', 'disable', 'enable', 'rotate', 'limit']) {
+    const { code, stdout, stderr } = await intray(
+      ['token', action, 'nosuchkey1', ...(action === 'limit' ? ['--rate-limit', 'off'] : [])],
+      env,
+    )
     assert.equal(code, 1)
     assert.match(stderr, /^intray: There is no token with key id nosuchkey1\. .*token list/)
     assert.equal(stdout.toString(), '')

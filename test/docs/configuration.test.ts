@@ -24,6 +24,9 @@ test('every setting that the documents name exists', () => {
     'docs/inbox.md',
     'docs/errors.md',
     'docs/configuration.md',
+    'docs/security.md',
+    'docs/adr/0025-too-many-requests.md',
+    'docs/adr/0026-what-is-given-up-first.md',
   ]) {
     const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
     for (const [name] of text.matchAll(/INTRAY_[A-Z_]+[A-Z]/g)) assert.ok(known.includes(name), `${file} names ${name}`)

@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
+import { indexPath } from '../../src/store/sqlite/index-file.ts'
 import type { BackDoor } from './back-door.ts'
 
 const DERIVED = {
@@ -12,7 +13,7 @@ const DERIVED = {
 
 export const sqliteBackDoor: BackDoor = {
   dumpIndex: async (url) =>
-    using(url, { readOnly: true }, (db) => {
+    using(`sqlite:${indexPath(sqlitePath(url))}`, { readOnly: true }, (db) => {
       const dump: Record<string, unknown[]> = {}
       for (const [table, key] of Object.entries(DERIVED)) {
         dump[table] = db.prepare(`SELECT * FROM ${table} ORDER BY ${key}`).all()

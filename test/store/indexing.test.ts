@@ -187,6 +187,22 @@ everyStore('the reason why a row was passed over is text that every database can
   }
 })
 
+everyStore('bytes that no longer match their digest are not indexed: no list shows them', async (store, database) => {
+  const body = { message: { text: 'as it was sent' } }
+  const ids = (await store.journal.append([1, 2].map(() => item({ channelRef: 'page', body })))).map(idOf)
+  await indexAll(store)
+  const other = Buffer.from(JSON.stringify({ message: { text: 'as it was spoilt' } }))
+  await backDoorOf(database.driver).replacePayload(database.url, ids[1]!, other)
+  await store.index.requestRebuild()
+  await indexAll(store)
+  const entry = await entryOf(store, ids[1]!)
+  assert.deepEqual([entry?.snippet, entry?.conversationId], [null, ids[0]])
+  assert.match(entry?.unindexed ?? '', /digest/)
+  assert.equal((await entryOf(store, ids[0]!))?.snippet, 'as it was sent')
+  assert.equal((await store.events.conversation(TENANT, 'page'))?.lastSnippet, null)
+  assert.equal(await store.diagnosis.unindexed(), 1)
+})
+
 everyStore('an erased event keeps its place in the conversation, and nothing else', async (store, { url, driver }) => {
   const body = { contact: { name: 'Ada', email: 'ada@example.org' }, message: { text: 'secret' } }
   const ids = (await store.journal.append([1, 2, 3].map(() => item({ channelRef: 'page', body })))).map(idOf)

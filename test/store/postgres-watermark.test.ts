@@ -110,10 +110,14 @@ test('every event exactly once, with delays before the xid, before the ids and b
 test('the control: appends that take their xid after their ids are skipped', async (t) => {
   const url = await newDatabase()
   await holdUp(url, (source) => source.replace(TAKES_XID, '').replace(DRAWN, `${DELAY}\n${DRAWN}`))
-  const { byWatermark, stored } = await readWhileAppending(url)
-  const skipped = stored.length - new Set(byWatermark).size
-  t.diagnostic(`the watermark skipped ${skipped} of ${stored.length}`)
-  assert.ok(skipped > 0, 'the order of xid and ids is what it rests on')
+  // On a busy machine the moment in which it goes wrong may not come in one go.
+  let skipped = 0
+  for (let tries = 1; skipped === 0; tries++) {
+    assert.ok(tries <= 10, 'the order of xid and ids is what it rests on')
+    const { byWatermark, stored } = await readWhileAppending(url)
+    skipped = stored.length - new Set(byWatermark).size
+    t.diagnostic(`the watermark skipped ${skipped} of ${stored.length}`)
+  }
 })
 
 test('a transaction left open in another database: appends go on, readers catch up after it', async (t) => {

@@ -52,6 +52,7 @@ export function newToken(fields: Partial<NewToken> = {}): NewToken {
     expiresAt: null,
     createdAt: NOON,
     rotatedFrom: null,
+    rateLimit: null,
     ...fields,
   }
 }

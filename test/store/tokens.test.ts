@@ -51,6 +51,22 @@ everyStore('tokens are listed in the order of creation', async (store) => {
   )
 })
 
+everyStore('a rate of its own is kept with a token, changed, and draws a generation', async (store) => {
+  const rateLimit = { requests: 100, windowMs: 1000 }
+  const [limited, unlimited, plain] = [newToken({ rateLimit }), newToken({ rateLimit: 'off' }), newToken()]
+  for (const token of [limited, unlimited, plain]) await store.tokens.create(token)
+  const kept = async () => (await store.tokens.list()).map((token) => token.rateLimit)
+  assert.deepEqual(await kept(), [rateLimit, 'off', null])
+  const generation = await store.tokens.generation()
+  const other = { requests: 5, windowMs: 60_000 }
+  assert.deepEqual((await store.tokens.setRateLimit(plain.keyId, other))?.rateLimit, other)
+  assert.deepEqual((await store.tokens.setRateLimit(limited.keyId, null))?.rateLimit, null)
+  assert.equal(await store.tokens.setRateLimit('AAAAAAAAAA', 'off'), null)
+  assert.deepEqual(await kept(), [null, 'off', other])
+  const changed = await store.tokens.changedSince(generation)
+  assert.deepEqual(changed.map(({ keyId }) => keyId).toSorted(), [plain.keyId, limited.keyId].toSorted())
+})
+
 everyStore('a token is disabled and enabled again', async (store) => {
   const token = newToken()
   await store.tokens.create(token)

@@ -5,6 +5,7 @@ import { createLogger } from '../../src/runtime/log.ts'
 import { type App, startApp } from '../../src/app.ts'
 import { mintToken } from '../../src/auth/token.ts'
 import { loadConfig, type SettingName, variableName } from '../../src/config.ts'
+import type { TokenRecord } from '../../src/model/token.ts'
 import type { Clock } from '../../src/runtime/clock.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
@@ -16,6 +17,7 @@ export interface TokenOptions {
   readonly companyId?: number
   readonly scope?: string
   readonly expiresAt?: number | null
+  readonly rateLimit?: TokenRecord['rateLimit']
 }
 
 export interface TestApp {
@@ -46,7 +48,12 @@ export interface TestAppOptions {
 
 export async function startTestApp(t: TestContext, driver: Driver, options: TestAppOptions = {}): Promise<TestApp> {
   const databaseUrl = await driver.newDatabase()
-  const environment: Record<string, string> = { INTRAY_PORT: '0', INTRAY_DATABASE_URL: databaseUrl }
+  // A slow machine is no overload: tests of it say so.
+  const environment: Record<string, string> = {
+    INTRAY_PORT: '0',
+    INTRAY_DATABASE_URL: databaseUrl,
+    INTRAY_QUEUE_MAX_WAIT: '10m',
+  }
   for (const [name, value] of Object.entries(options.settings ?? {}))
     environment[variableName(name as SettingName)] = value
   const config = loadConfig(environment)
@@ -57,7 +64,8 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
   const app = await startApp({ config, store, logger, ...(options.clock ? { clock: options.clock } : {}) })
   t.after(() => app.stop())
 
-  const createToken = async ({ accountId = 7, companyId = 42, scope = 'cf', expiresAt = null }: TokenOptions = {}) => {
+  const createToken = async (options: TokenOptions = {}) => {
+    const { accountId = 7, companyId = 42, scope = 'cf', expiresAt = null, rateLimit = null } = options
     const { keyId, token, hash } = mintToken()
     const createdAt = Date.now()
     await store.tokens.create({
@@ -70,6 +78,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
       expiresAt,
       createdAt,
       rotatedFrom: null,
+      rateLimit,
     })
     return token
   }

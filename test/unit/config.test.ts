@@ -145,6 +145,39 @@ describe('kinds of settings', () => {
     }
   })
 
+  test('a rate is so many requests in a time, or off', () => {
+    assert.equal(loadConfig({}).rateLimit, null)
+    assert.deepEqual(loadConfig({ INTRAY_RATE_LIMIT: '100/1s' }).rateLimit, { requests: 100, windowMs: 1000 })
+    assert.equal(loadConfig({ INTRAY_FAILED_TOKEN_LIMIT: 'off' }).failedTokenLimit, null)
+    assert.match(
+      problemsOf({ INTRAY_RATE_LIMIT: '100' })[0]!,
+      /INTRAY_RATE_LIMIT must be off or a rate such as 100\/1s/,
+    )
+  })
+
+  test('trusted proxies are addresses, networks and loopback', () => {
+    assert.deepEqual(loadConfig({}).trustedProxies, [])
+    const given = 'loopback, 10.0.0.0/8,192.0.2.1 ,2001:db8::/32'
+    assert.deepEqual(loadConfig({ INTRAY_TRUSTED_PROXIES: given }).trustedProxies, [
+      'loopback',
+      '10.0.0.0/8',
+      '192.0.2.1',
+      '2001:db8::/32',
+    ])
+    for (const bad of [
+      'localhost',
+      '10.0.0.0/33',
+      '10.0.0.0/',
+      '10.0.0',
+      '::/129',
+      '10.0.0.0/8/8',
+      'loopback,',
+      'fe80::1%eth0',
+    ]) {
+      assert.match(problemsOf({ INTRAY_TRUSTED_PROXIES: bad })[0]!, /is not an address, a network/, bad)
+    }
+  })
+
   test('the headers timeout is not longer than that of the request', () => {
     assert.match(problemsOf({ INTRAY_HEADERS_TIMEOUT: '31s' })[0]!, /INTRAY_HEADERS_TIMEOUT.*INTRAY_REQUEST_TIMEOUT/)
     assert.deepEqual(problemsOf({ INTRAY_HEADERS_TIMEOUT: '31s', INTRAY_REQUEST_TIMEOUT: '31s' }), [])

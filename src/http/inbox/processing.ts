@@ -49,8 +49,9 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
       ),
     createSubscription: (call: Call) =>
       commanded(call, readSubscription, async ({ name, from }) => {
-        const { subscription, created } = await claims.createSubscription(callerOf(call), name, from)
-        return jsonAnswer({ created, subscription: subscriptionBody(subscription) })
+        const made = await claims.createSubscription(callerOf(call), name, from)
+        if (made === null) return { code: 'too_many_subscriptions' }
+        return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
       }),
     deleteSubscription: (call: Call) =>
       withoutQuery(call, async () => {

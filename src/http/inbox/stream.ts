@@ -15,10 +15,12 @@ import { authenticate, type Gate } from '../authenticate.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Lane } from '../intake-lane.ts'
 import { readQuery } from '../query.ts'
+import type { Shedding } from '../shedding.ts'
 
 export interface StreamLaneOptions {
   readonly gate: Gate
   readonly hub: StreamHub
+  readonly shedding: Shedding
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -37,7 +39,7 @@ const UNREACHABLE: Problem = {
   message: 'The storage cannot be asked now. Open the stream again after Retry-After seconds.',
 }
 
-export function createStreamLane({ gate, hub, onTrouble }: StreamLaneOptions): Lane {
+export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneOptions): Lane {
   return async (route, req, res, exchange) => {
     const refused = await authenticate(gate, route, req, exchange)
     if (refused) return sendProblem(req, res, exchange, refused)
@@ -45,11 +47,16 @@ export function createStreamLane({ gate, hub, onTrouble }: StreamLaneOptions): L
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
     let place: StreamPlace | Problem
+    const leave = shedding.enter(route, req)
+    if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     try {
       place = await hub.enter({ ...exchange.principal!, after: from.after })
     } catch (error) {
       onTrouble('begin a stream', error)
       place = UNREACHABLE
+    } finally {
+      // An open stream has a place of its own kind.
+      leave()
     }
     if ('code' in place) sendProblem(req, res, exchange, place)
     else follow(place, req, res, exchange)
@@ -82,6 +89,7 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
     // A proxy that collects an answer before it passes it on would hold everything back.
     ...['X-Accel-Buffering', 'no'],
     ...['Connection', 'close'],
+    ...(exchange.rateFields ?? []),
   ])
   if (req.method === 'HEAD') res.end()
 }

@@ -110,6 +110,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       disabled_at: 'integer',
       last_used_at: 'integer',
       rotated_from: 'text',
+      rate_limit: 'text',
       generation: 'integer',
     },
   },

@@ -121,12 +121,16 @@ export interface ProcessingStore {
 
   /** `default` first, whether it was used or not; then in the order of creation. */
   subscriptions(tenant: Tenant): Promise<Subscription[]>
-  /** One that exists stays as it is. `now`: what is stored from now on; `beginning`: everything. */
+  /**
+   * One that exists stays as it is. `now`: what is stored from now on; `beginning`: everything. Null if the tenant has `max`
+   * already, `default` counted.
+   */
   createSubscription(
     queue: QueueName,
     from: 'now' | 'beginning',
     at: number,
-  ): Promise<{ readonly subscription: Subscription; readonly created: boolean }>
+    max?: number,
+  ): Promise<{ readonly subscription: Subscription; readonly created: boolean } | null>
   /** False when there is none. What it knew is cleared away in bounded steps. `default` cannot be deleted. */
   deleteSubscription(queue: QueueName, at: number): Promise<boolean>
 

@@ -1,7 +1,9 @@
 // A store: one database behind one set of promises. Drivers differ in traits, never in behaviour.
 
 import type { Appender } from './append.ts'
+import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
+import type { FigureReader } from './figures.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
@@ -30,6 +32,8 @@ export interface Store {
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore
+  readonly figures: FigureReader
+  readonly diagnosis: Diagnosis
   /** Does a small durable write: resolves if the store takes writes now. */
   probe(): Promise<void>
   /** Called once if the storage can no longer be trusted. The process has to end. */

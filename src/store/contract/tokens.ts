@@ -5,7 +5,9 @@
 
 import type { TokenRecord } from '../../model/token.ts'
 
-export type NewToken = Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive'>
+export interface NewToken extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit'> {
+  readonly rateLimit?: TokenRecord['rateLimit']
+}
 
 export interface TokenUse {
   readonly keyId: string
@@ -22,6 +24,8 @@ export interface TokenStore {
   list(): Promise<TokenRecord[]>
   /** Null when there is no such token. */
   setActive(keyId: string, isActive: boolean, now: number): Promise<TokenRecord | null>
+  /** A rate of its own, none, or (null) that of the setting. Null when there is no such token. */
+  setRateLimit(keyId: string, rateLimit: TokenRecord['rateLimit']): Promise<TokenRecord | null>
   /**
    * Stores the successor and retires its predecessor (`successor.rotatedFrom`) in one transaction: disabled now, or
    * expiring at the given time if it would not expire before. Null when there is no such predecessor;

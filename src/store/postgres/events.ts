@@ -1,11 +1,10 @@
 // Reading the journal and what was derived from it, by id. Readers see committed rows only, and always on the server that
 // takes writes: a standby may lag behind what was answered.
 
-import { hash } from 'node:crypto'
 import type { Repeats } from '../../model/event.ts'
 import type { EventReader } from '../contract/events.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { belongsTo, conversation, indexEntry, storedEvent } from '../rows.ts'
+import { belongsTo, conversation, indexEntry, isIntact, storedEvent } from '../rows.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 import { readWatermark } from './indexing.ts'
 import type { Pool } from './pool.ts'
@@ -59,7 +58,7 @@ export function createEventReader(pool: Pool): EventReader {
       const row = await byId(SELECT_PAYLOAD, id)
       if (!row || !belongsTo(row, tenant) || row.payload === null) return null
       const payload = row.payload as Uint8Array
-      if (!hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array)) {
+      if (!isIntact(payload, row.sha256 as Uint8Array)) {
         throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
       }
       return payload

@@ -59,6 +59,7 @@ export interface JournalRow {
   readonly received_at: number
   readonly channel_ref: string | null
   readonly size: number
+  readonly sha256: Uint8Array
   readonly key_id: string
   readonly scope: string
   readonly payload: Uint8Array | null

@@ -4,6 +4,7 @@
 
 import { type Extract, extract } from '../../model/extract.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import { DAMAGED, isIntact } from '../rows.ts'
 import type { Connection, Statement } from './connection.ts'
 import { sqlState, storeFailure } from './failure.ts'
 import { type Derived, foldAll, foldEachAlone, foldResends, type JournalRow, reasonOf } from './index-writes.ts'
@@ -35,7 +36,7 @@ const COUNT_LAG: Statement = {
 /** The next rows, bounded by count and by bytes; always at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
-  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, key_id, scope, payload
+  text: `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, key_id, scope, payload
   FROM intray.events WHERE id > $1 AND id <= (
     SELECT max(id) FROM (
       SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
@@ -185,6 +186,8 @@ function positionAfter(rows: readonly JournalRow[], upTo: number, limits: IndexL
 function derive(row: JournalRow): Derived {
   // Erased content leaves its place in the conversation, and nothing else.
   if (row.payload === null) return { row, fields: null, unindexed: null }
+  // Else a list would show the beginning of bytes that nobody sent.
+  if (!isIntact(row.payload, row.sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
     const fields: Extract = extract(row.payload)
     return { row, fields, unindexed: null }

@@ -113,7 +113,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       }),
     ready: (queues, now) => pool.use((connection) => readReady(connection, queues, now)),
     subscriptions: (tenant) => pool.use((connection) => readSubscriptions(connection, tenant)),
-    createSubscription: (name, from, at) => createSubscription(pool, name, from, at),
+    createSubscription: (name, from, at, max) => createSubscription(pool, name, from, at, max),
     deleteSubscription: (name, at) => deleteSubscription(pool, name, at),
     history: (tenant, eventId) => pool.use((connection) => readHistory(connection, tenant, eventId)),
     counts: (name, ids) =>

@@ -8,8 +8,10 @@ import { type Address, parseAddress } from './address.ts'
 import { createAppend } from './append.ts'
 import type { Connection } from './connection.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { createEventReader } from './events.ts'
 import { messageOf, sqlState, storeFailure } from './failure.ts'
+import { readFigures } from './figures.ts'
 import { createFollower } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
 import { createIndexing } from './indexing.ts'
@@ -119,7 +121,9 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     processing: life.guard(createProcessing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),
+    figures: { read: (now) => pool.use((connection) => readFigures(connection, now)) },
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    diagnosis: life.guard(createDiagnosis(pool)),
     ...life.guard({
       probe: () =>
         pool.transaction(async (connection) => {

@@ -34,16 +34,19 @@ export function createSubscription(
   { tenant, subscription }: QueueName,
   from: 'now' | 'beginning',
   at: number,
-): Promise<{ subscription: Subscription; created: boolean }> {
+  max?: number,
+): Promise<{ subscription: Subscription; created: boolean } | null> {
   return pool.transaction(async (connection) => {
     await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.subscriptions)
-    const find = async () => (await readSubscriptions(connection, tenant)).find(({ name }) => name === subscription)
-    const existing = await find()
+    const named = ({ name }: Subscription) => name === subscription
+    const all = await readSubscriptions(connection, tenant)
+    const existing = all.find(named)
     if (existing) return { subscription: existing, created: false }
+    if (max !== undefined && all.length >= max) return null
     // Up to there everything is committed: what commits from now on is above it.
     const frontier = from === 'now' ? await readWatermark(connection) : 0
     await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, frontier])
-    return { subscription: (await find())!, created: true }
+    return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
   })
 }
 

@@ -3,6 +3,7 @@
 // which no index does (company_id is part of each).
 
 import type { TokenRecord } from '../../model/token.ts'
+import { formatRate, parseRate } from '../../runtime/rate.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { NewToken, TokenStore } from '../contract/tokens.ts'
 import { bigints, texts } from './binary-array.ts'
@@ -11,10 +12,10 @@ import { LOCKS } from './locks.ts'
 import type { Pool } from './pool.ts'
 
 const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from`
+  last_used_at, rotated_from, rate_limit`
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.tokens)'
 const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
-    created_at, rotated_from, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, ${NEXT_GENERATION})`
+    created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
 const SELECT: Statement = { name: 'intray_token', text: `SELECT ${COLUMNS} FROM intray.tokens WHERE key_id = $1` }
 const SELECT_ALL = `SELECT ${COLUMNS} FROM intray.tokens ORDER BY created_at, number`
 const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
@@ -25,6 +26,7 @@ const SELECT_GENERATION: Statement = {
 }
 const SET_ACTIVE = `UPDATE intray.tokens SET is_active = $2, disabled_at = $3, generation = ${NEXT_GENERATION}
   WHERE key_id = $1`
+const SET_RATE_LIMIT = `UPDATE intray.tokens SET rate_limit = $2, generation = ${NEXT_GENERATION} WHERE key_id = $1`
 const SET_EXPIRY = `UPDATE intray.tokens SET expires_at = least(expires_at, $2), generation = ${NEXT_GENERATION}
   WHERE key_id = $1`
 const TOUCH = `UPDATE intray.tokens t SET last_used_at = used.at
@@ -50,6 +52,11 @@ export function createTokenStore(pool: Pool): TokenStore {
     find: (keyId) => pool.use((connection) => find(connection, keyId)),
     list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
     setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),
+    setRateLimit: (keyId, rateLimit) =>
+      change(async (connection) => {
+        await connection.query(SET_RATE_LIMIT, [keyId, rateLimit && formatRate(rateLimit)])
+        return find(connection, keyId)
+      }),
     rotate: (successor, oldExpiresAt, now) =>
       change(async (connection) => {
         const keyId = successor.rotatedFrom ?? ''
@@ -97,6 +104,7 @@ async function insert(connection: Connection, token: NewToken): Promise<void> {
     token.expiresAt,
     token.createdAt,
     token.rotatedFrom,
+    token.rateLimit ? formatRate(token.rateLimit) : null,
   ])
 }
 
@@ -124,5 +132,6 @@ function tokenRecord(row: Row): TokenRecord {
     disabledAt: row.disabled_at as number | null,
     lastUsedAt: row.last_used_at as number | null,
     rotatedFrom: row.rotated_from as string | null,
+    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
   }
 }

@@ -27,17 +27,20 @@ export const CHECKPOINT_PAGES = 8000
 /** What the triggers of a frozen database say. */
 export const FROZEN = 'the database is frozen: it is being copied to another one'
 
-export type ConnectionRole = 'writer' | 'reader' | 'tool'
+/** `indexer` writes what can be derived again: in a power cut its last commits may be lost, and it makes them anew. */
+export type ConnectionRole = 'writer' | 'reader' | 'tool' | 'indexer'
 
 export function openConnection(path: string, role: ConnectionRole): DatabaseSync {
   try {
     if (role !== 'reader') mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     const db = new DatabaseSync(path, { readOnly: role === 'reader', timeout: BUSY_TIMEOUT_MS })
     requireSafeVersion(db)
-    if (role !== 'reader') makeDurable(db)
+    if (role !== 'reader') requireWal(db)
+    if (role === 'indexer') db.exec('PRAGMA synchronous = NORMAL')
+    else if (role !== 'reader') makeDurable(db)
     db.exec(`PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
       PRAGMA cache_size = ${role === 'writer' ? -CACHE_KIB : -8192};
-      PRAGMA wal_autocheckpoint = ${role === 'writer' ? CHECKPOINT_PAGES : 0};
+      PRAGMA wal_autocheckpoint = ${role === 'writer' || role === 'indexer' ? CHECKPOINT_PAGES : 0};
       PRAGMA journal_size_limit = 67108864`)
     return db
   } catch (error) {
@@ -83,9 +86,12 @@ export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
   }
 }
 
-function makeDurable(db: DatabaseSync): void {
+function requireWal(db: DatabaseSync): void {
   const mode = turnOnWal(db)
   if (mode !== 'wal') throw new StoreRefused(`The file system does not support SQLite's WAL mode (got ${mode}).`)
+}
+
+function makeDurable(db: DatabaseSync): void {
   db.exec('PRAGMA synchronous = FULL')
   const synchronous = readSynchronous(db)
   if (synchronous !== 2) throw new StoreRefused(`SQLite answers synchronous=${synchronous} instead of 2 (FULL).`)

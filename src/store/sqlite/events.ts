@@ -1,12 +1,11 @@
 // Reading the journal and what was derived from it, by id, on a connection that sees committed rows only.
 
-import { hash } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { belongsTo, conversation, indexEntry, storedEvent } from '../rows.ts'
+import { belongsTo, conversation, indexEntry, isIntact, storedEvent } from '../rows.ts'
 import { readSequence } from './sequence.ts'
 
 export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
@@ -33,7 +32,7 @@ export function prepareEventReads(db: DatabaseSync) {
       const row = db.prepare(SELECT_PAYLOAD).get(id)
       if (!row || !belongsTo(row, tenant) || row.payload === null) return null
       const payload = row.payload as Uint8Array
-      if (!hash('sha256', payload, 'buffer').equals(row.sha256 as Uint8Array)) {
+      if (!isIntact(payload, row.sha256 as Uint8Array)) {
         throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
       }
       return payload

@@ -1,4 +1,5 @@
-// The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction.
+// The index on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction of the index's
+// own file.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { EventKind } from '../../model/event.ts'
@@ -6,13 +7,18 @@ import { type Extract, extract, storable } from '../../model/extract.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
+import { DAMAGED, isIntact } from '../rows.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readSequence } from './sequence.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, payload, key_id, scope
-  FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
+    scope, request_id FROM events WHERE id > ? ORDER BY id LIMIT ?`
+const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
+const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
+const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
+  database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
 const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
 const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
@@ -53,9 +59,11 @@ type JournalCells = [
   receivedAt: number,
   channelRef: string | null,
   size: number,
+  sha256: Uint8Array,
   payload: Uint8Array | null,
   keyId: string,
   scope: string,
+  requestId: string,
 ]
 
 interface JournalRow extends Tenant {
@@ -67,6 +75,7 @@ interface JournalRow extends Tenant {
   readonly size: number
   readonly keyId: string
   readonly scope: string
+  readonly requestId: string
 }
 
 const MAX_REASON = 200
@@ -102,10 +111,14 @@ export function prepareIndexing(db: DatabaseSync) {
         return inTransaction(db, () => step(db, statements, limits, foldEachAlone))
       }
     },
-    requestRebuild: (): void => {
-      db.exec('UPDATE index_cursors SET position = 0, clearing = 1')
-    },
+    requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
   }
+}
+
+/** Whatever is derived is emptied by the steps that follow, and made again. */
+export function startAgain(db: DatabaseSync): void {
+  db.exec(REWIND_CURSORS)
+  db.exec(FORGET_LAST)
 }
 
 export function readProgress(db: DatabaseSync): IndexProgress {
@@ -124,6 +137,8 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
   const resends = foldResends(statements, before.resends, limits.maxRows)
   const after = { events: positionAfter(db, derived, before.events, limits), resends, clearing: false }
   if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
+  const last = derived.at(-1)
+  if (last) statements.noteLast.run(last.row.id, last.row.requestId)
   if (after.resends !== before.resends) statements.moveCursor.run(after.resends, 'resends')
   const unindexed = derived.filter((one) => one.unindexed !== null).length
   return { ...progressAt(db, after), indexed: derived.length, unindexed }
@@ -160,6 +175,7 @@ function prepareStatements(db: DatabaseSync) {
     upsertConversation: db.prepare(UPSERT_CONVERSATION),
     upsertRepeats: db.prepare(UPSERT_REPEATS),
     moveCursor: db.prepare(MOVE_CURSOR),
+    noteLast: db.prepare(NOTE_LAST),
   } satisfies Record<string, StatementSync>
 }
 
@@ -185,13 +201,17 @@ function derive([
   receivedAt,
   channelRef,
   size,
+  sha256,
   payload,
   keyId,
   scope,
+  requestId,
 ]: JournalCells): Derived {
-  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope }
+  const row = { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, keyId, scope, requestId }
   // Erased content leaves its place in the conversation, and nothing else.
   if (payload === null) return { row, fields: null, unindexed: null }
+  // Else a list would show the beginning of bytes that nobody sent.
+  if (!isIntact(payload, sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
     return { row, fields: extract(payload), unindexed: null }
   } catch (error) {

@@ -1,5 +1,5 @@
-// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connection, be it the
-// writer thread of the server or a command's own process.
+// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connections, be it the
+// threads of the server or a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { AppendOutcome } from '../contract/append.ts'
@@ -16,7 +16,6 @@ import { prepareSubscriptionWrites } from './subscriptions.ts'
 import { prepareTokenWrites } from './tokens.ts'
 
 export function prepareOperations(db: DatabaseSync) {
-  const indexing = prepareIndexing(db)
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
@@ -26,11 +25,10 @@ export function prepareOperations(db: DatabaseSync) {
   return {
     append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
     appendAll,
-    indexStep: indexing.step,
-    indexRebuild: indexing.requestRebuild,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,
+    setTokenRateLimit: tokens.setRateLimit,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
     reportNode: nodes.report,
@@ -53,15 +51,22 @@ export function prepareOperations(db: DatabaseSync) {
   }
 }
 
+/** On the index's own file. */
+export function prepareIndexOperations(db: DatabaseSync) {
+  const indexing = prepareIndexing(db)
+  return { indexStep: indexing.step, indexRebuild: indexing.requestRebuild }
+}
+
+export type IndexOperations = ReturnType<typeof prepareIndexOperations>
 export type Operations = ReturnType<typeof prepareOperations>
 export type OperationName = keyof Operations
 
-export interface Executor {
-  run<N extends OperationName>(
+export interface Executor<O extends Record<string, (...args: never[]) => unknown>> {
+  run<N extends keyof O & string>(
     name: N,
-    args: Parameters<Operations[N]>,
+    args: Parameters<O[N]>,
     transfer?: readonly ArrayBuffer[],
-  ): Promise<ReturnType<Operations[N]>>
+  ): Promise<ReturnType<O[N]>>
   onFatal(listener: (failure: Error) => void): void
   close(): Promise<void>
 }

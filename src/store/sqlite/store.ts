@@ -1,5 +1,5 @@
-// The SQLite store: puts the capabilities together. A server writes through its writer thread and reads on a read-only
-// connection of its own; a command does both in its own process, beside the server or without it.
+// The SQLite store: puts the capabilities together. A server writes the journal and the index through a thread each and reads
+// on a read-only connection of its own; a command does all of it in its own process, beside the server or without it.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
@@ -7,20 +7,29 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { createPackBatch } from './append-batch.ts'
 import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
 import { copyProblem } from './copy.ts'
+import { createDiagnosis } from './diagnosis.ts'
 import { prepareEventReads } from './events.ts'
+import { readFigures } from './figures.ts'
 import { prepareFollow } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
+import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index-file.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
-import { type Executor, prepareOperations } from './operations.ts'
+import {
+  type Executor,
+  type IndexOperations,
+  type Operations,
+  prepareIndexOperations,
+  prepareOperations,
+} from './operations.ts'
 import { countDead } from './processing.ts'
 import { prepareProcessingReads } from './processing-reads.ts'
 import { listRefusals } from './refusals.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { type Clearing, readSubscriptions } from './subscriptions.ts'
+import { StoreThread } from './thread.ts'
 import { prepareTokenReads } from './tokens.ts'
-import { WriterThread } from './writer.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8
@@ -31,46 +40,76 @@ const CLEAR_ROWS = 2000
 /** How long a command waits for a server that is starting to bring the schema up to date. */
 const SERVER_START_MS = 3000
 
+/** Who writes what, and who reads. */
+interface Parts {
+  readonly path: string
+  readonly facts: Store['facts']
+  readonly writer: Executor<Operations>
+  readonly indexer: Executor<IndexOperations>
+  readonly reader: DatabaseSync
+  /** When all of these are closed. */
+  readonly release: () => void
+}
+
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
   const db = openConnection(path, 'tool')
   try {
-    if (options.role === 'tool') {
-      await leaveMigrationToServer(db, path)
-      if (!isServerRunning(path)) db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
-      return composeStore(path, prepareFile(db, path), db, inline(db), () => {})
-    }
-    const lock = acquireServerLock(path)
-    try {
-      const facts = prepareFile(db, path)
-      const problem = copyProblem(db)
-      if (problem) throw new StoreRefused(problem)
-      db.close()
-      return await openServerStore(path, facts, lock.release)
-    } catch (error) {
-      lock.release()
-      throw error
-    }
+    return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
   } catch (error) {
     if (db.isOpen) db.close()
     throw error
   }
 }
 
-async function openServerStore(path: string, facts: Store['facts'], release: () => void): Promise<Store> {
-  const writer = await WriterThread.start(path)
+async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
+  await leaveChangesToServer(db, path)
+  const facts = prepareFile(db, path)
+  prepareIndexFile(path)
+  const served = isServerRunning(path)
+  const index = openIndexWriter(path)
+  db.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES}`)
+  index.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES}`)
+  attachIndex(db, path)
+  return composeStore({
+    path,
+    facts,
+    writer: inline(db, prepareOperations(db)),
+    indexer: inline(index, prepareIndexOperations(index)),
+    reader: openReader(path),
+    release: () => {},
+  })
+}
+
+/** `db` stays open and does nothing: what reads only can be opened while somebody who may write has the file open. */
+async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
+  const lock = acquireServerLock(path)
+  const opened: { close(): unknown }[] = []
+  const release = () => {
+    if (db.isOpen) db.close()
+    lock.release()
+  }
   try {
+    const facts = prepareFile(db, path)
+    const problem = copyProblem(db)
+    if (problem) throw new StoreRefused(problem)
+    prepareIndexFile(path)
+    const indexer = await StoreThread.start<IndexOperations>('indexer', path)
+    opened.push(indexer)
+    const writer = await StoreThread.start<Operations>('writer', path)
+    opened.push(writer)
     await writer.run('forgetNodes', [])
-    return composeStore(path, facts, openConnection(path, 'reader'), writer, release)
+    return composeStore({ path, facts, writer, indexer, reader: openReader(path), release })
   } catch (error) {
-    await writer.close()
+    for (const one of opened) await one.close()
+    release()
     throw error
   }
 }
 
 /** A server that is just starting will have migrated in a moment. One that runs already must not find another schema. */
-async function leaveMigrationToServer(db: DatabaseSync, path: string): Promise<void> {
+async function leaveChangesToServer(db: DatabaseSync, path: string): Promise<void> {
   const deadline = Date.now() + SERVER_START_MS
-  while (needsMigration(db) && isServerRunning(path)) {
+  while (isServerRunning(path) && (needsMigration(db) || needsIndexFile(path))) {
     if (Date.now() > deadline) {
       throw new StoreRefused(
         'This version of Intray needs to change the schema, but a server is running on the database. Stop the server first.',
@@ -91,13 +130,7 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
   }
 }
 
-function composeStore(
-  path: string,
-  facts: Store['facts'],
-  reader: DatabaseSync,
-  writer: Executor,
-  release: () => void,
-): Store {
+function composeStore({ path, facts, writer, indexer, reader, release }: Parts): Store {
   const dedupeKey = readMeta(reader, 'dedupe_key')
   const packBatch = createPackBatch(dedupeKey)
   const events = prepareEventReads(reader)
@@ -129,9 +162,9 @@ function composeStore(
       tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
     },
     index: {
-      step: (limits) => writer.run('indexStep', [limits]),
+      step: (limits) => indexer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),
-      requestRebuild: () => writer.run('indexRebuild', []),
+      requestRebuild: () => indexer.run('indexRebuild', []),
     },
     processing: {
       claim: async (request) => {
@@ -145,7 +178,7 @@ function composeStore(
       countDead: (queue, filter) => attempt(() => countDead(reader, queue, filter)),
       ready: (queues, now) => attempt(() => queues.map((queue) => processing.ready(queue, now))),
       subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
-      createSubscription: (queue, from, at) => writer.run('createSubscription', [queue, from, at]),
+      createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
         const begin = await writer.run('deleteSubscription', [queue, at])
         let step: Clearing | null = begin
@@ -162,6 +195,7 @@ function composeStore(
       find: (keyId) => attempt(() => tokens.find(keyId)),
       list: () => attempt(() => tokens.list()),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
+      setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
       touch: (uses) => writer.run('touchTokens', [uses]),
       generation: () => attempt(() => tokens.generation()),
@@ -176,10 +210,20 @@ function composeStore(
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
+    figures: { read: (now) => attempt(() => readFigures(reader, now)) },
+    diagnosis: attempting(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
-    onFatal: (listener) => writer.onFatal(listener),
+    onFatal: (listener) => {
+      let told = false
+      const once = (failure: Error) => {
+        if (!told) listener(failure)
+        told = true
+      }
+      for (const thread of [writer, indexer]) thread.onFatal(once)
+    },
     close: async () => {
       if (reader.isOpen) reader.close()
+      await indexer.close()
       await writer.close()
       release()
     },
@@ -209,11 +253,10 @@ function attempting<T extends object>(capability: T): T {
   ) as T
 }
 
-/** Writes in this process, on the same connection as the reads. */
-function inline(db: DatabaseSync): Executor {
-  const operations = prepareOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+/** Writes in this process. */
+function inline<O extends Record<string, (...args: never[]) => unknown>>(db: DatabaseSync, operations: O): Executor<O> {
   return {
-    run: (name, args) => attempt(() => operations[name]!(...args)) as never,
+    run: (name, args) => attempt(() => operations[name]!(...(args as never[]))) as never,
     onFatal: () => {},
     close: async () => {
       if (db.isOpen) db.close()

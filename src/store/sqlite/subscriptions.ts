@@ -24,14 +24,15 @@ const TABLES: readonly (readonly [name: string, key: string])[] = [
 
 export function prepareSubscriptionWrites(db: DatabaseSync) {
   return {
-    create: ({ tenant, subscription }: QueueName, from: 'now' | 'beginning', at: number) =>
+    create: ({ tenant, subscription }: QueueName, from: 'now' | 'beginning', at: number, max?: number) =>
       inTransaction(db, () => {
-        const find = () => readSubscriptions(db, tenant).find(({ name }) => name === subscription)
-        const existing = find()
+        const all = readSubscriptions(db, tenant)
+        const existing = all.find(({ name }) => name === subscription)
         if (existing) return { subscription: existing, created: false }
+        if (max !== undefined && all.length >= max) return null
         const frontier = from === 'now' ? readSequence(db, 'events') : 0
         db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
-        return { subscription: find()!, created: true }
+        return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
       }),
     /** Where to begin to clear away what it knew; null when there is none. */
     remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {

@@ -2,21 +2,23 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { TokenRecord } from '../../model/token.ts'
+import { formatRate, parseRate } from '../../runtime/rate.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { NewToken, TokenUse } from '../contract/tokens.ts'
 import { inTransaction } from './connection.ts'
 
 const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from`
+  last_used_at, rotated_from, rate_limit`
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
-    rotated_from, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ${NEXT_GENERATION})`
+    rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
 const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
 const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
 const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
 const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
 const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
 const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
+const SET_RATE_LIMIT = `UPDATE tokens SET rate_limit = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
 const SET_EXPIRY = `UPDATE tokens SET expires_at = min(coalesce(expires_at, ?1), ?1), generation = ${NEXT_GENERATION}
   WHERE key_id = ?2`
 const TOUCH = 'UPDATE tokens SET last_used_at = ?1 WHERE key_id = ?2 AND (last_used_at IS NULL OR last_used_at < ?1)'
@@ -50,6 +52,7 @@ export function prepareTokenWrites(db: DatabaseSync) {
       token.expiresAt,
       token.createdAt,
       token.rotatedFrom,
+      token.rateLimit ? formatRate(token.rateLimit) : null,
     )
   }
 
@@ -68,6 +71,11 @@ export function prepareTokenWrites(db: DatabaseSync) {
     create: (token: NewToken): void => inTransaction(db, () => insert(token)),
     setActive: (keyId: string, isActive: boolean, now: number): TokenRecord | null =>
       inTransaction(db, () => setActive(keyId, isActive, now)),
+    setRateLimit: (keyId: string, rateLimit: TokenRecord['rateLimit']): TokenRecord | null =>
+      inTransaction(db, () => {
+        db.prepare(SET_RATE_LIMIT).run(rateLimit && formatRate(rateLimit), keyId)
+        return find(keyId)
+      }),
     rotate: (successor: NewToken, oldExpiresAt: number | null, now: number): TokenRecord | null =>
       inTransaction(db, () => {
         const keyId = successor.rotatedFrom ?? ''
@@ -101,5 +109,6 @@ function tokenRecord(row: Record<string, unknown>): TokenRecord {
     disabledAt: row.disabled_at as number | null,
     lastUsedAt: row.last_used_at as number | null,
     rotatedFrom: row.rotated_from as string | null,
+    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
   }
 }

@@ -1,34 +1,27 @@
-// The writer thread: the only connection of the server that writes and checkpoints. It takes jobs from its port, one at
+// The writer thread: the only connection of the server that writes and checkpoints the journal. It takes jobs from its port, one at
 // a time, and answers each when its commit is on disk.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../contract/failure.ts'
-import type { IndexStepResult } from '../contract/indexing.ts'
 import type { AppendBatch } from './append-batch.ts'
 import { openConnection, storeFailure } from './connection.ts'
-import { readProgress } from './indexing.ts'
+import { attachIndex } from './index-file.ts'
 import { prepareOperations } from './operations.ts'
-import { type Job, WriterQueue } from './writer-queue.ts'
-
-export type ToWriter = Job | { readonly close: true }
-export type WriterAnswer =
-  | { readonly seq: number; readonly result: unknown }
-  | { readonly seq: number; readonly failure: { readonly kind: string; readonly message: string } }
-export type FromWriter = 'ready' | 'closed' | readonly WriterAnswer[]
+import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
+import { type WriterJob, WriterQueue } from './writer-queue.ts'
 
 const port = parentPort!
-const db = openConnection((workerData as { path: string }).path, 'writer')
+const { path } = workerData as { path: string }
+const db = openConnection(path, 'writer')
+attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
-let lag = readProgress(db).lag
 let scheduled = false
-/** Until intake counts as quiet, for an indexer that waits for it. */
-let pause: NodeJS.Timeout | undefined
 let closing = false
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
 
-port.on('message', (message: ToWriter) => {
+port.on('message', (message: ToThread<WriterJob['name']>) => {
   if ('close' in message) closing = true
   else queue.push(message)
   schedule()
@@ -41,44 +34,31 @@ function schedule(): void {
   scheduled = true
   setImmediate(() => {
     scheduled = false
-    const jobs = queue.next(lag, performance.now())
+    const jobs = queue.next()
     if (jobs.length > 0) execute(jobs)
-    if (queue.isEmpty) {
-      if (closing) close()
-    } else if (jobs.length > 0) {
-      schedule()
-    } else {
-      clearTimeout(pause)
-      pause = setTimeout(schedule, Math.ceil(queue.pauseMs(performance.now())))
-    }
+    if (!queue.isEmpty) schedule()
+    else if (closing) close()
   })
 }
 
-function execute(jobs: readonly Job[]): void {
-  const startedAt = performance.now()
+function execute(jobs: readonly WriterJob[]): void {
   try {
     if (broken !== null) throw new StoreFailure('fatal', broken)
     send(jobs[0]!.name === 'append' ? appendTogether(jobs) : [runAlone(jobs[0]!)])
   } catch (error) {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') broken ??= failure.message
-    send(jobs.map(({ seq }) => ({ seq, failure: { kind: failure.kind, message: failure.message } })))
+    send(failureAnswers(jobs, error))
   }
-  const endedAt = performance.now()
-  queue.ran(jobs, endedAt - startedAt, lag, endedAt)
 }
 
-function appendTogether(jobs: readonly Job[]): WriterAnswer[] {
+function appendTogether(jobs: readonly WriterJob[]): ThreadAnswer[] {
   const outcomes = operations.appendAll(jobs.map((job) => job.args[0] as AppendBatch))
-  lag += outcomes.reduce((rows, one) => rows + one.length, 0)
   return jobs.map(({ seq }, index) => ({ seq, result: outcomes[index] }))
 }
 
-function runAlone({ seq, name, args }: Job): WriterAnswer {
-  const result = (operations[name] as (...args: readonly unknown[]) => unknown)(...args)
-  // Appends have been counted since; the indexer's own figure corrects the count.
-  if (name === 'indexStep') lag = (result as IndexStepResult).lag
-  return { seq, result }
+function runAlone({ seq, name, args }: WriterJob): ThreadAnswer {
+  return { seq, result: (operations[name] as (...args: readonly unknown[]) => unknown)(...args) }
 }
 
 function close(): void {
@@ -92,6 +72,6 @@ function close(): void {
   port.close()
 }
 
-function send(message: FromWriter): void {
+function send(message: FromThread): void {
   port.postMessage(message)
 }

@@ -6,6 +6,7 @@ import type { TokenRecord } from '../../../src/model/token.ts'
 import type { NodeState } from '../../../src/store/contract/nodes.ts'
 import type { TokenStore, TokenUse } from '../../../src/store/contract/tokens.ts'
 import { TestClock } from '../../support/clock.ts'
+import type { RateLimit } from '../../../src/model/rate-limit.ts'
 import { until } from '../../support/until.ts'
 
 /** Tokens in memory, whose answers can be held back. */
@@ -45,7 +46,7 @@ interface Fixture {
   readonly troubles: string[]
 }
 
-async function setUp(t: TestContext): Promise<Fixture> {
+async function setUp(t: TestContext, rateLimit: RateLimit | null = null): Promise<Fixture> {
   const tokens = new FakeTokens()
   const clock = new TestClock()
   const reported: NodeState[] = []
@@ -55,6 +56,7 @@ async function setUp(t: TestContext): Promise<Fixture> {
     nodes: { report: async (state) => void reported.push(state), remove: async () => {}, live: async () => reported },
     nodeId: 'node',
     clock,
+    rateLimit,
     onTrouble: (doing) => troubles.push(doing),
   })
   await principals.start()
@@ -76,6 +78,7 @@ function record(minted: ReturnType<typeof mintToken>, more: Partial<TokenRecord>
     disabledAt: null,
     lastUsedAt: null,
     rotatedFrom: null,
+    rateLimit: null,
     ...more,
   }
 }
@@ -92,7 +95,31 @@ describe('principals', () => {
     tokens.put(record(minted))
     assert.deepEqual(await principals.authenticate(minted.token), {
       principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
+      bucket: null,
     })
+  })
+
+  test('a token has the bucket of the setting, one of its own, or none; another change of it is no new start', async (t) => {
+    const { principals, tokens, reported, clock } = await setUp(t, { requests: 3, windowMs: 1000 })
+    const [plain, own, free] = [mintToken(), mintToken(), mintToken()]
+    tokens.put(record(plain))
+    tokens.put(record(own, { rateLimit: { requests: 9, windowMs: 1000 } }))
+    tokens.put(record(free, { rateLimit: 'off' }))
+    const bucket = async (minted: typeof plain) => {
+      const found = await principals.authenticate(minted.token)
+      return 'bucket' in found ? found.bucket : undefined
+    }
+    assert.equal((await bucket(plain))?.limit.requests, 3)
+    assert.equal((await bucket(own))?.limit.requests, 9)
+    assert.equal(await bucket(free), null)
+    ;(await bucket(plain))?.take(clock.now())
+    const inForce = () => until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
+    tokens.put(record(plain, { label: 'renamed' }))
+    await inForce()
+    assert.equal((await bucket(plain))?.look(clock.now()).remaining, 2)
+    tokens.put(record(plain, { rateLimit: { requests: 5, windowMs: 1000 } }))
+    await inForce()
+    assert.equal((await bucket(plain))?.look(clock.now()).remaining, 5)
   })
 
   test('a token is looked up once, then answered from memory and at once', async (t) => {

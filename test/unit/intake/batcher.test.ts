@@ -5,7 +5,13 @@ import type { AppendItem, AppendOutcome } from '../../../src/store/contract/appe
 import { StoreFailure } from '../../../src/store/contract/failure.ts'
 import { within } from '../../support/until.ts'
 
-const LIMITS: BatcherLimits = { queueMaxEvents: 100, queueMaxBytes: 10_000, batchMaxEvents: 10, batchMaxBytes: 1000 }
+const LIMITS: BatcherLimits = {
+  queueMaxEvents: 100,
+  queueMaxBytes: 10_000,
+  queueMaxWait: 600_000,
+  batchMaxEvents: 10,
+  batchMaxBytes: 1000,
+}
 
 function item(name: string, bytes = 2): AppendItem {
   return { requestId: name, payload: new Uint8Array(bytes) } as unknown as AppendItem
@@ -182,8 +188,8 @@ describe('the bounds of a commit', () => {
 })
 
 describe('the bounds of the queue', () => {
-  test('are its number of messages; what does not fit is refused at once', async () => {
-    const { batcher, journal } = setUp({ queueMaxEvents: 2 })
+  test('are its number of messages, those under way to the store too; what does not fit is refused at once', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 3 })
     const first = batcher.submit(item('in the commit'))
     const running = await journal.commit(1)
     const waiting = [batcher.submit(item('b')), batcher.submit(item('c'))]
@@ -197,8 +203,8 @@ describe('the bounds of the queue', () => {
     assert.deepEqual((await Promise.all([first, ...waiting, again])).map(codeOf), Array(4).fill('stored'))
   })
 
-  test('are its bytes, and what was committed makes room', async () => {
-    const { batcher, journal } = setUp({ queueMaxBytes: 100 })
+  test('are its bytes, those under way too, and what was committed makes room', async () => {
+    const { batcher, journal } = setUp({ queueMaxBytes: 190 })
     const first = batcher.submit(item('a', 90))
     const running = await journal.commit(1)
     const second = batcher.submit(item('b', 60))
@@ -207,7 +213,7 @@ describe('the bounds of the queue', () => {
     running.succeed()
     ;(await journal.commit(2)).succeed()
     await Promise.all([first, second, third])
-    const fourth = batcher.submit(item('e', 100))
+    const fourth = batcher.submit(item('e', 190))
     ;(await journal.commit(3)).succeed()
     assert.equal(codeOf(await fourth), 'stored')
   })
@@ -218,6 +224,50 @@ describe('the bounds of the queue', () => {
     assert.equal(codeOf(await batcher.submit(item('next'))), 'overloaded')
     ;(await journal.commit(1)).succeed()
     assert.equal(codeOf(await large), 'stored')
+  })
+
+  test('are the time that messages would wait, by how long appends take: beyond it one round waits, and no more', async () => {
+    const { batcher, journal } = setUp({ queueMaxWait: 20, batchMaxEvents: 2 })
+    const waits = (names: string) => [...names].map((name) => batcher.submit(item(name)))
+    const first = batcher.submit(item('a'))
+    const running = await journal.commit(1)
+    const quick = waits('bcdefgh')
+    assert.equal(batcher.waiting.events, 8, 'nothing is known to be slow')
+    const later = performance.now() + 25
+    while (performance.now() < later) await settle()
+    assert.equal(codeOf(await batcher.submit(item('i'))), 'overloaded')
+    running.succeed()
+    for (let number = 2; number <= 4; number += 1) (await journal.commit(number)).succeed()
+    const last = await journal.commit(5)
+    assert.deepEqual((await Promise.all([first, ...quick.slice(0, 6)])).map(codeOf), Array(7).fill('stored'))
+    const round = waits('jk')
+    assert.equal(batcher.waiting.events, 3, 'a round may wait, however long it takes')
+    last.succeed()
+    ;(await journal.commit(6)).succeed()
+    assert.deepEqual((await Promise.all([...quick, ...round])).map(codeOf), Array(9).fill('stored'))
+  })
+
+  test('are free again after a commit that failed', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 1, queueMaxBytes: 10 })
+    const lost = batcher.submit(item('a', 10))
+    ;(await journal.commit(1)).fail(new StoreFailure('unavailable', 'gone'))
+    assert.equal(codeOf(await lost), 'storage_unavailable')
+    assert.deepEqual(batcher.waiting, { events: 0, bytes: 0, oldestReceivedAt: null })
+  })
+
+  test('are pressed when they are more than half used', async () => {
+    const { batcher, journal } = setUp({ queueMaxEvents: 4, queueMaxBytes: 100 })
+    const two = [batcher.submit(item('a', 10)), batcher.submit(item('b', 10))]
+    assert.equal(batcher.isPressed, false)
+    const third = batcher.submit(item('c', 10))
+    assert.equal(batcher.isPressed, true)
+    ;(await journal.commit(1)).succeed()
+    await Promise.all([...two, third])
+    assert.equal(batcher.isPressed, false)
+    const large = batcher.submit(item('d', 51))
+    assert.equal(batcher.isPressed, true)
+    ;(await journal.commit(2)).succeed()
+    await large
   })
 
   test('are free again after many commits', async () => {

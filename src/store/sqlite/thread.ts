@@ -1,18 +1,27 @@
-// The server's side of the writer thread: sends jobs, matches answers, and notices when the thread is gone.
+// The server's side of a thread that holds a writing connection: sends jobs, matches answers, and notices when the thread is
+// gone. One writes the journal, the other the index.
 
 import { Worker } from 'node:worker_threads'
 import { StoreFailure, type StoreFailureKind } from '../contract/failure.ts'
-import type { Executor, OperationName, Operations } from './operations.ts'
-import type { FromWriter, ToWriter, WriterAnswer } from './writer-thread.ts'
+import type { Executor } from './operations.ts'
+import type { FromThread, ThreadAnswer, ToThread } from './thread-jobs.ts'
 
 interface Pending {
   resolve(result: unknown): void
   reject(failure: StoreFailure): void
 }
 
+/** What a set of operations looks like. */
+type Calls = Record<string, (...args: never[]) => unknown>
+
+const SOURCES = {
+  writer: new URL('./writer-thread.ts', import.meta.url),
+  indexer: new URL('./indexer-thread.ts', import.meta.url),
+}
+
 const CLOSED = new StoreFailure('unavailable', 'the store is closed')
 
-export class WriterThread implements Executor {
+export class StoreThread<O extends Calls> implements Executor<O> {
   readonly #worker: Worker
   /**
    * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
@@ -26,33 +35,32 @@ export class WriterThread implements Executor {
   #closed: Promise<void> | null = null
   #onClosed: () => void = () => {}
 
-  private constructor(worker: Worker) {
+  private constructor(name: string, worker: Worker) {
     this.#worker = worker
-    worker.on('message', (message: FromWriter) => this.#receive(message))
-    worker.on('error', (error: Error) => this.#fail(new StoreFailure('fatal', `the writer stopped: ${error.message}`)))
-    worker.on('exit', () => this.#fail(new StoreFailure('fatal', 'the writer is gone')))
+    worker.on('message', (message: FromThread) => this.#receive(message))
+    worker.on('error', (error: Error) => this.#fail(new StoreFailure('fatal', `the ${name} stopped: ${error.message}`)))
+    worker.on('exit', () => this.#fail(new StoreFailure('fatal', `the ${name} is gone`)))
   }
 
   /** Resolves when the thread holds its connection. */
-  static async start(path: string): Promise<WriterThread> {
-    const writer = new WriterThread(
-      new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData: { path } }),
-    )
-    await writer.#ready.promise
-    return writer
+  static async start<O extends Calls>(name: keyof typeof SOURCES, path: string): Promise<StoreThread<O>> {
+    const worker = new Worker(SOURCES[name], { workerData: { path } })
+    const thread = new StoreThread<O>(name, worker)
+    await thread.#ready.promise
+    return thread
   }
 
-  run<N extends OperationName>(
+  run<N extends keyof O & string>(
     name: N,
-    args: Parameters<Operations[N]>,
+    args: Parameters<O[N]>,
     transfer: readonly ArrayBuffer[] = [],
-  ): Promise<ReturnType<Operations[N]>> {
+  ): Promise<ReturnType<O[N]>> {
     if (this.#gone) return Promise.reject(this.#gone)
     if (this.#closed) return Promise.reject(CLOSED)
     const seq = this.#freePlace()
     return new Promise((resolve, reject) => {
       this.#pending[seq] = { resolve: resolve as Pending['resolve'], reject }
-      this.#worker.postMessage({ seq, name, args } satisfies ToWriter, transfer)
+      this.#worker.postMessage({ seq, name, args } satisfies ToThread, transfer)
     })
   }
 
@@ -67,7 +75,7 @@ export class WriterThread implements Executor {
     this.#closed ??= new Promise<void>((resolve) => {
       this.#onClosed = resolve
       if (this.#gone) resolve()
-      else this.#worker.postMessage({ close: true } satisfies ToWriter)
+      else this.#worker.postMessage({ close: true } satisfies ToThread)
     })
     return this.#closed
   }
@@ -77,7 +85,7 @@ export class WriterThread implements Executor {
     return free === -1 ? this.#pending.length : free
   }
 
-  #receive(message: FromWriter): void {
+  #receive(message: FromThread): void {
     if (message === 'ready') {
       this.#ready.resolve()
     } else if (message === 'closed') {
@@ -88,7 +96,7 @@ export class WriterThread implements Executor {
     }
   }
 
-  #settle(answer: WriterAnswer): void {
+  #settle(answer: ThreadAnswer): void {
     const waiting = this.#pending[answer.seq]
     this.#pending[answer.seq] = undefined
     if ('result' in answer) {

@@ -1,0 +1,64 @@
+// Back-off for addresses that keep coming with tokens nobody knows. It only ever changes the answer to a token that has been
+// looked at and found wrong: a valid token is never slowed or refused for where it comes from, since many share an address
+// (docs/adr/0025). Bounded: the addresses that failed longest ago are forgotten first.
+
+import { isIPv4 } from 'node:net'
+import type { RateLimit } from '../model/rate-limit.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { TokenBucket } from './rate-limit.ts'
+
+/** Some 2 MB. Whoever has more addresses than this to come from is not stopped by counting them. */
+const MAX_ADDRESSES = 10_000
+
+export interface FailedTokensOptions {
+  /** Null: nothing is counted. */
+  readonly limit: RateLimit | null
+  readonly clock: Clock
+  readonly maxAddresses?: number
+}
+
+export class FailedTokens {
+  readonly #limit: RateLimit | null
+  readonly #clock: Clock
+  readonly #maxAddresses: number
+  /** By network, the one that failed last at the end. */
+  readonly #buckets = new Map<string, TokenBucket>()
+
+  constructor({ limit, clock, maxAddresses = MAX_ADDRESSES }: FailedTokensOptions) {
+    this.#limit = limit
+    this.#clock = clock
+    this.#maxAddresses = maxAddresses
+  }
+
+  get size(): number {
+    return this.#buckets.size
+  }
+
+  /** Counts a failure. Null while the address may go on trying; otherwise how many seconds it should wait. */
+  note(address: string | undefined): number | null {
+    if (this.#limit === null || address === undefined) return null
+    const key = networkOf(address)
+    const now = this.#clock.now()
+    const bucket = this.#buckets.get(key) ?? new TokenBucket(this.#limit, now)
+    this.#buckets.delete(key)
+    if (this.#buckets.size >= this.#maxAddresses) this.#buckets.delete(this.#buckets.keys().next().value ?? '')
+    this.#buckets.set(key, bucket)
+    const { isAllowed, resetS } = bucket.take(now)
+    return isAllowed ? null : resetS
+  }
+}
+
+/** Who counts as one: an IPv4 address, or the /64 of an IPv6 one, which is what a single host is given. */
+export function networkOf(address: string): string {
+  const plain = address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address
+  if (isIPv4(plain)) return plain
+  const [left = '', right] = plain.replace(/%.*$/, '').split('::')
+  const head = left === '' ? [] : left.split(':')
+  const tail = right === undefined || right === '' ? [] : right.split(':')
+  const zeros = right === undefined ? 0 : Math.max(0, 8 - head.length - tail.length)
+  const groups = [...head, ...Array<string>(zeros).fill('0'), ...tail]
+  return groups
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':')
+}

@@ -1,0 +1,185 @@
+// Holds every row of the journal against itself: bytes against their digest and size, references against the bytes that
+// they were read from, dedupe keys against the references.
+//
+// The dedupe rows come first, since they are found by key and not by event: of each, eight bytes are kept in memory. Rows
+// that came in after the beginning are left out: half of them would not be there yet.
+
+import { hash } from 'node:crypto'
+import { readEnvelope } from '../intake/envelope.ts'
+import { createDedupeDigest } from '../model/dedupe.ts'
+import type { Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
+
+/** What is wrong with one row. */
+export interface RowProblem {
+  readonly id: number
+  readonly problem: string
+}
+
+export interface ScanResult {
+  readonly rows: number
+  readonly bytes: number
+  readonly erased: number
+  /** Bytes that are not those that were taken in, or are gone. */
+  readonly damaged: readonly RowProblem[]
+  /** Columns that say something else than the bytes. */
+  readonly disagreeing: readonly RowProblem[]
+  /** Events that a re-send would not find, or would find wrongly. */
+  readonly keys: readonly RowProblem[]
+  /** Keys whose event is not there: allowed, they outlive it. */
+  readonly keysWithoutEvent: number
+}
+
+export interface ScanOptions {
+  /** The last row to look at. */
+  readonly upTo: number
+  /** Look at about so many rows, spread evenly, and at no dedupe keys; null: at everything. */
+  readonly sample: number | null
+  readonly onProgress: (text: string) => void
+}
+
+/** A row of the journal as far as it is looked at. */
+interface JournalRow {
+  readonly id: number
+  readonly kind: string
+  readonly account_id: number
+  readonly company_id: number
+  readonly source_ref: string | null
+  readonly channel_ref: string | null
+  readonly idempotency_key: string | null
+  readonly origin: string
+  readonly size: number
+  readonly sha256: Uint8Array
+  readonly erased_at: number | null
+  readonly payload: Uint8Array | null
+}
+
+export async function scanJournal(side: CopySide, options: ScanOptions): Promise<ScanResult> {
+  const { sample, upTo, onProgress } = options
+  const { dedupeKey } = await side.identity()
+  const keys = sample === null ? await readKeys(side, upTo, onProgress) : null
+  const digestOf = createDedupeDigest(dedupeKey)
+  const damaged: RowProblem[] = []
+  const disagreeing: RowProblem[] = []
+  const keyProblems: RowProblem[] = []
+  let [rows, bytes, erased] = [0, 0, 0]
+  for await (const row of journalRows(side, upTo, sample)) {
+    rows += 1
+    if (rows % 1000 === 0) onProgress(`${rows} rows read, up to ${row.id} of ${upTo}`)
+    const { id, payload } = row
+    if (payload === null && row.erased_at !== null) erased += 1
+    else {
+      bytes += payload?.byteLength ?? 0
+      const damage = damageOf(row)
+      if (damage) damaged.push({ id, problem: damage })
+      else for (const problem of disagreements(row)) disagreeing.push({ id, problem })
+    }
+    const problem = keys && row.kind === 'event' ? keyProblem(row, keys, digestOf) : null
+    if (problem) keyProblems.push({ id, problem })
+  }
+  const keysWithoutEvent = keys?.left ?? 0
+  return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
+}
+
+async function* journalRows(side: CopySide, upTo: number, sample: number | null): AsyncGenerator<JournalRow> {
+  const table = side.tables.find(({ name }) => name === 'events')!
+  const columns = Object.keys(table.columns)
+  // One row of each page: a sample of many rows out of few pages would look at one place of the disk only.
+  const stride = sample === null ? null : Math.max(1, Math.floor(upTo / sample))
+  let after: CopyRow | null = null
+  for (;;) {
+    const page: CopyRow[] = await side.read(stride === null ? table : { ...table, page: 1 }, after)
+    for (const cells of page) {
+      const row = Object.fromEntries(cells.map((cell, at) => [columns[at]!, cell])) as unknown as JournalRow
+      if (row.id > upTo) return
+      yield row
+    }
+    const last = page.at(-1)?.[columns.indexOf('id')]
+    if (typeof last !== 'number') return
+    after = [stride === null ? last : last + stride - 1]
+  }
+}
+
+function damageOf({ payload, sha256, size }: JournalRow): string | null {
+  if (payload === null) return 'its bytes are gone'
+  if (!hash('sha256', payload, 'buffer').equals(sha256)) return 'its bytes do not match their digest'
+  return payload.byteLength === size ? null : `it has ${payload.byteLength} bytes, and ${size} are noted`
+}
+
+/** A promoted revision keeps its bytes and gives up its reference (docs/adr/0018). */
+function disagreements({ payload, source_ref, channel_ref, origin }: JournalRow): string[] {
+  const read = readEnvelope(Buffer.from(payload!.buffer, payload!.byteOffset, payload!.byteLength))
+  if ('problem' in read) return ['its bytes are nothing that intake takes']
+  const found: string[] = []
+  if (origin !== 'promotion' && read.envelope.sourceRef !== source_ref)
+    found.push('source_ref is not that of its bytes')
+  if (read.envelope.channelRef !== channel_ref) found.push('channel_ref is not that of its bytes')
+  return found
+}
+
+function keyProblem(row: JournalRow, keys: Keys, digestOf: ReturnType<typeof createDedupeDigest>): string | null {
+  const found = keys.take(row.id)
+  if (!found) return 'it has no dedupe key: sent again, it would be stored again'
+  if (found.sha256 !== fingerprint(row.sha256)) return 'its dedupe key has the digest of other bytes'
+  const tenant = { accountId: row.account_id, companyId: row.company_id }
+  const ref = row.source_ref ?? row.idempotency_key
+  // Without a reference the key was minted, and stands nowhere else.
+  if (ref === null) return null
+  const expected = digestOf(tenant, row.source_ref === null ? 'key' : 'ref', ref)
+  return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
+}
+
+async function readKeys(side: CopySide, upTo: number, onProgress: (text: string) => void): Promise<Keys> {
+  const table = side.tables.find(({ name }) => name === 'dedupe')!
+  const columns = Object.keys(table.columns)
+  const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
+  const keys = new Keys()
+  let after: CopyRow | null = null
+  for (let count = 0; ; ) {
+    const page: CopyRow[] = await side.read(table, after)
+    const last = page.at(-1)
+    if (!last) return keys
+    for (const row of page) {
+      const id = cell(row, 'event_id') as number
+      if (id <= upTo) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+    }
+    after = table.key.map((name) => cell(last, name))
+    count += page.length
+    if (page.length === table.page) onProgress(`${count} dedupe keys read`)
+  }
+}
+
+/** By event: 32 bits of its key and of its digest. Two that differ look alike once in 4,000,000,000 times. */
+class Keys {
+  left = 0
+  #cells = new Uint32Array(2048)
+
+  put(id: number, digest: Uint8Array, sha256: Uint8Array): void {
+    const at = id * 2
+    if (at >= this.#cells.length) {
+      const larger = new Uint32Array(Math.max(at + 2, this.#cells.length * 2))
+      larger.set(this.#cells)
+      this.#cells = larger
+    }
+    this.#cells[at] = fingerprint(digest)
+    this.#cells[at + 1] = fingerprint(sha256)
+    this.left += 1
+  }
+
+  take(id: number): { readonly digest: number; readonly sha256: number } | null {
+    const [digest, sha256] = this.#cells.subarray(id * 2, id * 2 + 2)
+    if (!digest || sha256 === undefined) return null
+    this.left -= 1
+    return { digest, sha256 }
+  }
+}
+
+/** All bytes count, and one bit that is another makes another. Never 0, which stands for nothing. */
+function fingerprint(bytes: Uint8Array): number {
+  const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+  let mixed = 0
+  for (let at = 0; at + 4 <= view.length; at += 4) {
+    mixed = Math.imul(mixed ^ view.readUInt32LE(at), 0x9e3779b1)
+    mixed ^= mixed >>> 15
+  }
+  return mixed >>> 0 || 1
+}

@@ -1,0 +1,71 @@
+// Where a request comes from. The peer of the connection, unless that is a proxy the operator trusts: then what the proxies
+// say, read from the right, since each adds the address it saw at the end. The first that is not a trusted proxy is the
+// client; whatever stands left of it, the client may have written itself.
+
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP, isIPv4 } from 'node:net'
+
+export type AddressOf = (req: IncomingMessage) => string | undefined
+
+const MAX_HOPS = 32
+
+export function createAddressOf(trusted: readonly string[]): AddressOf {
+  if (trusted.length === 0) return (req) => req.socket.remoteAddress
+  const isTrusted = createIsTrusted(trusted)
+  return (req) => {
+    const peer = req.socket.remoteAddress
+    if (peer === undefined || !isTrusted(plain(peer))) return peer
+    return forwardedFor(req, plain(peer), isTrusted)
+  }
+}
+
+/** What is not an address, or has no end, tells nothing: then the last hop that is known counts. */
+function forwardedFor(req: IncomingMessage, peer: string, isTrusted: (address: string) => boolean): string {
+  const hops = hopsOf(req)
+  let known = peer
+  for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
+    const address = hop === null ? null : addressOf(hop)
+    if (address === null) return known
+    known = address
+    if (!isTrusted(address)) return known
+  }
+  return known
+}
+
+/** X-Forwarded-For where it is there, since nearly every proxy sets it; otherwise RFC 7239. Null for a hop that names nobody. */
+function hopsOf(req: IncomingMessage): (string | null)[] {
+  const list = req.headers['x-forwarded-for']
+  if (list !== undefined) return String(list).split(',')
+  const { forwarded } = req.headers
+  if (forwarded === undefined) return []
+  return String(forwarded)
+    .split(',')
+    .map((element) => /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]+))\s*(?:;|$)/i.exec(element))
+    .map((found) => found?.[1] ?? found?.[2] ?? null)
+}
+
+/** `203.0.113.7`, `203.0.113.7:1234`, `2001:db8::1`, `[2001:db8::1]:1234`; null for anything else. */
+function addressOf(hop: string): string | null {
+  const text = hop.trim()
+  const bare = /^\[([^\]]+)\](?::\d{1,5})?$/.exec(text)?.[1] ?? /^([\d.]+):\d{1,5}$/.exec(text)?.[1] ?? text
+  return isIP(bare) === 0 || bare.includes('%') ? null : plain(bare)
+}
+
+function plain(address: string): string {
+  return address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address
+}
+
+function createIsTrusted(trusted: readonly string[]): (address: string) => boolean {
+  const list = new BlockList()
+  for (const entry of trusted.flatMap((one) => (one === 'loopback' ? LOOPBACK : [one]))) addTo(list, entry)
+  return (address) => list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+}
+
+const LOOPBACK = ['127.0.0.0/8', '::1']
+
+function addTo(list: BlockList, entry: string): void {
+  const [network = '', bits] = entry.split('/')
+  const family = isIPv4(network) ? 'ipv4' : 'ipv6'
+  if (bits === undefined) list.addAddress(network, family)
+  else list.addSubnet(network, Number(bits), family)
+}

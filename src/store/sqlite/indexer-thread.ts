@@ -1,0 +1,42 @@
+// The indexer's thread: the only connection of the server that writes and checkpoints the index. Its own thread and its own
+// file: a step holds up nobody who sends or claims.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { StoreFailure } from '../contract/failure.ts'
+import { storeFailure } from './connection.ts'
+import { openIndexWriter } from './index-file.ts'
+import { prepareIndexOperations } from './operations.ts'
+import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
+
+const port = parentPort!
+const db = openIndexWriter((workerData as { path: string }).path)
+const operations = prepareIndexOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+let broken: string | null = null
+
+port.on('message', (message: ToThread) => {
+  if ('close' in message) close()
+  else execute(message)
+})
+send('ready')
+
+function execute(job: Job): void {
+  try {
+    if (broken !== null) throw new StoreFailure('fatal', broken)
+    send([{ seq: job.seq, result: operations[job.name]!(...job.args) }])
+  } catch (error) {
+    const failure = storeFailure(error)
+    if (failure.kind === 'fatal') broken ??= failure.message
+    send(failureAnswers([job], error))
+  }
+}
+
+function close(): void {
+  db.close()
+  send('closed')
+  port.close()
+}
+
+function send(message: FromThread): void {
+  port.postMessage(message)
+}

@@ -1,0 +1,166 @@
+// What is given up when there is too much to do, and in which order.
+
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Store } from '../../src/store/contract/store.ts'
+import { type TestApp, startTestApp } from '../support/app.ts'
+import { RawConnection } from '../support/client.ts'
+import { drivers } from '../support/drivers.ts'
+import { until } from '../support/until.ts'
+
+const [sqlite] = drivers
+const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
+
+function command(app: TestApp, token: string, path: string, body: object) {
+  const headers = { ...bearer(token), 'Content-Type': 'application/json' }
+  return app.send({ method: 'POST', path: `/v1/inbox/${path}`, headers, body: JSON.stringify(body) })
+}
+
+function rawClaim(token: string, waitS: number): string {
+  const body = JSON.stringify({ wait_s: waitS })
+  return `POST /v1/inbox/claims HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+
+/** A store whose commits wait until they are let go. */
+function holding() {
+  const gate = Promise.withResolvers<void>()
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    journal: {
+      append: async (items) => {
+        await gate.promise
+        return store.journal.append(items)
+      },
+    },
+  })
+  return { wrapStore, release: gate.resolve }
+}
+
+test('while the intake is pressed, reads and claims are answered 503; messages, acks and health go on', async (t) => {
+  const held = holding()
+  const app = await startTestApp(t, sqlite!, { settings: { queueMaxEvents: '4' }, wrapStore: held.wrapStore })
+  const processor = await app.createToken({ scope: 'processor' })
+  const list = () => app.send({ path: '/v1/inbox/events', headers: bearer(processor) })
+  const lease = { id: 1, lease_id: '01a1dee5-bd1b-7578-a15a-bf8cab1f6b66' }
+  const posts = [app.post({ n: 1 }), app.post({ n: 2 })]
+  assert.equal((await list()).status, 200, 'half full')
+  posts.push(app.post({ n: 3 }))
+  let shed = await list()
+  await until('three wait', async () => (shed = await list()).status === 503)
+  assert.deepEqual([shed.json?.error, shed.json?.stored, shed.headers['retry-after']], ['overloaded', 'no', '1'])
+  assert.equal((await command(app, processor, 'claims', {})).status, 503)
+  assert.equal((await app.send({ path: '/v1/inbox/stream', headers: bearer(processor) })).status, 503)
+  assert.equal((await command(app, processor, 'claims/ack', lease)).status, 409, 'an ack is carried out')
+  assert.equal((await app.send({ path: '/api/ping', headers: bearer(app.token) })).status, 200)
+  assert.equal((await app.send({ path: '/readyz' })).status, 200)
+  posts.push(app.post({ n: 4 }))
+  held.release()
+  assert.deepEqual(
+    (await Promise.all(posts)).map(({ status }) => status),
+    [200, 200, 200, 200],
+  )
+  assert.equal((await list()).status, 200, 'and back')
+})
+
+test('only so many reads are under way at once; one more is answered 503, and none when they are done', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  let reading = 0
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    refusals: {
+      ...store.refusals,
+      list: async (...args) => {
+        reading += 1
+        await gate.promise
+        return store.refusals.list(...args)
+      },
+    },
+  })
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '2' }, wrapStore })
+  const headers = bearer(await app.createToken({ scope: 'processor' }))
+  const read = () => app.send({ path: '/v1/inbox/refusals', headers })
+  const open = [read(), read()]
+  await until('both are under way', () => reading === 2)
+  assert.equal((await read()).json?.error, 'overloaded')
+  assert.equal((await app.post({})).status, 200, 'a message is taken')
+  gate.resolve()
+  for (const answer of await Promise.all(open)) assert.equal(answer.status, 200)
+  assert.equal((await read()).status, 200)
+})
+
+test('only so many claims wait on a node, and those of clients that left make room', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '2' } })
+  const token = await app.createToken({ scope: 'processor' })
+  const waiting = await Promise.all([RawConnection.open(app.port), RawConnection.open(app.port)])
+  t.after(() => waiting.map((connection) => connection.destroy()))
+  for (const connection of waiting) connection.write(rawClaim(token, 20))
+  await until('two wait', async () => (await command(app, token, 'claims', {})).status === 503)
+  waiting[0]!.destroy()
+  await until('one left', async () => (await command(app, token, 'claims', {})).status === 200)
+})
+
+test('claims sent ahead of their answers on one connection do not take all the places', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxPipelined: '3', inboxMaxClaims: '10' } })
+  const token = await app.createToken({ scope: 'processor' })
+  const greedy = await RawConnection.open(app.port)
+  t.after(() => greedy.destroy())
+  greedy.write(rawClaim(token, 1).repeat(50))
+  const answers = await greedy.answers(50)
+  assert.equal(answers.filter(({ status }) => status === 200).length, 3)
+  const refused = answers.filter(({ status }) => status === 503)
+  assert.equal(refused.length, 47)
+  for (const { json } of refused) assert.match(String(json?.message), /on this connection/)
+})
+
+test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {
+  const settings = { maxBodyBytes: '1048576', receivingMaxBytes: '400000' }
+  const app = await startTestApp(t, sqlite!, { settings })
+  const head = (length: number) =>
+    `POST /api/inbox HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.token}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
+  const body = Buffer.from(JSON.stringify({ text: 'x'.repeat(400_000) }))
+  const half = 300_000
+  await app.post({})
+  const open = async () => {
+    const connection = await RawConnection.open(app.port)
+    t.after(() => connection.destroy())
+    connection.write(head(body.length))
+    return connection
+  }
+  const announced = await Promise.all(Array.from({ length: 20 }, open))
+  const [first, second] = [await open(), await open()]
+  first.write(body.subarray(0, half))
+  // Announcing takes no room; the first has it once enough of it arrived, which a refusal of the second shows.
+  await until('the first has its room', async () => {
+    const third = await open()
+    third.write(body.subarray(0, half))
+    const isAnswered = Array.isArray(await Promise.race([third.answers(1), app.post({})]))
+    return isAnswered && third.text.includes(' 503 ')
+  })
+  second.write(body.subarray(0, half))
+  const [refused] = await second.answers(1)
+  assert.deepEqual([refused?.status, refused?.json?.error, refused?.json?.stored], [503, 'overloaded', 'no'])
+  assert.equal((await app.post({ small: true })).status, 200)
+  first.write(body.subarray(half))
+  assert.equal((await first.answers(1))[0]?.status, 200)
+  announced[0]!.write(body)
+  assert.equal((await announced[0]!.answers(1))[0]?.status, 200, 'there is room again')
+})
+
+for (const driver of drivers) {
+  test(`${driver.name}: a tenant has only so many subscriptions; one that exists is found, one deleted makes room`, async (t) => {
+    const app = await startTestApp(t, driver, { settings: { maxSubscriptions: '3' } })
+    const token = await app.createToken({ scope: 'processor' })
+    const create = async (name: string) => (await command(app, token, 'subscriptions', { name })).status
+    const made = await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(create))
+    assert.deepEqual(made.toSorted(), [200, 200, 409, 409, 409, 409], 'default is the third')
+    const refused = await command(app, token, 'subscriptions', { name: 'g' })
+    assert.equal(refused.json?.error, 'too_many_subscriptions')
+    const { json } = await app.send({ path: '/v1/inbox/subscriptions', headers: bearer(token) })
+    const [, kept] = json!.subscriptions as { name: string }[]
+    assert.equal(await create(kept!.name), 200, 'it exists')
+    const other = await app.createToken({ companyId: 43, scope: 'processor' })
+    assert.equal((await command(app, other, 'subscriptions', { name: 'a' })).status, 200, 'another tenant')
+    await app.send({ method: 'DELETE', path: `/v1/inbox/subscriptions/${kept!.name}`, headers: bearer(token) })
+    assert.equal(await create('again'), 200)
+  })
+}
