@@ -32,6 +32,8 @@ export interface StraceOptions {
    * thread that talks to the network would be slowed down for nothing.
    */
   readonly thread?: string
+  /** Sees, counts and strikes only what is about these files. */
+  readonly files?: readonly string[]
   readonly output: string
   readonly calls: readonly string[]
   /** What happens to the n-th of the calls: `error=EIO`, `signal=KILL`, … */
@@ -52,18 +54,20 @@ export class Strace {
   }
 
   /** Resolves when every thread of the process is watched. */
-  static async attach({ pid, thread, output, calls, inject, wholeBytes }: StraceOptions): Promise<Strace> {
+  static async attach({ pid, thread, files = [], output, calls, inject, wholeBytes }: StraceOptions): Promise<Strace> {
     const strings = wholeBytes === undefined ? ['-s', '16'] : ['-xx', '-s', String(wholeBytes)]
     const injection = inject ? ['-e', `inject=${inject.calls.join(',')}:${inject.what}:when=${inject.nth}`] : []
     const whom = thread === undefined ? ['-f', '-p', String(pid)] : threadsOf(pid, thread).flatMap((id) => ['-p', id])
-    const args = ['-y', ...strings, '-o', output, '-e', `trace=${calls.join(',')}`, ...injection, ...whom]
+    const about = files.flatMap((file) => ['-P', file])
+    const args = ['-y', ...strings, '-o', output, '-e', `trace=${calls.join(',')}`, ...about, ...injection, ...whom]
+    const toBeAttached = whom.filter((one) => one === '-p').length
     const child = spawn('strace', args, { stdio: ['ignore', 'ignore', 'pipe'] })
     const strace = new Strace(child, output)
     const attached = Promise.withResolvers<void>()
     let said = ''
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       said = `${said}${chunk}`.slice(-2000)
-      if (said.includes(' attached')) attached.resolve()
+      if (said.split(' attached').length > toBeAttached) attached.resolve()
     })
     const refused = () => attached.reject(new Unable(`strace cannot watch a process here: ${said.trim()}`))
     void strace.#ended.then(refused, refused)

@@ -44,17 +44,25 @@ export interface Struck {
 }
 
 const CONNECTIONS = 4
-/** How Node names the threads of its workers; the service has one, which writes. */
-const WRITER = 'WorkerThread'
+/** How Node names the threads of its workers: the one that writes the journal and the one that writes the index. */
+const WRITERS = 'WorkerThread'
 /** More than enough for 60 syncs: a round makes at least one for its commit and one for its index batch. */
 const MAX_ROUNDS = 80
 /** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
 const ROUNDS_AFTER = 3
 const RECOVER_LIMIT_MS = 30_000
 
+export type Part = 'journal' | 'index'
+const FILES: Readonly<Record<Part, readonly string[]>> = {
+  journal: ['intray.db', 'intray.db-wal'],
+  index: ['intray.index.db', 'intray.index.db-wal'],
+}
+
 export interface StrikeOptions {
   readonly fault: Fault
   readonly nth: number
+  /** Which database it is about; the journal, unless told otherwise. */
+  readonly part?: Part
   /** Instead of the service: a control. */
   readonly command?: readonly string[]
 }
@@ -108,13 +116,14 @@ async function run(
   load: Load,
   inbox: Inbox,
   folder: string,
-  { fault, nth }: StrikeOptions,
+  { fault, nth, part = 'journal' }: StrikeOptions,
 ): Promise<Run> {
   const { calls, what } = fault
   const output = join(folder, 'strace')
   const strace = await Strace.attach({
     pid: service.pid,
-    thread: WRITER,
+    thread: WRITERS,
+    files: FILES[part].map((name) => join(folder, name)),
     output,
     calls: [...SYNCS, ...WRITES],
     inject: { calls, what, nth },
@@ -123,12 +132,9 @@ async function run(
   const send = (round: number) => load.run(round % 2 === 0 ? CONNECTIONS : 1)
   // Answered when the index covers everything, or after 2 s.
   const awaitIndex = () => inbox.ask('GET', '/v1/inbox/events?limit=1').catch(() => null)
-  let place: Place | null = null
-  for (let round = 1; round <= MAX_ROUNDS && place === null; round += 1) {
+  for (let round = 1; round <= MAX_ROUNDS && !hasStruck(); round += 1) {
     await send(round)
-    if (hasStruck()) place = 'commit'
-    else await awaitIndex()
-    if (place === null && hasStruck()) place = 'index batch'
+    await awaitIndex()
   }
   const hasRecovered = await untilOverOrRecovered(service, load, async (round) => {
     await send(round)
@@ -144,7 +150,7 @@ async function run(
   const stopCode = isOver ? 0 : await service.stop()
   return {
     injected: found.length,
-    place: atCheckpoint ? 'checkpoint' : (place ?? 'commit'),
+    place: atCheckpoint ? 'checkpoint' : part === 'index' ? 'index batch' : 'commit',
     exitCode,
     broken: [
       ...misbehaviour(fault, exitCode, atCheckpoint),

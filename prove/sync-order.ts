@@ -61,7 +61,7 @@ export function readSyncOrder(strace: string, refs: ReadonlyMap<number, string>)
       if (result === 0) for (const ref of covered.get(call.thread) ?? []) durable.add(ref)
       covered.delete(call.thread)
       syncs += 1
-    } else if (call.name.startsWith('pwrite') && call.file.endsWith('-wal')) {
+    } else if (call.name.startsWith('pwrite') && isJournal(call)) {
       if (call.bytes.length === FRAME_HEADER_BYTES) {
         isLastFrame = call.bytes.readUInt32BE(4) !== 0
         return
@@ -93,8 +93,13 @@ export function readSyncOrder(strace: string, refs: ReadonlyMap<number, string>)
   return { answers, syncs, early }
 }
 
+/** The index is derived, in a file of its own, and waits for no sync. */
+function isJournal({ file }: Pick<Call, 'file'>): boolean {
+  return file.endsWith('/intray.db-wal')
+}
+
 function isSync({ name, file }: Call): boolean {
-  return SYNCS.some((sync) => sync === name) && file.endsWith('-wal')
+  return SYNCS.some((sync) => sync === name) && isJournal({ file })
 }
 
 function isSend({ name, file }: Call): boolean {

@@ -10,8 +10,8 @@ import { addCounts, NO_COUNTS } from '../counts.ts'
 import { NearCheckpoint } from '../near-checkpoint.ts'
 import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
-import { requireStrace } from '../strace.ts'
-import { type Fault, FAULTS, type Place, type Struck, strike } from '../strike.ts'
+import { requireStrace, WRITES } from '../strace.ts'
+import { type Fault, FAULTS, type Part, type Place, type Struck, strike } from '../strike.ts'
 import { brokenIn, inWords } from '../subject.ts'
 
 export const UNSAFE_SERVER = fileURLToPath(new URL('../../test/support/unsafe-server.ts', import.meta.url))
@@ -34,9 +34,9 @@ export const nth: Proof = {
     let misled = 0
     for (const fault of FAULTS) {
       const tally = new Tally(fault)
-      for (const n of placesOf(context)) {
-        const struck = await strike(context, template, { fault, nth: n })
-        tally.add(n, struck)
+      for (const { nth, part } of strikesOf(context, fault)) {
+        const struck = await strike(context, template, { fault, nth, part })
+        tally.add(nth, struck)
         counts = addCounts(counts, { ...struck.findings.counts, faults: struck.injected })
         if (tally.runs % 10 === 0) context.progress(`${fault.name}: ${tally.inWords()}`)
       }
@@ -62,6 +62,19 @@ export function placesOf({ cycles, random }: { readonly cycles: number; readonly
     const to = Math.floor(((index + 1) * LAST) / cycles)
     return 1 + from + random.below(to - from)
   })
+}
+
+/**
+ * Every n of the journal, where commits and checkpoints are. The index has a file of its own, whose commits are not synced: its
+ * writes are struck for a third as many n, which is a batch and a little more.
+ */
+function strikesOf(context: ProofContext, { calls }: Fault): { nth: number; part: Part }[] {
+  const places = placesOf(context)
+  const ofIndex = calls === WRITES ? Array.from({ length: Math.ceil(places.length / 3) }, (_, at) => at + 1) : []
+  return [
+    ...places.map((nth) => ({ nth, part: 'journal' as const })),
+    ...ofIndex.map((nth) => ({ nth, part: 'index' as const })),
+  ]
 }
 
 class Tally {
