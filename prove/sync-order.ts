@@ -48,7 +48,7 @@ export function readSyncOrder(strace: string, refs: ReadonlyMap<number, string>)
       complete = []
     } else if (isSend(call)) {
       const text = call.bytes.toString('latin1')
-      for (const [, id] of text.matchAll(/HTTP\/1\.1 200 [^]*?"id":(\d+)/g)) {
+      for (const [, id] of text.matchAll(/HTTP\/1\.1 200 .*?"id":(\d+)/gs)) {
         const ref = refs.get(Number(id))
         if (ref === undefined) continue
         answers += 1
