@@ -6,12 +6,23 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildConsole } from '../../src/cli/console-build.ts'
 import { installChromium } from './chromium.ts'
+import { requireStrace } from '../../prove/strace.ts'
 import { startSharedPostgres } from './postgres/databases.ts'
 import type { PostgresServer } from './postgres/server.ts'
 
 let postgres: PostgresServer | null = null
 
+/** From Debian's packages, as root. Elsewhere the tests that need it report themselves as not run. */
+function installStrace(): void {
+  try {
+    requireStrace('npm test', () => {})
+  } catch {
+    // They say so themselves, by name.
+  }
+}
+
 export async function globalSetup(): Promise<void> {
+  installStrace()
   const root = mkdtempSync(join(tmpdir(), 'intray-test-'))
   // A server under test may run as another user.
   chmodSync(root, 0o755)
