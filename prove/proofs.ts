@@ -3,11 +3,26 @@
 import { clock } from './faults/clock.ts'
 import { cut } from './faults/cut.ts'
 import { diskFull } from './faults/disk-full.ts'
+import { failover } from './faults/failover.ts'
 import { flip } from './faults/flip.ts'
 import { kill } from './faults/kill.ts'
+import { nth } from './faults/nth.ts'
 import { overload } from './faults/overload.ts'
 import { pause } from './faults/pause.ts'
+import { power } from './faults/power.ts'
 import { slowloris } from './faults/slowloris.ts'
 import type { Proof } from './proof.ts'
 
-export const PROOFS: readonly Proof[] = [kill, cut, diskFull, flip, clock, pause, overload, slowloris]
+export const PROOFS: readonly Proof[] = [
+  kill,
+  cut,
+  diskFull,
+  flip,
+  clock,
+  pause,
+  overload,
+  slowloris,
+  power,
+  nth,
+  failover,
+]

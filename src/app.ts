@@ -1,25 +1,32 @@
 // The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
 // after it: nothing is taken in that could not be kept.
 
+import { createAudit } from './auth/audit.ts'
 import { FailedTokens } from './auth/failed-tokens.ts'
 import { Principals } from './auth/principals.ts'
+import { isSessionKey, Sessions } from './auth/sessions.ts'
+import { SignInBackOff } from './auth/sign-in-back-off.ts'
+import { TokenDesk } from './auth/token-desk.ts'
 import type { Config } from './config.ts'
 import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeLane } from './http/intake-lane.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { Receiving } from './http/receiving.ts'
-import { ROUTES } from './http/routes.ts'
+import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { Shedding } from './http/shedding.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
+import { createAcceptRefusal } from './intake/accept-refusal.ts'
 import { Batcher } from './intake/batcher.ts'
 import { createPromote } from './intake/promote.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
+import { Pruning } from './maintenance/pruning.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
+import type { Tenant } from './model/principal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
@@ -133,22 +140,47 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
     lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
-    standing: (keyId) => principals.standing(keyId),
+    standing: (key) => (isSessionKey(key) ? sessions.standing(key) : principals.standing(key)),
     onTrouble,
   })
   principals.onChange(() => streams.recheck())
+  const audit = createAudit({ store: store.operators, clock, onTrouble })
+  const sessions = new Sessions({
+    store: store.operators,
+    clock,
+    maxAgeMs: config.sessionMaxAge,
+    idleMs: config.sessionIdle,
+    backOff: new SignInBackOff({ clock, free: config.signInFailures }),
+    audit,
+    onTrouble,
+  })
+  const pruning = new Pruning({ store, clock, auditMaxAgeMs: config.auditMaxAge, onTrouble })
+  const hasConsole = config.console === 'on'
+  const operators = {
+    find: (cookie: string) => sessions.find(cookie),
+    hasTenant: (tenant: Tenant) => store.tokens.hasTenant(tenant),
+  }
+  const accept = createAccept({ clock, submit: (item) => batcher.submit(item) })
   const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
-  const gate = { principals, intakeScopes: config.intakeScopes, failedTokens, clock }
+  const gate = {
+    principals,
+    intakeScopes: config.intakeScopes,
+    failedTokens,
+    clock,
+    operators: hasConsole ? operators : null,
+  }
   const receiving = new Receiving(config.receivingMaxBytes)
   const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
   const server = new HttpServer({
     ...config,
-    routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on'),
+    routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
+      (route) => hasConsole || !isConsoleRoute(route),
+    ),
     gate,
     shedding,
     intakeLane: createIntakeLane({
       gate,
-      accept: createAccept({ clock, submit: (item) => batcher.submit(item) }),
+      accept,
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
@@ -167,13 +199,39 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     },
     streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
+    console: {
+      sessions,
+      audit,
+      clock,
+      remoteAddr: config.remoteAddr,
+      maxBodyBytes: config.maxBodyBytes,
+      tokens: new TokenDesk({ tokens: store.tokens, nodes: store.nodes, clock }),
+      traffic: store.traffic,
+      indexLag: async () => (await store.index.progress()).lag,
+      findRefusal: (tenant, id) => store.refusals.find(tenant, id),
+      acceptRefusal: createAcceptRefusal({ accept, refusals: store.refusals, clock }),
+      accept,
+      listAudit: (beforeId, limit) => store.operators.listAudit(beforeId, limit),
+    },
     logger,
     onAnswered: (answered) => metrics.answered(answered),
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
   // Streams and claims stop first: who waits is answered, so that the server has nothing to wait for.
-  const services = [health, indexer, batcher, refusals, principals, metrics, metricsListener, server, claims, streams]
+  const services = [
+    health,
+    indexer,
+    batcher,
+    refusals,
+    pruning,
+    principals,
+    metrics,
+    metricsListener,
+    server,
+    claims,
+    streams,
+  ]
   const stopServices = async () => {
     for (const service of services.toReversed()) await service.stop()
   }

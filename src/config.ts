@@ -240,6 +240,16 @@ export const SETTINGS = {
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
   refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
+  console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
+  sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
+  sessionIdle: duration('1h', '1m', '30d', 'An operator who does nothing for so long has to sign in again'),
+  signInFailures: integer(
+    5,
+    1,
+    1000,
+    'Failed sign-ins in a row before a name has to wait; an address: four times as many',
+  ),
+  auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
   readyDelay: duration(
     '0s',
     '0s',

@@ -80,7 +80,7 @@ function driver(itself: string): Record<string, Edge> {
 }
 
 /** http may look, never write. */
-const READ_SIDE = ['store/contract/events.ts', 'store/contract/inbox.ts']
+const READ_SIDE = ['store/contract/events.ts', 'store/contract/inbox.ts', 'store/contract/traffic.ts']
 
 /** What only a driver may load. */
 const DATABASE_PACKAGES = /^(node:sqlite|better-sqlite3|sqlite3|pg|pg-.*|postgres)$/

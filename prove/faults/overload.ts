@@ -23,7 +23,8 @@ import { waitFor } from '../wait.ts'
 const PATIENCE_MS = 5000
 /** Of what HTTP carries; the claim asks for at most 20 %. */
 const CAPACITY_SHARE = 0.14
-const BATCH_EVENTS = 16
+/** What a sync takes longer. */
+const DELAY_MS = 200
 const SENDERS = 512
 const MAX_SENDERS = 4000
 const STEPS = [0.5, 0.8, 1, 1.5, 2, 3, 5]
@@ -60,7 +61,7 @@ interface Step {
 }
 
 interface StoreRun {
-  readonly delayMs: number
+  readonly batchEvents: number
   readonly capacity: number
   readonly steps: readonly Step[]
   readonly recoveredS: number | null
@@ -76,15 +77,15 @@ function delayedBy(ms: number): readonly string[] {
 
 async function overloadStore(context: ProofContext, http: number): Promise<StoreRun> {
   const seconds = context.cycles
-  // Eight appends of a batch share a commit.
-  const delayMs = Math.min(2000, Math.max(5, (8 * BATCH_EVENTS * 1000) / (CAPACITY_SHARE * http)))
-  const { service, token, path } = await slowService(context, delayMs, {})
+  // Eight appends of a batch share a commit: the size of a batch decides the capacity.
+  const batchEvents = Math.max(1, Math.round((CAPACITY_SHARE * http * DELAY_MS) / 1000 / 8))
+  const { service, token, path } = await slowService(context, batchEvents, {})
   const pace = { port: service.port, token, seconds, patienceMs: PATIENCE_MS }
   // Twice as long: everything is measured against it.
   const saturated = await closedLoop({ ...pace, seconds: 2 * seconds }, SENDERS, 100)
   const capacity = saturated.goodPerSecond
   context.progress(
-    `HTTP carries ${http.toFixed(0)}/s; syncs delayed by ${delayMs.toFixed(0)} ms: ${capacity.toFixed(0)}/s`,
+    `HTTP carries ${http.toFixed(0)}/s; syncs delayed by ${DELAY_MS} ms, batches of ${batchEvents}: ${capacity.toFixed(0)}/s`,
   )
   const all = [saturated]
   const steps: Step[] = []
@@ -102,15 +103,15 @@ async function overloadStore(context: ProofContext, http: number): Promise<Store
     if (figures.good === figures.offered && figures.p99Ms <= 2 * calm.p99Ms) recoveredS = second
   }
   await service.stop()
-  return { delayMs, capacity, steps, recoveredS, stored: storedIn(path), all }
+  return { batchEvents, capacity, steps, recoveredS, stored: storedIn(path), all }
 }
 
-async function slowService(context: ProofContext, delayMs: number, env: Readonly<Record<string, string>>) {
+async function slowService(context: ProofContext, batchEvents: number, env: Readonly<Record<string, string>>) {
   const databaseUrl = await context.newDatabase()
   const service = new Service(context, {
     databaseUrl,
-    prefix: delayedBy(delayMs),
-    env: { INTRAY_BATCH_MAX_EVENTS: String(BATCH_EVENTS), ...env },
+    prefix: delayedBy(DELAY_MS),
+    env: { INTRAY_BATCH_MAX_EVENTS: String(batchEvents), ...env },
   })
   const token = await service.mint('cf')
   await service.start()
@@ -127,8 +128,8 @@ function storedIn(path: string): number {
   }
 }
 
-async function withoutBounds(context: ProofContext, { delayMs, capacity }: StoreRun): Promise<ControlResult> {
-  const { service, token } = await slowService(context, delayMs, UNBOUNDED)
+async function withoutBounds(context: ProofContext, { batchEvents, capacity }: StoreRun): Promise<ControlResult> {
+  const { service, token } = await slowService(context, batchEvents, UNBOUNDED)
   const pace = { port: service.port, token, seconds: context.cycles, patienceMs: PATIENCE_MS }
   const figures = await openLoop(pace, 5 * capacity, MAX_SENDERS)
   await service.kill()
@@ -224,7 +225,7 @@ function resultOf(
       ...{ twice: 0, altered: 0, misordered: 0, misnumbered: 0 },
     },
     notes: [
-      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${store.delayMs.toFixed(0)} ms, batches of ${BATCH_EVENTS}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${PATIENCE_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent for want of a free connection.`,
+      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${DELAY_MS} ms, batches of ${store.batchEvents}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${PATIENCE_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent for want of a free connection.`,
       `Back to normal ${store.recoveredS ?? `not within ${RECOVERED_WITHIN_S}`} s after.`,
       `Processor: best ${best.toFixed(0)}/s, least ${share(least, best)} of it; at most ${processor.mostMiB.toFixed(0)} MiB; ${processor.closedAtAccept} of ${ABOVE_LIMIT} connections above the limit of ${CONNECTIONS_LIMIT} closed at accept.`,
     ],

@@ -12,9 +12,12 @@ export type ScopeRule =
   | 'intake'
   /** May read and process: `processor` alone. */
   | 'processor'
+  /** No token: an operator with a session. */
+  | 'operator'
 
 export function scopeAllows(rule: ScopeRule, scope: string, intakeScopes: readonly string[] | null): boolean {
   if (rule === 'public' || rule === 'any') return true
+  if (rule === 'operator') return false
   if (rule === 'processor') return scope === PROCESSOR_SCOPE
   if (scope === PROCESSOR_SCOPE) return false
   return intakeScopes === null || intakeScopes.includes(scope)

@@ -19,7 +19,8 @@ import { redactText } from '../runtime/redact.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { type Command, CommandError } from './command.ts'
-import { createStarterToken, starterText } from './starter.ts'
+import { buildConsole } from './console-build.ts'
+import { welcome } from './starter.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from './workers.ts'
 
 /** After a fatal failure the last answers still have this long to go out. */
@@ -47,9 +48,9 @@ async function runServer(config: Config, log: Log): Promise<number> {
   const app = await listen(config, store, log)
   const ended = untilEnded(app, store, log)
   try {
-    const starter = await createStarterToken(store, config.host, systemClock.now())
-    process.stdout.write(`Intray is listening on ${app.address}\n`)
-    if (starter) process.stdout.write(starterText(app.address, starter))
+    const text = await welcome(store, config, app.address, systemClock.now())
+    process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
+    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   } catch (error) {
     await app.stop()
     throw error

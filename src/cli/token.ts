@@ -2,7 +2,7 @@
 // token in use returns when every running server has put the change into force.
 
 import { parseArgs } from 'node:util'
-import { mintToken } from '../auth/token.ts'
+import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../auth/token-office.ts'
 import { isScope } from '../model/principal.ts'
 import type { TokenRateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
@@ -15,9 +15,6 @@ import { withStore } from './open.ts'
 import { print, printJson, record, table } from './output.ts'
 
 const IN_FORCE_TIMEOUT_MS = 10_000
-const IN_FORCE_POLL_MS = 25
-const SHORTEST_EXPIRY_MS = 2000
-const LONGEST_EXPIRY_MS = 365 * 86_400_000
 
 const HELP = `
 Usage: ./intray token create --account N --company N [--scope S] [--expires 30d] [--label TEXT] [--rate-limit R]
@@ -90,25 +87,15 @@ async function create(store: Store, values: Values): Promise<void> {
     throw new UsageError('--scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-", starting with a letter or digit.')
   }
   const label = text(values, 'label')
-  if (label.length > 200) throw new UsageError('--label takes at most 200 characters.')
-  const minted = mintToken()
-  const accountId = wholeNumber(values, 'account')
-  const companyId = wholeNumber(values, 'company')
-  const expiresAt = expiry(values, now)
-  const { keyId, hash } = minted
-  await store.tokens.create({
-    keyId,
-    hash,
-    accountId,
-    companyId,
-    scope,
-    label,
-    expiresAt,
-    createdAt: now,
-    rotatedFrom: null,
-    rateLimit: rateLimit(values),
-  })
-  showMinted(known(await store.tokens.find(keyId), keyId), minted.token, values)
+  if (label.length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters.`)
+  const tenant = { accountId: wholeNumber(values, 'account'), companyId: wholeNumber(values, 'company') }
+  const made = await issueToken(
+    store.tokens,
+    tenant,
+    { scope, label, expiresAt: expiry(values, now), rateLimit: rateLimit(values) },
+    now,
+  )
+  showMinted(made.record, made.token, values)
 }
 
 async function list(store: Store, values: Values): Promise<void> {
@@ -148,56 +135,29 @@ async function setRateLimit(store: Store, keyId: string, values: Values): Promis
   show(changed, values)
 }
 
-/** The successor has tenant, scope, label, rate limit and expiry of the old one, unless a new expiry is given. */
 async function rotate(store: Store, keyId: string, values: Values): Promise<void> {
   const now = systemClock.now()
   const old = known(await store.tokens.find(keyId), keyId)
-  const successorOf = (await store.tokens.list()).find((one) => one.rotatedFrom === keyId)
-  if (successorOf) {
-    throw new CommandError(
-      `Token ${keyId} was rotated already. Its successor is ${successorOf.keyId}: rotate that one.`,
-    )
+  const expiresAt = values.expires === undefined ? undefined : expiry(values, now)!
+  const overlapMs = values.overlap === undefined ? null : durationMs(values, 'overlap')
+  const made = await rotateToken(store.tokens, old, { overlapMs, expiresAt }, now)
+  if ('successor' in made) {
+    throw new CommandError(`Token ${keyId} was rotated already. Its successor is ${made.successor}: rotate that one.`)
   }
-  const expiresAt = values.expires === undefined ? old.expiresAt : expiry(values, now)
-  if (expiresAt !== null && expiresAt <= now && values.expires === undefined) {
+  if ('hasExpired' in made) {
     throw new CommandError(
       `Token ${keyId} has expired, and its successor would be expired too. Say how long it lives: --expires 30d`,
     )
   }
-  const overlapMs = values.overlap === undefined ? null : durationMs(values, 'overlap')
-  const minted = mintToken()
-  const { accountId, companyId, scope, label, rateLimit } = old
-  const successor = {
-    keyId: minted.keyId,
-    hash: minted.hash,
-    accountId,
-    companyId,
-    scope,
-    label,
-    expiresAt,
-    createdAt: now,
-    rotatedFrom: keyId,
-    rateLimit,
-  }
-  await store.tokens.rotate(successor, overlapMs === null ? null : now + overlapMs, now)
   await inForce(store)
-  showMinted(known(await store.tokens.find(minted.keyId), minted.keyId), minted.token, values)
+  showMinted(made.record, made.token, values)
 }
 
-/** Waits until every running server follows the newest change. */
 async function inForce(store: Store): Promise<void> {
-  const generation = await store.tokens.generation()
-  const deadline = Date.now() + IN_FORCE_TIMEOUT_MS
-  for (;;) {
-    const behind = (await store.nodes.live()).filter((node) => node.tokenGeneration < generation)
-    if (behind.length === 0) return
-    if (Date.now() > deadline) {
-      throw new CommandError(
-        'The change is stored, but a running server has not confirmed it yet. Look at its log; restart it to be sure.',
-      )
-    }
-    await new Promise((resolve) => setTimeout(resolve, IN_FORCE_POLL_MS))
-  }
+  if (await untilInForce(store, IN_FORCE_TIMEOUT_MS)) return
+  throw new CommandError(
+    'The change is stored, but a running server has not confirmed it yet. Look at its log; restart it to be sure.',
+  )
 }
 
 function known(found: TokenRecord | null, keyId: string): TokenRecord {
@@ -263,7 +223,7 @@ function wholeNumber(values: Values, name: string): number {
 
 function durationMs(values: Values, name: string): number {
   const ms = parseDuration(text(values, name))
-  if (ms === null || ms < SHORTEST_EXPIRY_MS || ms > LONGEST_EXPIRY_MS) {
+  if (ms === null || ms < TOKEN_LIFE_MS.min || ms > TOKEN_LIFE_MS.max) {
     throw new UsageError(`--${name} takes 2s to 365d, for example 30m, 24h or 30d.`)
   }
   return ms

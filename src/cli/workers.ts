@@ -14,8 +14,9 @@ import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
+import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
-import { createStarterToken, starterText } from './starter.ts'
+import { welcome } from './starter.ts'
 
 const SHORT_LIFE_MS = 10_000
 const PAUSE_MS = 1000
@@ -45,9 +46,9 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
   const ended = new Fleet(count, log, stopLimitMs, async (address) => {
     // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
-    const starter = await withStore((store) => createStarterToken(store, config.host, systemClock.now()), config)
-    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n`)
-    if (starter) process.stdout.write(starterText(address, starter))
+    const text = await withStore((store) => welcome(store, config, address, systemClock.now()), config)
+    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${text}`)
+    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   }).run()
   const code = await ended
   await log.flush()

@@ -28,6 +28,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (outcome !== null) fields += `,"outcome":"${outcome}"`
     if (eventId !== null) fields += `,"event_id":${eventId}`
     if (principal !== null) fields += quotedPrincipal(principal)
+    if (exchange.operator !== null) fields += `,"operator":"${exchange.operator.operator.name}"`
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
     if (address !== null) fields += `,"remote_addr":${quoted(address)}`
     if (agent !== undefined) fields += `,"user_agent":${quoted(redactAgent(agent))}`
@@ -42,7 +43,7 @@ function quotedPath(req: IncomingMessage): string {
   return quoted(redactText(pathOf(req)).slice(0, MAX_PATH))
 }
 
-/** Key ids and scopes are of letters that need no escape. */
+/** Key ids, scopes and names of operators are of letters that need no escape. */
 function quotedPrincipal({ keyId, accountId, companyId, scope }: Principal): string {
   return `,"key_id":"${keyId}","account_id":${accountId},"company_id":${companyId},"scope":"${scope}"`
 }

@@ -1,4 +1,5 @@
-// Token and scope of a request, as its route asks for them.
+// Who is asking, as the route wants to know: a token and its scope, or an operator with a session, a role and a tenant.
+// An Authorization header always wins over the cookie; where the table says `operator: 'none'` no cookie is looked at.
 
 import type { IncomingMessage } from 'node:http'
 import { bearerToken } from '../auth/bearer.ts'
@@ -6,20 +7,43 @@ import type { FailedTokens } from '../auth/failed-tokens.ts'
 import type { Authentication, Principals } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows } from '../auth/scope.ts'
+import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
-import type { Principal } from '../model/principal.ts'
+import { maySee, operatorKeyId, parseTenant, roleAllows } from '../model/operator.ts'
+import { OPERATOR_SCOPE, type Principal, type Tenant } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
+import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
+import { originProblem } from './same-origin.ts'
 
 export interface Gate {
   readonly principals: Principals
   readonly intakeScopes: readonly string[] | null
   readonly failedTokens: FailedTokens
   readonly clock: Clock
+  /** Null: there is no console, and a cookie is worth nothing. */
+  readonly operators: OperatorGate | null
+}
+
+export interface OperatorGate {
+  find(cookie: string): Promise<SignedIn | null>
+  /** Whether there is such a tenant at all. */
+  hasTenant(tenant: Tenant): Promise<boolean>
 }
 
 type Admission = Problem | null
+
+const NOT_SIGNED_IN: Problem = { code: 'not_signed_in' }
+const UNREACHABLE: Problem = {
+  code: 'storage_unavailable',
+  message: 'The store does not answer. Send the same request again after Retry-After seconds.',
+}
+const NO_TENANT: Problem = {
+  code: 'invalid_request',
+  message: 'Say which tenant you mean, once: "Intray-Tenant: <account_id>/<company_id>".',
+}
 
 /** Null if the request may pass; the exchange then knows its principal. Answers at once for a token in memory. */
 export function authenticate(
@@ -28,6 +52,11 @@ export function authenticate(
   req: IncomingMessage,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
+  if (route.operator !== 'none' && gate.operators && req.headers.authorization === undefined) {
+    const cookie = sessionCookie(req)
+    if (cookie !== null) return admitOperator(gate.operators, route, req, cookie, exchange)
+  }
+  if (route.scope === 'operator') return NOT_SIGNED_IN
   const credentials = bearerToken(req.rawHeaders)
   if ('problem' in credentials) return credentials.problem
   return admit(gate, route, credentials.token, exchange)
@@ -46,6 +75,42 @@ export function admit(gate: Gate, route: Route, token: string, exchange: Exchang
 
 function scopeProblem(gate: Gate, route: Route, principal: Principal): Problem | null {
   return scopeAllows(route.scope, principal.scope, gate.intakeScopes) ? null : { code: 'forbidden_scope' }
+}
+
+async function admitOperator(
+  operators: OperatorGate,
+  route: Route,
+  req: IncomingMessage,
+  cookie: string,
+  exchange: Exchange,
+): Promise<Admission> {
+  const foreign = originProblem(req)
+  if (foreign) return foreign
+  try {
+    const signedIn = await operators.find(cookie)
+    if (!signedIn) return NOT_SIGNED_IN
+    exchange.operator = signedIn
+    const { operator } = signedIn
+    if (route.operator === 'none' || !roleAllows(route.operator, operator.role)) return { code: 'forbidden_role' }
+    if (route.tenant === 'none') return null
+    const [named = '', ...more] = headerValues(req.rawHeaders, 'intray-tenant')
+    const tenant = more.length === 0 ? parseTenant(named.trim()) : null
+    if (!tenant) return NO_TENANT
+    // Both are asked in any case: one that the operator may not see is answered like one that is not there, and as fast.
+    const isThere = await operators.hasTenant(tenant)
+    if (!isThere || !maySee(operator, tenant)) return { code: 'not_found' }
+    const { id, name } = operator
+    exchange.principal = {
+      ...tenant,
+      keyId: operatorKeyId(operator),
+      scope: OPERATOR_SCOPE,
+      operator: { id, name },
+    }
+    return null
+  } catch (error) {
+    if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNREACHABLE
+    throw error
+  }
 }
 
 /** Only what failed is counted, and only its answer changes. Whoever shows a whole secret (disabled, expired) is not guessing. */

@@ -1,6 +1,7 @@
 // One call of an operation behind the control plane: the request, its sender, what its address and its body say.
 
 import type { IncomingMessage } from 'node:http'
+import type { SignedIn } from '../auth/sessions.ts'
 import { parseJsonObject } from '../intake/envelope.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
@@ -27,6 +28,12 @@ export function callerOf({ exchange }: Call): Principal {
   return exchange.principal
 }
 
+/** The operator of a call whose route asks for a session. */
+export function operatorOf({ exchange }: Call): SignedIn {
+  if (exchange.operator === null) throw new Error(`${exchange.route} asked for no session`)
+  return exchange.operator
+}
+
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' }
 
 /** 200 with an object; `ok` stands first. */
@@ -42,9 +49,18 @@ export function idIn(call: Call, name = 'id'): number | null {
 
 /** The body of a command: one JSON object, under the same checks as a message, in the same order. */
 export async function readCommand(
-  { req, exchange }: Call,
+  call: Call,
   maxBytes: number,
 ): Promise<{ readonly body: Record<string, unknown> } | { readonly problem: Problem }> {
+  const read = await readPayload(call, maxBytes)
+  return 'problem' in read ? read : parseJsonObject(read.payload)
+}
+
+/** The bytes of a body that says it is JSON, uncompressed. */
+export async function readPayload(
+  { req, exchange }: Call,
+  maxBytes: number,
+): Promise<{ readonly payload: Buffer } | { readonly problem: Problem }> {
   const tooLarge: Problem = { code: 'payload_too_large', maxBytes }
   const encoding = contentEncoding(req)
   if (typeof encoding !== 'string') return { problem: encoding }
@@ -55,5 +71,5 @@ export async function readCommand(
   exchange.bytesIn = collected.bytes.length
   if (collected.state !== 'whole') return { problem: tooLarge }
   const payload = encoding === 'gzip' ? await gunzipBody(collected.bytes, maxBytes) : collected.bytes
-  return Buffer.isBuffer(payload) ? parseJsonObject(payload) : { problem: payload }
+  return Buffer.isBuffer(payload) ? { payload } : { problem: payload }
 }

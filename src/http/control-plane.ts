@@ -4,17 +4,21 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify'
+import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import { errorText, type Logger } from '../runtime/log.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
+import { type ConsoleOptions, createConsoleOperations } from './console/operations.ts'
+import { createConsoleFiles } from './console-files.ts'
 import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
 import { createInboxOperations, type InboxOptions } from './inbox/operations.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
 import type { Lane } from './intake-lane.ts'
 import type { Answer } from './problem.ts'
+import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
 import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
@@ -27,6 +31,7 @@ export interface ControlPlaneOptions {
   readonly inbox: InboxOptions
   readonly streamLane: Lane
   readonly processing: ProcessingOperations
+  readonly console: ConsoleOptions
   /** Null when the service is ready to take messages. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
@@ -57,12 +62,13 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   for (const route of routes) {
     fastify.route({
       method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
-      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      url: route.isOpen ? route.path.replace(/\{\w+\}$/, '*') : route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (request, reply) => {
         reply.hijack()
         const params = request.params as Call['params']
-        // The router takes nothing for something: an address that ends in two slashes.
-        if (Object.values(params).includes('')) return answerUnrouted(routes, request.raw, reply.raw)
+        // The router takes nothing for something: an address with two slashes in a row.
+        if (Object.values(params).some((value) => value.split('/').includes('')))
+          return answerUnrouted(routes, request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
         runLane(laneOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
@@ -112,6 +118,7 @@ type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Opera
 
 function createOperations(options: ControlPlaneOptions): Operations {
   const { gate } = options
+  const files = createConsoleFiles()
   return {
     ...createInboxOperations(options.inbox),
     ping: (call) => pingAnswer(callerOf(call)),
@@ -121,6 +128,9 @@ function createOperations(options: ControlPlaneOptions): Operations {
       return (await admit(gate, route, found.token, exchange)) ?? testerAnswer(exchange.principal!)
     },
     ...options.processing,
+    ...createConsoleOperations(options.console),
+    consolePage: ({ req }) => files.page(req),
+    consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
     readyz: () => options.readiness() ?? OK,
     openapiYaml: () => apiDocument().yaml,
@@ -129,7 +139,8 @@ function createOperations(options: ControlPlaneOptions): Operations {
   }
 }
 
-function answering({ gate, shedding }: ControlPlaneOptions, operation: Operation, params: Call['params']): Lane {
+function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Lane {
+  const { gate, shedding } = options
   return async (route, req, res, exchange) => {
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
     const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
@@ -142,12 +153,29 @@ function answering({ gate, shedding }: ControlPlaneOptions, operation: Operation
     }
     try {
       const result = await operation({ req, exchange, route, params })
+      if ('status' in result && exchange.operator)
+        await noteDeed(options.console, exchange.operator, route, exchange, params)
       if ('status' in result) sendAnswer(req, res, exchange, result)
       else sendProblem(req, res, exchange, result)
     } finally {
       leave()
     }
   }
+}
+
+/** What an operator did is in the log before they are answered. */
+async function noteDeed(
+  { audit, remoteAddr }: ConsoleOptions,
+  { operator }: SignedIn,
+  route: Route,
+  exchange: Exchange,
+  params: Call['params'],
+): Promise<void> {
+  if (route.audit === undefined || exchange.didNothing) return
+  const { requestId, principal: tenant } = exchange
+  const target = exchange.auditTarget ?? Object.values(params)[0] ?? null
+  const address = remoteAddress(exchange.address, remoteAddr)
+  await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
 }
 
 /** Unknown path: 404. Known path: OPTIONS tells the methods, any other method is 405. */

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import type { SignedIn } from '../auth/sessions.ts'
 import type { ErrorCode } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { newUuid } from '../runtime/id.ts'
@@ -19,6 +20,12 @@ export class Exchange {
   /** The route's path as the table has it; null while unknown. */
   route: string | null = null
   principal: Principal | null = null
+  /** The operator whose session it came with. */
+  operator: SignedIn | null = null
+  /** What it was done to, for the audit log; null: what the address names. */
+  auditTarget: string | null = null
+  /** It changed nothing after all, and the audit log has nothing to tell. */
+  didNothing = false
   /** Where it comes from, as far as that is known. */
   address: string | undefined = undefined
   /** RateLimit fields, for a token that has a limit. */

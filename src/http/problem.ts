@@ -1,6 +1,6 @@
 // The only file that picks error statuses: turns a problem into status, headers and body.
 
-import { ERRORS, type ErrorKind, type Problem } from '../model/errors.ts'
+import { type ErrorCode, ERRORS, type ErrorKind, type Problem } from '../model/errors.ts'
 
 const STATUS: Record<ErrorKind, number> = {
   malformed: 400,
@@ -25,6 +25,9 @@ const STATUS: Record<ErrorKind, number> = {
 const RETRY_AFTER_S = 1
 
 const REALM = 'Bearer realm="intray"'
+/** RFC 9110 asks for a challenge with every 401. No browser knows this one, so none asks for a password by itself. */
+const SESSION_REALM = 'Session realm="intray console"'
+const SESSION_CODES: readonly ErrorCode[] = ['not_signed_in', 'sign_in_failed']
 
 export interface Answer {
   readonly status: number
@@ -71,14 +74,16 @@ function headersOf(problem: Problem): Record<string, string> {
     'Cache-Control': 'no-store',
     'Referrer-Policy': 'no-referrer',
   }
-  if (kind === 'unauthenticated') {
+  if (SESSION_CODES.includes(problem.code)) {
+    headers['WWW-Authenticate'] = SESSION_REALM
+  } else if (kind === 'unauthenticated') {
     // RFC 6750: a request without credentials gets a challenge without an error.
     headers['WWW-Authenticate'] =
       problem.code === 'missing_token'
         ? REALM
         : `${REALM}, error="invalid_token", error_description="${quotable(message)}"`
   }
-  if (kind === 'forbidden') {
+  if (problem.code === 'forbidden_scope') {
     headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope", error_description="${quotable(message)}"`
   }
   if (kind === 'unavailable' || kind === 'too_many')

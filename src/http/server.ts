@@ -13,6 +13,7 @@ import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { type AddressOf, createAddressOf } from './client-address.ts'
+import type { ConsoleOptions } from './console/operations.ts'
 import { createControlPlane, runLane } from './control-plane.ts'
 import { beginExchange, type Exchange, hasLastAnswer, openAnswers, pathOf } from './exchange.ts'
 import { hostProblem } from './host.ts'
@@ -40,6 +41,7 @@ export interface HttpServerOptions {
   readonly inbox: InboxOptions
   readonly streamLane: Lane
   readonly processing: ProcessingOperations
+  readonly console: ConsoleOptions
   readonly readiness: () => Problem | null
   readonly logger: Logger
   /** After each answer, or when the client left without one. */

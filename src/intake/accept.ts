@@ -1,5 +1,6 @@
 // A message becomes durable: reads its envelope, gives it its keys, and waits until the batcher has it on disk.
 
+import type { EventOrigin } from '../model/event.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -20,6 +21,10 @@ export interface Arrival {
   readonly traceparent: string | null
   readonly userAgent: string | null
   readonly remoteAddr: string | null
+  /** Said where it did not come in by intake. */
+  readonly origin?: EventOrigin
+  /** Said where the same arrival may come again. */
+  readonly mintedKey?: string
 }
 
 export type AcceptResult = Receipt | { readonly problem: Problem }
@@ -42,7 +47,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
     }
     const { principal } = arrival
     return submit({
-      mintedKey: newUuid(),
+      mintedKey: arrival.mintedKey ?? newUuid(),
       accountId: principal.accountId,
       companyId: principal.companyId,
       receivedAt: clock.now(),
@@ -53,7 +58,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
       channelRef,
       idempotencyKey: keyOf(idempotency),
       contentType: arrival.contentType,
-      origin: 'intake',
+      origin: arrival.origin ?? 'intake',
       requestId: arrival.requestId,
       traceparent: arrival.traceparent,
       userAgent: arrival.userAgent,

@@ -4,13 +4,13 @@
 //
 // Promoting again is the same arrival again: its key is made from the revision, and the journal keeps one of each key.
 
-import { hash } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
-import type { Principal, Tenant } from '../model/principal.ts'
+import type { Principal } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { AppendItem } from '../store/contract/append.ts'
 import type { EventReader } from '../store/contract/events.ts'
 import type { SubmitResult } from './batcher.ts'
+import { derivedKey } from './derived-key.ts'
 
 export interface PromoteOptions {
   readonly events: Pick<EventReader, 'find' | 'payload'>
@@ -39,7 +39,7 @@ export function createPromote({ events, clock, submit }: PromoteOptions): Promot
     const payload = await events.payload(revisionId, principal)
     if (!payload) return { problem: { code: 'erased' } }
     return submit({
-      mintedKey: promotionKey(principal, revisionId),
+      mintedKey: derivedKey('promotion', principal, revisionId),
       accountId: principal.accountId,
       companyId: principal.companyId,
       receivedAt: clock.now(),
@@ -64,10 +64,4 @@ export function createPromote({ events, clock, submit }: PromoteOptions): Promot
 /** The path that a promotion comes in by: it tells which revision it was made from. */
 function promotionRoute(revisionId: number): string {
   return `/v1/inbox/events/${revisionId}/promote`
-}
-
-/** In the form of the UUIDs that nodes mint, and the same for the same revision. */
-function promotionKey({ companyId, accountId }: Tenant, revisionId: number): string {
-  const hex = hash('sha256', `promotion:${companyId}:${accountId}:${revisionId}`, 'hex')
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20, 32)].join('-')
 }

@@ -64,6 +64,26 @@ export const ERRORS = {
     retryable: false,
     message: 'The scope of this token does not allow this call. Use a token made for it.',
   },
+  not_signed_in: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'You are not signed in to the console, or no longer. Sign in and try again.',
+  },
+  sign_in_failed: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This name and password, or this link, do not let you in. Check them, or ask for a new link.',
+  },
+  forbidden_role: {
+    kind: 'forbidden',
+    retryable: false,
+    message: 'Your role lets you look, not change. Ask an operator with the role admin.',
+  },
+  forbidden_origin: {
+    kind: 'forbidden',
+    retryable: false,
+    message: 'What changes something has to come from the console itself: the header Origin must name this server.',
+  },
   not_found: {
     kind: 'unknown',
     retryable: false,

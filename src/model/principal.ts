@@ -9,10 +9,15 @@ export interface Principal extends Tenant {
   readonly keyId: string
   /** '' for a token without scope. */
   readonly scope: string
+  /** There if it is an operator with a session, and no token. */
+  readonly operator?: { readonly id: string; readonly name: string }
 }
 
 /** The one scope with a meaning of its own: it reads and processes, and may not send. */
 export const PROCESSOR_SCOPE = 'processor'
+
+/** The scope under which what an operator does is kept. A token may have it too: it gives nobody anything. */
+export const OPERATOR_SCOPE = 'operator'
 
 const SCOPE = /^[a-z0-9][a-z0-9_.:-]{0,63}$/
 

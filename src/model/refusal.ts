@@ -22,4 +22,6 @@ export interface Refusal extends Tenant {
 
 export interface StoredRefusal extends Refusal {
   readonly id: number
+  /** The event that an operator made of it; null for most. */
+  readonly acceptedAs: number | null
 }

@@ -17,7 +17,13 @@ export interface Sink {
   end(reason: EndReason): void
 }
 
-export type EndReason = 'stopping' | 'slow_reader' | 'token_disabled' | 'token_expired' | 'invalid_token'
+export type EndReason =
+  | 'stopping'
+  | 'slow_reader'
+  | 'token_disabled'
+  | 'token_expired'
+  | 'invalid_token'
+  | 'not_signed_in'
 
 /** An event as it is written to a stream. */
 export type Render = (event: FollowedEvent) => string

@@ -4,8 +4,13 @@ import { hash } from 'node:crypto'
 import type { Conversation } from '../model/conversation.ts'
 import type { EventIndexEntry, StoredEvent, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
+import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
 import type { Tenant } from '../model/principal.ts'
 import type { DeliveryState, HistoryEntry } from '../model/processing.ts'
+import type { Refusal, StoredRefusal } from '../model/refusal.ts'
+import type { RefusalCount } from './contract/traffic.ts'
+import type { SessionRecord } from './contract/operators.ts'
+import type { TrafficRow } from '../model/traffic.ts'
 
 export type Row = Record<string, unknown>
 
@@ -115,4 +120,93 @@ export function historyEntry(row: Row): HistoryEntry {
     keyId: row.key_id as string | null,
     error: row.error as string | null,
   }
+}
+
+export function storedRefusal(row: Row): StoredRefusal {
+  return {
+    id: row.id as number,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    receivedAt: row.received_at as number,
+    keyId: row.key_id as string,
+    code: row.code as Refusal['code'],
+    route: row.route as string,
+    requestId: row.request_id as string,
+    headers: JSON.parse(row.headers as string) as Record<string, string>,
+    bodySize: row.body_size as number,
+    body: row.body as Uint8Array,
+    acceptedAs: row.accepted_as as number | null,
+  }
+}
+
+export function operatorRecord(row: Row): OperatorRecord {
+  return {
+    id: row.id as string,
+    name: row.name as string,
+    role: row.role as OperatorRole,
+    tenants: tenantsOf(row.tenants as string | null),
+    password: row.password as string | null,
+    createdAt: row.operator_created_at as number,
+    disabledAt: row.disabled_at as number | null,
+  }
+}
+
+/** As `[[account, company], …]`, which is what the column holds. */
+export function tenantsText(tenants: readonly Tenant[] | null): string | null {
+  return tenants && JSON.stringify(tenants.map(({ accountId, companyId }) => [accountId, companyId]))
+}
+
+function tenantsOf(text: string | null): readonly Tenant[] | null {
+  if (text === null) return null
+  return (JSON.parse(text) as [number, number][]).map(([accountId, companyId]) => ({ accountId, companyId }))
+}
+
+export function sessionRecord(row: Row): SessionRecord {
+  return {
+    hash: row.hash as Uint8Array,
+    operatorId: row.id as string,
+    createdAt: row.created_at as number,
+    expiresAt: row.expires_at as number,
+    seenAt: row.seen_at as number,
+  }
+}
+
+export function auditEntry(row: Row): AuditEntry {
+  const [companyId, accountId] = [row.company_id as number | null, row.account_id as number | null]
+  return {
+    id: row.id as string,
+    at: row.at as number,
+    operatorId: row.operator_id as string | null,
+    operator: row.operator as string,
+    action: row.action as AuditAction,
+    tenant: companyId === null || accountId === null ? null : { accountId, companyId },
+    target: row.target as string | null,
+    requestId: row.request_id as string | null,
+    address: row.address as string | null,
+  }
+}
+
+export function trafficRow(row: Row, { accountId, companyId }: Tenant): TrafficRow {
+  return {
+    accountId,
+    companyId,
+    span: row.span === 0 ? 'minute' : 'hour',
+    at: row.at as number,
+    keyId: row.key_id as string,
+    events: row.events as number,
+    resends: row.resends as number,
+    revisions: row.revisions as number,
+  }
+}
+
+/** By code, the most frequent first. */
+export function refusalCounts(rows: readonly Row[], since: number): RefusalCount[] {
+  const counts = new Map<string, { code: string; count: number; lastAt: number }>()
+  for (const row of rows) {
+    const { code, received_at: at } = row as { code: string; received_at: number }
+    if (at < since) continue
+    const known = counts.get(code) ?? { code, count: 0, lastAt: 0 }
+    counts.set(code, { code, count: known.count + 1, lastAt: Math.max(known.lastAt, at) })
+  }
+  return Array.from(counts.values()).toSorted((a, b) => b.count - a.count || a.code.localeCompare(b.code))
 }

@@ -72,7 +72,7 @@ for (const driver of drivers) {
         const { path, headers, ...sample } = requestTo(route)
         for (const target of spellings(path, ignoresQuery(route))) {
           const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`)
-          const request = rawRequest({ ...sample, target, headers: lines })
+          const request = rawRequest({ ...sample, target, headers: lines, host: `127.0.0.1:${app.port}` })
           const answer = await exchange(app.port, route.method, path, request)
           assert.equal(answer.status, 200, target)
         }

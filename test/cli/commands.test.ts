@@ -9,7 +9,7 @@ import { runToEnd } from '../support/command.ts'
 import { intray, LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
-const COMMANDS = ['serve', 'token', 'send', 'inbox', 'event', 'copy', 'reindex']
+const COMMANDS = ['serve', 'token', 'operator', 'send', 'inbox', 'event', 'copy', 'reindex']
 
 test('without a command, with help or --help, the overview names every command', async () => {
   for (const args of [[], ['help'], ['--help'], ['-h']]) {
@@ -24,6 +24,10 @@ const HELP: Record<string, readonly string[]> = {
   token: [
     ...['create', 'list', 'show', 'disable', 'enable', 'rotate'].map((action) => `./intray token ${action}`),
     ...['--account', '--company', '--scope', '--expires', '--label', '--overlap', '--json'],
+  ],
+  operator: [
+    ...['add', 'list', 'link', 'passwd', 'disable', 'enable'].map((action) => `./intray operator ${action}`),
+    ...['--role', '--tenant', '--json'],
   ],
   send: ['--token-file', '--token', '--url', '--ndjson', '--concurrency', '--tries', '--new', '--json'],
   inbox: ['./intray inbox ACTION', 'list', 'show', 'tail', 'claim', 'ack', 'release', 'requeue', '--account', '--json'],

@@ -40,6 +40,12 @@ async function fill(store: Store): Promise<void> {
   await store.tokens.create(old)
   await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), null, 9)
   await store.refusals.add([refusal(), refusal()], { maxCount: 10, maxAgeMs: 1e12 }, Date.now())
+  const operator = { id: 'o1', name: 'ada', role: 'viewer', tenants: [TENANT], password: 'x', createdAt: 1 } as const
+  await store.operators.create(operator)
+  const session = { operatorId: 'o1', createdAt: 1, expiresAt: 1e15, seenAt: 1 }
+  await store.operators.openSession({ hash: new Uint8Array(32), ...session }, 9)
+  const rest = { tenant: TENANT, target: 'x', requestId: null, address: null }
+  await store.operators.addAudit({ id: 'a1', at: 1, operatorId: 'o1', operator: 'ada', action: 'promote', ...rest })
 }
 
 async function filled(driver: Driver): Promise<string> {
@@ -95,6 +101,8 @@ for (const { from, to } of WAYS) {
         ['deliveries', 4],
         ['lanes', 3],
         ['delivery_history', 1],
+        ['operators', 1],
+        ['audit', 1],
       ],
     )
     assert.deepEqual(plain(await derived(to, target)), plain(await derived(from, source)))
@@ -111,6 +119,9 @@ for (const { from, to } of WAYS) {
       assert.deepEqual(await payloadHex(store, 4), 'efbbbf7b7d')
       await store.tokens.create(newToken())
       assert.equal((await store.tokens.list()).length, 4)
+      assert.deepEqual((await store.operators.findByName('ada'))?.tenants, [TENANT])
+      assert.equal((await store.operators.listAudit(null, 9))[0]?.action, 'promote')
+      assert.equal(await store.operators.findSession(new Uint8Array(32), 2), null, 'sessions end with their database')
     })
     const again = await intray(copyArgs(source, target), {})
     assert.deepEqual([again.code, /finished before/.test(again.stdout.toString())], [0, true])

@@ -22,6 +22,7 @@ test('every setting that the documents name exists', () => {
     'docs/operations.md',
     'docs/storage.md',
     'docs/inbox.md',
+    'docs/console.md',
     'docs/errors.md',
     'docs/configuration.md',
     'docs/security.md',

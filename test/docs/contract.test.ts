@@ -68,6 +68,10 @@ describe('the contract', () => {
     for (const { path, method, operation } of operations) {
       const route = ROUTES.find((one) => one.path === path && one.method === method)
       assert.equal(operation.security?.length === 0, route?.scope === 'public', `${method} ${path}`)
+      const ways: string[] = (operation.security ?? contract.security).flatMap((one) => Object.keys(one))
+      assert.equal(ways.includes('session'), route?.operator !== 'none', `${method} ${path}`)
+      const takesToken = route?.scope !== 'public' && route?.scope !== 'operator'
+      assert.equal(ways.includes('bearer'), takesToken, `${method} ${path}`)
     }
   })
 

@@ -7,9 +7,10 @@ import { type TestContext, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
 import { mintToken } from '../../src/auth/token.ts'
 import { ROUTES } from '../../src/http/routes.ts'
+import { randomBase62 } from '../../src/runtime/id.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { databaseFiles, findCanaries, type Place } from '../support/canaries.ts'
-import { RawConnection } from '../support/client.ts'
+import { RawConnection, send } from '../support/client.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { type ServerProcess, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
@@ -241,7 +242,7 @@ test('the starter token is in nothing but the banner', async (t) => {
   const databasePath = join(tempFolder('secrets'), 'intray.db')
   const server = await startServer(t, { INTRAY_DATABASE_URL: `sqlite:${databasePath}` })
   const token = await until('the starter token is printed', () => /itr_\w{47}/.exec(server.stdout())?.[0])
-  await until('the whole banner is printed', () => server.stdout().endsWith("}'\n\n"))
+  await until('the whole banner is printed', () => /#link=\w{43}\n\n$/.test(server.stdout()))
   const banner = server.stdout()
   const sent: Sent = { canaries: new Map([[token, 'the starter token']]), answers: [] }
   await sendThrough(server.port, AS_CREDENTIAL, () => token, sent)
@@ -251,6 +252,52 @@ test('the starter token is in nothing but the banner', async (t) => {
     findCanaries([...written.filter(({ name }) => name !== 'stdout'), ...sent.answers], sent.canaries),
     [],
   )
+})
+
+test('what signs an operator in is in nothing that is written: the link, the session, names and passwords that were tried', async (t) => {
+  const subject = await startSubject(t)
+  const { server } = subject
+  const { port } = server
+  const signIn = (body: object) =>
+    send(port, {
+      method: 'POST',
+      path: '/v1/console/session',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  const link = (await until('the link is printed', () => /#link=(\w{43})\n/.exec(server.stdout())?.[1])) as string
+  const canaries = new Map([[link, 'the link']])
+  const canary = (what: string): string => {
+    const text = randomBase62(43)
+    canaries.set(text, what)
+    return text
+  }
+  const signedIn = await signIn({ link })
+  const cookie = signedIn.headers['set-cookie']![0]!.split(';')[0]!
+  canaries.set(cookie.split('=')[1]!, 'the session')
+  const answers = [
+    await signIn({ link: canary('a link that there is not') }),
+    await signIn({ name: canary('a password as the name'), password: canary('a password') }),
+    await signIn({ name: 'admin', password: canary('a wrong password of somebody') }),
+    await signIn({ link: canary('a link beside a name'), name: 'ada' }),
+    await send(port, { path: `/console/${canary('a code in the path')}` }),
+    await send(port, { path: `/console?link=${canary('a code in the query')}` }),
+    await send(port, { path: '/v1/console/session', headers: { Cookie: `intray_session=${canary('a cookie')}` } }),
+  ]
+  for (const path of ['/v1/console/session', '/v1/console/audit', '/v1/inbox/events', '/v1/inbox/refusals']) {
+    answers.push(await send(port, { path, headers: { Cookie: cookie, 'Intray-Tenant': '7/42' } }))
+  }
+  assert.deepEqual(
+    answers.map(({ status }) => status),
+    [401, 401, 401, 400, 200, 200, 401, 200, 200, 200, 200],
+  )
+  const places = answers.map(({ text, headers }) => ({
+    name: 'answer',
+    bytes: Buffer.from(text + JSON.stringify(headers)),
+  }))
+  const written = (await everythingWritten(subject)).filter(({ name }) => name !== 'stdout')
+  assert.deepEqual(findCanaries([...written, ...places], canaries), [])
+  assert.deepEqual(findCanaries([{ name: 'planted', bytes: Buffer.from(`x${link}`) }], canaries), ['planted: the link'])
 })
 
 test('the scanner finds what is there: a planted canary, a piece of one, and a token inside an accepted payload', async (t) => {

@@ -19,6 +19,8 @@ import { tempFolder } from '../support/temp.ts'
 import { until, within } from '../support/until.ts'
 
 const TOKEN = /itr_[0-9A-Za-z]{10}_[0-9A-Za-z]{36}/
+const LINK = /^ {2}(http:\/\/\S+)\/console#link=([0-9A-Za-z]{43})\n\n/m
+const HOW_TO_ADD = 'Nobody can sign in to the console yet. Make an operator: ./intray operator add NAME --role admin'
 const CURL_LINE = /^ *(curl .*)$/m
 const hasCurl = spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0
 
@@ -73,13 +75,46 @@ test('bound to all addresses, or on a database that has tokens, a start makes no
   const open = await startServer(t, { INTRAY_DATABASE_URL: newDatabase(), INTRAY_HOST: '0.0.0.0' })
   const withTokens = newDatabase()
   await withStore(withTokens, (store) => createToken(store, { isActive: false }))
-  const closed = await startServer(t, { INTRAY_DATABASE_URL: withTokens })
+  const closed = await startServer(t, { INTRAY_DATABASE_URL: withTokens, INTRAY_CONSOLE: 'off' })
   for (const server of [open, closed]) {
     await stop(server)
-    assert.equal(server.stdout(), `Intray is listening on ${server.url}\n`)
+    const [first, ...rest] = server.stdout().split('\n')
+    assert.equal(first, `Intray is listening on ${server.url}`)
+    assert.deepEqual(rest, server === open ? [HOW_TO_ADD, ''] : [''])
     assert.doesNotMatch(server.stderr(), TOKEN)
   }
   assert.equal((await withStore(withTokens, (store) => store.tokens.list())).length, 1)
+})
+
+test('the first start on loopback prints a link that signs in once as admin; the next one prints none', async (t) => {
+  const env = { INTRAY_DATABASE_URL: newDatabase() }
+  await withStore(env.INTRAY_DATABASE_URL, (store) => createToken(store))
+  const server = await startServer(t, env)
+  const [, address, link] = await until('the link is printed', () => LINK.exec(server.stdout()))
+  assert.equal(address, server.url)
+  const signIn = () =>
+    send(server.port, {
+      method: 'POST',
+      path: '/v1/console/session',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ link }),
+    })
+  const first = await signIn()
+  assert.deepEqual(first.json?.operator, { name: 'admin', role: 'admin', tenants: 'all' })
+  assert.equal((await signIn()).json?.error, 'sign_in_failed')
+  await stop(server)
+  assert.ok(!server.stderr().includes(link!), 'the link is in no log line')
+  const second = await startServer(t, env)
+  await stop(second)
+  assert.equal(second.stdout(), `Intray is listening on ${second.url}\n`)
+})
+
+test('bound to all addresses no operator is made: a console that lets anybody in there is not', async (t) => {
+  const env = { INTRAY_DATABASE_URL: newDatabase(), INTRAY_HOST: '0.0.0.0' }
+  const server = await startServer(t, env)
+  await until('the hint is printed', () => server.stdout().includes(HOW_TO_ADD))
+  await stop(server)
+  assert.deepEqual(await withStore(env.INTRAY_DATABASE_URL, (store) => store.operators.list()), [])
 })
 
 test('what it writes is readable for its owner alone, also in a folder that is open to all', async (t) => {

@@ -8,6 +8,7 @@ const DERIVED = {
   event_index: 'company_id, account_id, event_id',
   conversations: 'company_id, account_id, channel_ref',
   repeats: 'company_id, event_id',
+  traffic: 'company_id, account_id, span, at, key_id',
 } as const
 
 export const postgresBackDoor: BackDoor = {

@@ -18,7 +18,7 @@ everyStore('a refusal comes back as it was, newest first', async (store) => {
   const kept = await store.refusals.list(TENANT, NEWEST, 10)
   assert.deepEqual(
     kept.map(({ id: _, body, ...rest }) => ({ ...rest, body: Array.from(body) })),
-    sent.toReversed().map((one) => ({ ...one, body: Array.from(one.body) })),
+    sent.toReversed().map((one) => ({ ...one, acceptedAs: null, body: Array.from(one.body) })),
   )
   const ids = kept.map(({ id }) => id)
   assert.deepEqual(
@@ -130,3 +130,21 @@ everyDriver('refusals outlive the store, and their ids go on', async (database) 
   assert.deepEqual([b?.requestId, a?.requestId], ['b', 'a'])
   assert.ok(b!.id > a!.id)
 })
+
+everyStore(
+  'one refusal is found by its id, for its tenant alone, and keeps the first note of what it became',
+  async (store) => {
+    await store.refusals.add([refusal()], BOUNDS, NOON)
+    const [kept] = await store.refusals.list(TENANT, NEWEST, 10)
+    const found = await store.refusals.find(TENANT, kept!.id)
+    assert.deepEqual(found, kept)
+    const stranger = { ...TENANT, accountId: 8 }
+    assert.equal(await store.refusals.find(stranger, kept!.id), null)
+    assert.equal(await store.refusals.find({ ...TENANT, companyId: 43 }, kept!.id), null)
+    assert.equal(await store.refusals.find(TENANT, kept!.id + 1), null)
+    await store.refusals.accept(stranger, kept!.id, { eventId: 1, at: NOON, by: 'op_x' })
+    assert.equal((await store.refusals.find(TENANT, kept!.id))?.acceptedAs, null)
+    for (const eventId of [812, 813]) await store.refusals.accept(TENANT, kept!.id, { eventId, at: NOON, by: 'op_x' })
+    assert.equal((await store.refusals.find(TENANT, kept!.id))?.acceptedAs, 812)
+  },
+)

@@ -247,3 +247,39 @@ everyDriver('of several that make the first token at once, one does', async (dat
   assert.equal((await stores[0]!.tokens.list()).length, 1)
   assert.equal(await stores[1]!.tokens.createFirst(newToken()), false)
 })
+
+everyStore('the tokens of a tenant are listed newest first, page by page, without those of others', async (store) => {
+  const own = [NOON, NOON, NOON + 1, NOON + 2].map((createdAt, n) => newToken({ createdAt, keyId: `own${n}000000` }))
+  for (const token of own) await store.tokens.create(token)
+  await store.tokens.create(newToken({ accountId: 8 }))
+  await store.tokens.create(newToken({ companyId: 43 }))
+  const first = await store.tokens.listOf({ accountId: 7, companyId: 42 }, null, 3)
+  const rest = await store.tokens.listOf({ accountId: 7, companyId: 42 }, first.at(-1)!, 3)
+  assert.deepEqual(
+    [...first, ...rest].map(({ keyId }) => keyId),
+    own.toReversed().map(({ keyId }) => keyId),
+  )
+})
+
+everyStore('the tenants are those that have a token, each once, page by page', async (store) => {
+  assert.deepEqual(await store.tokens.tenants(null, 10), [])
+  const tenants = [
+    { accountId: 9, companyId: 1 },
+    { accountId: 1, companyId: 2 },
+    { accountId: 2, companyId: 2 },
+    { accountId: 1, companyId: 3 },
+  ]
+  for (const tenant of tenants.toReversed()) for (let n = 0; n < 3; n++) await store.tokens.create(newToken(tenant))
+  const first = await store.tokens.tenants(null, 3)
+  assert.deepEqual([...first, ...(await store.tokens.tenants(first.at(-1)!, 3))], tenants)
+  assert.equal(await store.tokens.hasTenant({ accountId: 2, companyId: 2 }), true)
+  assert.equal(await store.tokens.hasTenant({ accountId: 3, companyId: 2 }), false)
+})
+
+everyStore('a rotated token knows its successor', async (store) => {
+  const [old, successor] = [newToken(), newToken()]
+  await store.tokens.create(old)
+  assert.equal(await store.tokens.successorOf(old.keyId), null)
+  await store.tokens.rotate({ ...successor, rotatedFrom: old.keyId }, null, NOON)
+  assert.equal(await store.tokens.successorOf(old.keyId), successor.keyId)
+})

@@ -8,6 +8,8 @@ export interface StreamOptions {
   readonly lastEventId?: number | string
   readonly method?: string
   readonly agent?: http.Agent
+  /** Instead of the token. */
+  readonly credentials?: Record<string, string>
 }
 
 export interface StreamBlock {
@@ -51,10 +53,10 @@ export class EventStream {
 
   /** Resolves once the head of the answer is there. */
   static open(port: number, token: string, options: StreamOptions = {}): Promise<EventStream> {
-    const { after, lastEventId, method = 'GET', agent } = options
+    const { after, lastEventId, method = 'GET', agent, credentials } = options
     const path = `/v1/inbox/stream${after === undefined ? '' : `?after=${after}`}`
     const headers = {
-      Authorization: `Bearer ${token}`,
+      ...(credentials ?? { Authorization: `Bearer ${token}` }),
       ...(lastEventId === undefined ? {} : { 'Last-Event-ID': String(lastEventId) }),
     }
     return new Promise((resolve, reject) => {

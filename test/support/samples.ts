@@ -2,14 +2,17 @@
 // tests that are made from the table cannot forget it.
 
 import assert from 'node:assert/strict'
+import { tokenKeyId } from '../../src/auth/token.ts'
 import type { OperationName, Route } from '../../src/http/routes.ts'
 import type { TestApp } from './app.ts'
 import { readerOf } from './inbox.ts'
 import { idOf, jsonHeaders } from './intake.ts'
+import { cookieOf, operatorOf, operatorWith, signIn, signInCode, type TestOperator } from './operators.ts'
+import { until } from './until.ts'
 
 interface Sample {
   /** What stands in the path's place. */
-  readonly id?: 'event' | 'revision' | 'subscription'
+  readonly id?: 'event' | 'revision' | 'subscription' | 'refusal' | 'keyId' | 'spareKeyId' | 'page'
   readonly body?: string | ((data: SampleData) => object)
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true
@@ -17,6 +20,8 @@ interface Sample {
   readonly isEndless?: true
   /** The second of two is answered otherwise. */
   readonly isOnce?: true
+  /** With a session of its own: it ends with it. */
+  readonly isLast?: true
 }
 
 const ofLease = ({ event, leaseId }: SampleData) => ({ events: [{ id: event, lease_id: leaseId }] })
@@ -45,6 +50,22 @@ const SAMPLES: Record<OperationName, Sample> = {
   subscriptions: {},
   createSubscription: { body: '{"name":"another"}' },
   deleteSubscription: { id: 'subscription', isOnce: true },
+  signIn: { body: ({ link }) => ({ link }), isOnce: true },
+  showSession: {},
+  signOut: { isOnce: true, isLast: true },
+  listTenants: {},
+  overview: {},
+  listTokens: {},
+  createToken: { body: '{}' },
+  rotateToken: { id: 'spareKeyId', body: '{}', isOnce: true },
+  disableToken: { id: 'keyId' },
+  enableToken: { id: 'keyId' },
+  showRefusal: { id: 'refusal' },
+  acceptRefusal: { id: 'refusal', body: '{}' },
+  sendTestEvent: { body: '{}' },
+  listAudit: {},
+  consolePage: { ignoresQuery: true },
+  consoleFile: { id: 'page', ignoresQuery: true },
   livez: { ignoresQuery: true },
   readyz: { ignoresQuery: true },
   openapiYaml: { ignoresQuery: true },
@@ -66,6 +87,16 @@ export interface SampleData {
   readonly revision: number
   readonly leaseId: string
   readonly subscription: string
+  readonly refusal: number
+  /** Tokens that nothing else uses. */
+  readonly keyId: string
+  readonly spareKeyId: string
+  /** A page of the console. */
+  readonly page: string
+  /** An admin of all tenants, signed in twice, and a link for once more. */
+  readonly operator: TestOperator
+  readonly leaving: TestOperator
+  readonly link: string
 }
 
 export async function createSampleData(app: TestApp): Promise<SampleData> {
@@ -80,16 +111,39 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
   const [{ id, lease_id: leaseId }] = claimed.json!.events as [{ id: number; lease_id: string }]
   assert.equal(id, event)
   await command('/v1/inbox/subscriptions', { name: 'sample' })
-  return { processorToken: reader.token, event, revision: revisions[0]!.id, leaseId, subscription: 'sample' }
+  await app.post('not json')
+  const tenant = { accountId: 7, companyId: 42 }
+  const refused = await until('the refusal is kept', async () => (await app.store.refusals.list(tenant, 1e15, 1))[0])
+  const operator = await operatorOf(app)
+  const again = await signIn(app, { link: await signInCode(app, operator.name) })
+  return {
+    processorToken: reader.token,
+    event,
+    revision: revisions[0]!.id,
+    leaseId,
+    subscription: 'sample',
+    refusal: refused.id,
+    keyId: tokenKeyId(await app.createToken())!,
+    spareKeyId: tokenKeyId(await app.createToken())!,
+    page: 'queue',
+    operator,
+    leaving: operatorWith(app, operator.name, cookieOf(again)),
+    link: await signInCode(app, operator.name),
+  }
 }
 
 export function sampleRequest(app: TestApp, data: SampleData, route: Route): SampleRequest {
-  const { id, body } = SAMPLES[route.operation]
+  const { id, body, isLast } = SAMPLES[route.operation]
   const token = route.scope === 'processor' ? data.processorToken : app.token
   return {
     method: route.method,
     path: id ? route.path.replace(/\{\w+\}/, String(data[id])) : route.path,
-    headers: body === undefined ? { Authorization: `Bearer ${token}` } : jsonHeaders(token),
+    headers: {
+      ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...(route.scope === 'operator'
+        ? (isLast ? data.leaving : data.operator).headers()
+        : { Authorization: `Bearer ${token}` }),
+    },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body(data)) }),
   }
 }

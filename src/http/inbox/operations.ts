@@ -38,7 +38,7 @@ const UNREACHABLE: Problem = {
 }
 
 /** A store that is away for a moment is no bug of ours: the caller may ask again. */
-function whileStoreAnswers(operation: Operation): Operation {
+export function whileStoreAnswers(operation: Operation): Operation {
   return async (call) => {
     try {
       return await operation(call)

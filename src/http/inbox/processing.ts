@@ -34,6 +34,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
       commanded(call, readRequeue, async ({ subscription, filter, limit, dryRun }) => {
         const matched = await claims.countDead(callerOf(call), subscription, filter)
         if (matched === null) return NO_SUBSCRIPTION
+        call.exchange.didNothing = dryRun
         const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
         return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
       }),
@@ -49,6 +50,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
       ),
     createSubscription: (call: Call) =>
       commanded(call, readSubscription, async ({ name, from }) => {
+        call.exchange.auditTarget = name
         const made = await claims.createSubscription(callerOf(call), name, from)
         if (made === null) return { code: 'too_many_subscriptions' }
         return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })

@@ -5,6 +5,7 @@
 // from whenever it is back.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { sessionKey } from '../../auth/sessions.ts'
 import type { Problem } from '../../model/errors.ts'
 import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
 import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
@@ -50,7 +51,7 @@ export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneO
     const leave = shedding.enter(route, req)
     if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     try {
-      place = await hub.enter({ ...exchange.principal!, after: from.after })
+      place = await hub.enter({ ...followerOf(exchange), after: from.after })
     } catch (error) {
       onTrouble('begin a stream', error)
       place = UNREACHABLE
@@ -61,6 +62,12 @@ export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneO
     if ('code' in place) sendProblem(req, res, exchange, place)
     else follow(place, req, res, exchange)
   }
+}
+
+/** A stream ends with what it was opened with: the token, or the session. */
+function followerOf({ principal, operator }: Exchange) {
+  const { accountId, companyId, keyId } = principal!
+  return { accountId, companyId, keyId: operator ? sessionKey(operator) : keyId }
 }
 
 /** An event as a block of the stream. JSON has no line breaks of its own: whatever is in the data stays in its line. */

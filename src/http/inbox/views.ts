@@ -31,6 +31,7 @@ export function refusalView(refusal: StoredRefusal) {
     body_size: refusal.bodySize,
     // What is not UTF-8 in it is shown as U+FFFD.
     body: Buffer.from(refusal.body).toString('utf8').toWellFormed(),
+    accepted_as: refusal.acceptedAs,
   }
 }
 

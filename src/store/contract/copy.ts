@@ -91,6 +91,41 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   },
 ]
 
+/** Who may sign in, and what they did. Sessions and links end with the database they were made on. */
+const OPERATOR_TABLES: readonly CopyTable[] = [
+  {
+    name: 'operators',
+    key: ['id'],
+    page: 1000,
+    columns: {
+      id: 'text',
+      name: 'text',
+      role: 'text',
+      tenants: 'text',
+      password: 'text',
+      created_at: 'integer',
+      disabled_at: 'integer',
+    },
+  },
+  {
+    name: 'audit',
+    key: ['id'],
+    page: 1000,
+    columns: {
+      id: 'text',
+      at: 'integer',
+      operator_id: 'text',
+      operator: 'text',
+      action: 'text',
+      company_id: 'integer',
+      account_id: 'integer',
+      target: 'text',
+      request_id: 'text',
+      address: 'text',
+    },
+  },
+]
+
 /** Where no column says how large a row is, the page is small. */
 export const COPY_TABLES: readonly CopyTable[] = [
   {
@@ -184,9 +219,13 @@ export const COPY_TABLES: readonly CopyTable[] = [
       headers: 'text',
       body_size: 'integer',
       body: 'bytes',
+      accepted_as: 'integer',
+      accepted_at: 'integer',
+      accepted_by: 'text',
     },
   },
   ...PROCESSING_TABLES,
+  ...OPERATOR_TABLES,
 ]
 
 /** Bytes of payload in one page: a page holds fewer rows where rows are large, and at least one. */

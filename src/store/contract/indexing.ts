@@ -32,4 +32,6 @@ export interface IndexStore {
   progress(): Promise<IndexProgress>
   /** Asks for a rebuild; the following steps, by whichever runner, carry it out. */
   requestRebuild(): Promise<void>
+  /** Lets go of the counts of traffic of minutes and hours before these. */
+  pruneTraffic(minutesBefore: number, hoursBefore: number): Promise<void>
 }

@@ -8,9 +8,11 @@ import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
+import type { OperatorStore } from './operators.ts'
 import type { ProcessingStore } from './processing.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
+import type { TrafficReader } from './traffic.ts'
 
 export interface StoreTraits {
   /** Several servers may use the database at once. */
@@ -32,6 +34,8 @@ export interface Store {
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly nodes: NodeStore
+  readonly operators: OperatorStore
+  readonly traffic: TrafficReader
   readonly figures: FigureReader
   readonly diagnosis: Diagnosis
   /** Does a small durable write: resolves if the store takes writes now. */

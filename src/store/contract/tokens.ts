@@ -3,6 +3,7 @@
 // Every change draws the next *generation*. A node follows by asking what changed since the generation it knows, and
 // reports the one it has put into force; whoever made the change can wait for that report.
 
+import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord } from '../../model/token.ts'
 
 export interface NewToken extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit'> {
@@ -14,6 +15,11 @@ export interface TokenUse {
   readonly usedAt: number
 }
 
+export interface TokenPosition {
+  readonly createdAt: number
+  readonly keyId: string
+}
+
 export interface TokenStore {
   /** Fails with `rejected` if the key id exists. */
   create(token: NewToken): Promise<void>
@@ -22,6 +28,14 @@ export interface TokenStore {
   find(keyId: string): Promise<TokenRecord | null>
   /** In the order of creation. */
   list(): Promise<TokenRecord[]>
+  /** The tokens of a tenant, newest first, below the given one (null: from the newest). */
+  listOf(tenant: Tenant, before: TokenPosition | null, limit: number): Promise<TokenRecord[]>
+  /** The tenants that have, or had, a token, in the order of company and account, after the given one. */
+  tenants(after: Tenant | null, limit: number): Promise<Tenant[]>
+  /** Whether a token of it is on record: what makes a tenant known. */
+  hasTenant(tenant: Tenant): Promise<boolean>
+  /** The key id of its successor, if it was rotated. */
+  successorOf(keyId: string): Promise<string | null>
   /** Null when there is no such token. */
   setActive(keyId: string, isActive: boolean, now: number): Promise<TokenRecord | null>
   /** A rate of its own, none, or (null) that of the setting. Null when there is no such token. */

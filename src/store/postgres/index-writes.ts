@@ -65,6 +65,15 @@ export interface JournalRow {
   readonly payload: Uint8Array | null
 }
 
+export interface ResendRow {
+  readonly id: number
+  readonly company_id: number
+  readonly event_id: number
+  readonly received_at: number
+  readonly key_id: string
+  readonly account_id: number | null
+}
+
 export interface Derived {
   readonly row: JournalRow
   readonly fields: Extract | null
@@ -187,10 +196,7 @@ async function insertWords(connection: Connection, derived: readonly Derived[]):
   ])
 }
 
-export async function foldResends(
-  connection: Connection,
-  rows: readonly { readonly company_id: number; readonly event_id: number; readonly received_at: number }[],
-): Promise<void> {
+export async function foldResends(connection: Connection, rows: readonly ResendRow[]): Promise<void> {
   const repeats = new Repeats()
   for (const row of rows) repeats.add(row.company_id, row.event_id, { resends: 1 }, row.received_at)
   await repeats.write(connection)

@@ -3,13 +3,23 @@
 // with its connection, and the next node's step goes on. Another runner's step waits for its turn.
 
 import { type Extract, extract } from '../../model/extract.ts'
+import { TrafficTally } from '../../model/traffic.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { DAMAGED, isIntact } from '../rows.ts'
 import type { Connection, Statement } from './connection.ts'
 import { sqlState, storeFailure } from './failure.ts'
-import { type Derived, foldAll, foldEachAlone, foldResends, type JournalRow, reasonOf } from './index-writes.ts'
+import {
+  type Derived,
+  foldAll,
+  foldEachAlone,
+  foldResends,
+  type JournalRow,
+  type ResendRow,
+  reasonOf,
+} from './index-writes.ts'
 import { LOCKS } from './locks.ts'
 import type { Pool } from './pool.ts'
+import { pruneTraffic, writeTraffic } from './traffic.ts'
 import { type Ids, readLastIds, Watermark } from './watermark.ts'
 
 /** How long a step waits for another runner's. */
@@ -46,8 +56,12 @@ const SELECT_EVENTS: Statement = {
 }
 const SELECT_RESENDS: Statement = {
   name: 'intray_next_resends',
-  text: `SELECT id, company_id, event_id, received_at FROM intray.resends
-  WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3`,
+  // The account stands with the event.
+  text: `SELECT r.id, r.company_id, r.event_id, r.received_at, r.key_id, e.account_id FROM (
+      SELECT id, company_id, event_id, received_at, key_id FROM intray.resends
+      WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) r
+    LEFT JOIN intray.events e ON e.id = r.event_id AND e.company_id = r.company_id
+  ORDER BY r.id`,
 }
 /**
  * From so many events on the planner needs figures: it takes a table it knows nothing of for one with a single row of each
@@ -59,7 +73,7 @@ const IS_ANALYZED = `SELECT bool_and(reltuples >= 0) AS analyzed FROM pg_class
   WHERE oid IN ('intray.event_index'::regclass, 'intray.conversations'::regclass)`
 const ANALYZE = 'ANALYZE intray.event_index, intray.event_words, intray.conversations, intray.events'
 const REQUEST_REBUILD = 'UPDATE intray.index_cursors SET position = 0, clearing = true'
-const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats'] as const
+const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats', 'traffic'] as const
 
 interface Cursors {
   readonly position: Ids
@@ -122,6 +136,8 @@ export function createIndexing(pool: Pool) {
         await takeTurn(connection)
         await connection.query(REQUEST_REBUILD)
       }),
+    pruneTraffic: (minutesBefore: number, hoursBefore: number): Promise<void> =>
+      pool.use((connection) => pruneTraffic(connection, minutesBefore, hoursBefore)),
   }
 }
 
@@ -159,11 +175,13 @@ async function stepInTurn(
     limits.maxBytes,
   ])
   const derived = await fold(connection, rows.map(derive))
-  const resends = await connection.query<{ id: number; company_id: number; event_id: number; received_at: number }>(
-    SELECT_RESENDS,
-    [before.position.resends, upTo.resends, limits.maxRows],
-  )
+  const resends = await connection.query<ResendRow>(SELECT_RESENDS, [
+    before.position.resends,
+    upTo.resends,
+    limits.maxRows,
+  ])
   await foldResends(connection, resends)
+  await writeTraffic(connection, tallyOf(rows, resends))
   const position = {
     events: positionAfter(rows, upTo.events, limits),
     resends: resends.length === limits.maxRows ? resends.at(-1)!.id : upTo.resends,
@@ -175,6 +193,17 @@ async function stepInTurn(
     indexed: derived.length,
     unindexed: derived.filter((one) => one.unindexed !== null).length,
   }
+}
+
+function tallyOf(rows: readonly JournalRow[], resends: readonly ResendRow[]): TrafficTally {
+  const tally = new TrafficTally()
+  for (const { company_id, account_id, received_at, key_id, kind } of rows) {
+    tally.add(company_id, account_id, received_at, key_id, kind === 'event' ? 'events' : 'revisions')
+  }
+  for (const { company_id, account_id, received_at, key_id } of resends) {
+    if (account_id !== null) tally.add(company_id, account_id, received_at, key_id, 'resends')
+  }
+  return tally
 }
 
 /** When nothing is left to read the cursor goes to the watermark, so that ids without a row are not waited for. */

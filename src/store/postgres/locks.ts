@@ -16,4 +16,6 @@ export const LOCKS = {
   copy: [INTRAY, 9],
   /** Subscriptions are made one after the other. */
   subscriptions: [INTRAY, 5],
+  /** Operators are changed one after the other. */
+  operators: [INTRAY, 12],
 } as const satisfies Record<string, readonly [number, number]>

@@ -1,8 +1,9 @@
 // Refusals on PostgreSQL: added in batches, the oldest deleted in the same transaction, by one node at a time.
 
 import type { Tenant } from '../../model/principal.ts'
-import type { Refusal, StoredRefusal } from '../../model/refusal.ts'
+import type { Refusal } from '../../model/refusal.ts'
 import type { RefusalStore } from '../contract/refusals.ts'
+import { storedRefusal } from '../rows.ts'
 import { bigints, byteas, texts } from './binary-array.ts'
 import type { Statement } from './connection.ts'
 import { LOCKS } from './locks.ts'
@@ -24,8 +25,13 @@ const DELETE_EXCESS: Statement = {
   text: `DELETE FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id <= (
     SELECT id FROM intray.refusals WHERE company_id = $1 AND account_id = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`,
 }
-const SELECT = `SELECT id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body
-  FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id < $3 ORDER BY id DESC LIMIT $4`
+const COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
+  accepted_as`
+const SELECT = `SELECT ${COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id < $3
+  ORDER BY id DESC LIMIT $4`
+const SELECT_ONE = `SELECT ${COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id = $3`
+const ACCEPT = `UPDATE intray.refusals SET accepted_as = $4, accepted_at = $5, accepted_by = $6
+  WHERE company_id = $1 AND account_id = $2 AND id = $3 AND accepted_as IS NULL`
 
 export function createRefusalStore(pool: Pool): RefusalStore {
   return {
@@ -43,22 +49,16 @@ export function createRefusalStore(pool: Pool): RefusalStore {
     list: async (tenant, beforeId, limit) => {
       const values = [tenant.companyId, tenant.accountId, beforeId, limit]
       const rows = await pool.use((connection) => connection.query(SELECT, values))
-      return rows.map(
-        (row): StoredRefusal => ({
-          id: row.id as number,
-          accountId: row.account_id as number,
-          companyId: row.company_id as number,
-          receivedAt: row.received_at as number,
-          keyId: row.key_id as string,
-          code: row.code as Refusal['code'],
-          route: row.route as string,
-          requestId: row.request_id as string,
-          headers: JSON.parse(row.headers as string) as Record<string, string>,
-          bodySize: row.body_size as number,
-          body: row.body as Uint8Array,
-        }),
-      )
+      return rows.map(storedRefusal)
     },
+    find: async ({ companyId, accountId }, id) => {
+      const [row] = await pool.use((connection) => connection.query(SELECT_ONE, [companyId, accountId, id]))
+      return row ? storedRefusal(row) : null
+    },
+    accept: ({ companyId, accountId }, id, { eventId, at, by }) =>
+      pool.use(async (connection) => {
+        await connection.query(ACCEPT, [companyId, accountId, id, eventId, at, by])
+      }),
   }
 }
 

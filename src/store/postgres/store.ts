@@ -16,11 +16,13 @@ import { createFollower } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
+import { createOperatorStore } from './operators.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
 import { createProcessing } from './processing.ts'
 import { createRefusalStore } from './refusals.ts'
 import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
 import { createTokenStore } from './tokens.ts'
+import { createTrafficReader } from './traffic.ts'
 
 const OLDEST_VERSION = 150_000
 /**
@@ -121,6 +123,8 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     processing: life.guard(createProcessing(pool)),
     tokens: life.guard(createTokenStore(pool)),
     refusals: life.guard(createRefusalStore(pool)),
+    operators: life.guard(createOperatorStore(pool)),
+    traffic: life.guard(createTrafficReader(pool)),
     figures: { read: (now) => pool.use((connection) => readFigures(connection, now)) },
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
     diagnosis: life.guard(createDiagnosis(pool)),

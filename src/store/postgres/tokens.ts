@@ -18,6 +18,21 @@ const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id,
     created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
 const SELECT: Statement = { name: 'intray_token', text: `SELECT ${COLUMNS} FROM intray.tokens WHERE key_id = $1` }
 const SELECT_ALL = `SELECT ${COLUMNS} FROM intray.tokens ORDER BY created_at, number`
+const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
+  AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`
+/** From tenant to tenant: the tokens between are passed over, not read. */
+const SELECT_TENANTS = `WITH RECURSIVE tenants AS (
+    (SELECT company_id, account_id FROM intray.tokens WHERE (company_id, account_id) > ($1, $2)
+      ORDER BY company_id, account_id LIMIT 1)
+    UNION ALL
+    SELECT next.company_id, next.account_id FROM tenants t CROSS JOIN LATERAL (
+      SELECT company_id, account_id FROM intray.tokens
+      WHERE (company_id, account_id) > (t.company_id, t.account_id) ORDER BY company_id, account_id LIMIT 1) next)
+  SELECT company_id, account_id FROM tenants LIMIT $3`
+const SELECT_TENANT: Statement = {
+  name: 'intray_tenant',
+  text: 'SELECT 1 FROM intray.tokens WHERE company_id = $1 AND account_id = $2 LIMIT 1',
+}
 const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
 const SELECT_CHANGED = `SELECT ${COLUMNS} FROM intray.tokens WHERE generation > $1`
 const SELECT_GENERATION: Statement = {
@@ -51,6 +66,19 @@ export function createTokenStore(pool: Pool): TokenStore {
       }),
     find: (keyId) => pool.use((connection) => find(connection, keyId)),
     list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
+    listOf: async ({ companyId, accountId }, before, limit) => {
+      const below = [before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '']
+      const values = [companyId, accountId, ...below, limit]
+      return (await pool.use((connection) => connection.query(SELECT_OF_TENANT, values))).map(tokenRecord)
+    },
+    tenants: async (after, limit) => {
+      const values = [after?.companyId ?? 0, after?.accountId ?? 0, limit]
+      const rows = await pool.use((connection) => connection.query(SELECT_TENANTS, values))
+      return rows.map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number }))
+    },
+    hasTenant: ({ companyId, accountId }) =>
+      pool.use(async (connection) => (await connection.query(SELECT_TENANT, [companyId, accountId])).length > 0),
+    successorOf: (keyId) => pool.use((connection) => successorOf(connection, keyId)),
     setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),
     setRateLimit: (keyId, rateLimit) =>
       change(async (connection) => {
@@ -61,7 +89,7 @@ export function createTokenStore(pool: Pool): TokenStore {
       change(async (connection) => {
         const keyId = successor.rotatedFrom ?? ''
         if (!(await find(connection, keyId))) return null
-        if ((await connection.query(SELECT_SUCCESSOR, [keyId])).length > 0)
+        if ((await successorOf(connection, keyId)) !== null)
           throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
         await insert(connection, successor)
         if (oldExpiresAt === null) return setActive(connection, keyId, false, now)
@@ -88,6 +116,11 @@ export function createTokenStore(pool: Pool): TokenStore {
 async function find(connection: Connection, keyId: string): Promise<TokenRecord | null> {
   const [row] = await connection.query(SELECT, [keyId])
   return row ? tokenRecord(row) : null
+}
+
+async function successorOf(connection: Connection, keyId: string): Promise<string | null> {
+  const [row] = await connection.query<{ key_id: string }>(SELECT_SUCCESSOR, [keyId])
+  return row?.key_id ?? null
 }
 
 async function insert(connection: Connection, token: NewToken): Promise<void> {

@@ -62,13 +62,14 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
 
   const look = ({ spans, below, limit }: Look): number[] => idsOf(SEARCH, matchText(spans), below, limit)
 
-  /** Runs a search to its end. */
-  const findWords = (wanted: Search): FoundIds => {
+  /** Runs a search to its end. Messages that come in meanwhile are taken between two looks. */
+  const findWords = async (wanted: Search): Promise<FoundIds> => {
     const { companyId, accountId } = wanted.tenant
     const course = search(wanted)
     let asked = course.next()
     while (!asked.done) {
       const question = asked.value
+      if (typeof question !== 'number') await othersTurn()
       asked = course.next(
         typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : look(question),
       )
@@ -145,7 +146,8 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       below: after?.id ?? NEWEST,
       limit,
       filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
-      find: (below, many) => {
+      find: async (below, many) => {
+        await othersTurn()
         if (lead === 'state') return findInState(db, state!, below, many)
         return first === null
           ? findWords({ tenant, words: filter.words!, below, limit: many })
@@ -189,6 +191,9 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       load(tenant, idsOf(SELECT_CONVERSATION_EVENTS, tenant.companyId, tenant.accountId, id, afterId, limit)),
   }
 }
+
+/** Reads run on the thread that takes messages in: what is long is done in parts, between which it goes on. */
+const othersTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 

@@ -79,3 +79,18 @@ CREATE INDEX conversations_by_activity ON conversations (company_id, account_id,
 CREATE VIRTUAL TABLE event_words USING fts5 (
   words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.'"
 );
+
+-- What came in. span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
+CREATE TABLE traffic (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  span       INTEGER NOT NULL CHECK (span IN (0, 1)),
+  at         INTEGER NOT NULL,
+  key_id     TEXT    NOT NULL,
+  events     INTEGER NOT NULL,
+  resends    INTEGER NOT NULL,
+  revisions  INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, span, at, key_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX traffic_by_age ON traffic (span, at);

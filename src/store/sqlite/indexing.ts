@@ -5,11 +5,13 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import type { EventKind } from '../../model/event.ts'
 import { type Extract, extract, storable } from '../../model/extract.ts'
 import type { Tenant } from '../../model/principal.ts'
+import { TrafficTally } from '../../model/traffic.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { DAMAGED, isIntact } from '../rows.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import { readSequence } from './sequence.ts'
+import { UPSERT_TRAFFIC } from './traffic.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
@@ -19,7 +21,9 @@ const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
-const SELECT_RESENDS = 'SELECT id, company_id, event_id, received_at FROM resends WHERE id > ? ORDER BY id LIMIT ?'
+/** The account stands with the event. */
+const SELECT_RESENDS = `SELECT r.id, r.company_id, r.event_id, r.received_at, r.key_id, e.account_id
+  FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ?`
 const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -47,6 +51,7 @@ const DERIVED_TABLES = {
   event_index: 'company_id, account_id, event_id',
   conversations: 'company_id, account_id, channel_ref',
   repeats: 'company_id, event_id',
+  traffic: 'company_id, account_id, span, at, key_id',
 } as const
 
 /** A row of SELECT_EVENTS. */
@@ -85,6 +90,8 @@ interface ResendRow {
   readonly company_id: number
   readonly event_id: number
   readonly received_at: number
+  readonly key_id: string
+  readonly account_id: number | null
 }
 
 interface Derived {
@@ -134,7 +141,10 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
     return { ...readProgress(db), indexed: 0, unindexed: 0 }
   }
   const derived = foldRows(db, statements, readDerived(statements, before.events, limits))
-  const resends = foldResends(statements, before.resends, limits.maxRows)
+  const tally = new TrafficTally()
+  for (const { row } of derived) tally.add(row.companyId, row.accountId, row.receivedAt, row.keyId, counterOf(row.kind))
+  const resends = foldResends(statements, before.resends, limits.maxRows, tally)
+  writeTraffic(statements, tally)
   const after = { events: positionAfter(db, derived, before.events, limits), resends, clearing: false }
   if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
   const last = derived.at(-1)
@@ -174,6 +184,7 @@ function prepareStatements(db: DatabaseSync) {
     insertWords: db.prepare(INSERT_WORDS),
     upsertConversation: db.prepare(UPSERT_CONVERSATION),
     upsertRepeats: db.prepare(UPSERT_REPEATS),
+    upsertTraffic: db.prepare(UPSERT_TRAFFIC),
     moveCursor: db.prepare(MOVE_CURSOR),
     noteLast: db.prepare(NOTE_LAST),
   } satisfies Record<string, StatementSync>
@@ -317,7 +328,7 @@ function insertEntry(statements: Statements, { row, fields, unindexed }: Derived
 }
 
 /** Counts the next resends into `repeats`; returns the new position. */
-function foldResends(statements: Statements, after: number, maxRows: number): number {
+function foldResends(statements: Statements, after: number, maxRows: number, tally: TrafficTally): number {
   const counts = new Map<number, { companyId: number; resends: number; lastSeenAt: number }>()
   let position = after
   for (const found of statements.selectResends.iterate(after, maxRows)) {
@@ -326,12 +337,23 @@ function foldResends(statements: Statements, after: number, maxRows: number): nu
     count.resends += 1
     count.lastSeenAt = Math.max(count.lastSeenAt, row.received_at)
     counts.set(row.event_id, count)
+    if (row.account_id !== null) tally.add(row.company_id, row.account_id, row.received_at, row.key_id, 'resends')
     position = row.id
   }
   for (const [eventId, count] of counts) {
     statements.upsertRepeats.run(count.companyId, eventId, count.resends, 0, count.lastSeenAt)
   }
   return position
+}
+
+const counterOf = (kind: EventKind) => (kind === 'event' ? 'events' : 'revisions')
+
+function writeTraffic(statements: Statements, tally: TrafficTally): void {
+  for (const row of tally.rows()) {
+    const span = row.span === 'minute' ? 0 : 1
+    const { companyId, accountId, at, keyId, events, resends, revisions } = row
+    statements.upsertTraffic.run(companyId, accountId, span, at, keyId, events, resends, revisions)
+  }
 }
 
 /** One bounded step of a rebuild's first half. When nothing is left, the cursors are free to run again. */

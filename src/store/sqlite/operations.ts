@@ -10,10 +10,12 @@ import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './copy.ts'
 import { prepareIndexing } from './indexing.ts'
 import { prepareNodeWrites } from './nodes.ts'
+import { prepareOperatorWrites } from './operators.ts'
 import { prepareProcessing } from './processing.ts'
 import { prepareRefusalWrites } from './refusals.ts'
 import { prepareSubscriptionWrites } from './subscriptions.ts'
 import { prepareTokenWrites } from './tokens.ts'
+import { pruneTraffic } from './traffic.ts'
 
 export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
@@ -21,6 +23,7 @@ export function prepareOperations(db: DatabaseSync) {
   const refusals = prepareRefusalWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
+  const operators = prepareOperatorWrites(db)
   const appendAll = prepareAppend(db)
   return {
     append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
@@ -35,6 +38,19 @@ export function prepareOperations(db: DatabaseSync) {
     removeNode: nodes.remove,
     forgetNodes: nodes.forgetAll,
     addRefusals: refusals.add,
+    acceptRefusal: refusals.accept,
+    createOperator: operators.create,
+    createFirstOperator: operators.createFirst,
+    setOperatorPassword: operators.setPassword,
+    setOperatorDisabled: operators.setDisabled,
+    openSession: operators.openSession,
+    touchSession: operators.touchSession,
+    closeSession: operators.closeSession,
+    closeSessions: operators.closeSessions,
+    addSignInLink: operators.addLink,
+    useSignInLink: operators.useLink,
+    addAudit: operators.addAudit,
+    pruneOperators: operators.prune,
     claim: processing.claim,
     ack: processing.ack,
     extend: processing.extend,
@@ -54,7 +70,11 @@ export function prepareOperations(db: DatabaseSync) {
 /** On the index's own file. */
 export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
-  return { indexStep: indexing.step, indexRebuild: indexing.requestRebuild }
+  return {
+    indexStep: indexing.step,
+    indexRebuild: indexing.requestRebuild,
+    pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
+  }
 }
 
 export type IndexOperations = ReturnType<typeof prepareIndexOperations>

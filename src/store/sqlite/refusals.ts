@@ -3,7 +3,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../model/principal.ts'
 import type { Refusal, StoredRefusal } from '../../model/refusal.ts'
-import type { RefusalBounds } from '../contract/refusals.ts'
+import type { Acceptance, RefusalBounds } from '../contract/refusals.ts'
+import { storedRefusal } from '../rows.ts'
 import { inTransaction } from './connection.ts'
 
 const INSERT = `INSERT INTO refusals (account_id, company_id, received_at, key_id, code, route, request_id, headers,
@@ -11,8 +12,13 @@ const INSERT = `INSERT INTO refusals (account_id, company_id, received_at, key_i
 const DELETE_OLD = 'DELETE FROM refusals WHERE received_at < ?'
 const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id = ?2 AND id <= (
     SELECT id FROM refusals WHERE company_id = ?1 AND account_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`
-const SELECT = `SELECT id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body
-  FROM refusals WHERE company_id = ? AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`
+const COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
+  accepted_as`
+const SELECT = `SELECT ${COLUMNS} FROM refusals WHERE company_id = ? AND account_id = ? AND id < ?
+  ORDER BY id DESC LIMIT ?`
+const SELECT_ONE = `SELECT ${COLUMNS} FROM refusals WHERE company_id = ? AND account_id = ? AND id = ?`
+const ACCEPT = `UPDATE refusals SET accepted_as = ?, accepted_at = ?, accepted_by = ?
+  WHERE company_id = ? AND account_id = ? AND id = ? AND accepted_as IS NULL`
 
 export function prepareRefusalWrites(db: DatabaseSync) {
   return {
@@ -39,24 +45,17 @@ export function prepareRefusalWrites(db: DatabaseSync) {
         const deleteExcess = db.prepare(DELETE_EXCESS)
         for (const { companyId, accountId } of tenants.values()) deleteExcess.run(companyId, accountId, bounds.maxCount)
       }),
+    accept: ({ companyId, accountId }: Tenant, id: number, { eventId, at, by }: Acceptance): void => {
+      db.prepare(ACCEPT).run(eventId, at, by, companyId, accountId, id)
+    },
   }
 }
 
 export function listRefusals(db: DatabaseSync, tenant: Tenant, beforeId: number, limit: number): StoredRefusal[] {
-  return db
-    .prepare(SELECT)
-    .all(tenant.companyId, tenant.accountId, beforeId, limit)
-    .map((row) => ({
-      id: row.id as number,
-      accountId: row.account_id as number,
-      companyId: row.company_id as number,
-      receivedAt: row.received_at as number,
-      keyId: row.key_id as string,
-      code: row.code as Refusal['code'],
-      route: row.route as string,
-      requestId: row.request_id as string,
-      headers: JSON.parse(row.headers as string) as Record<string, string>,
-      bodySize: row.body_size as number,
-      body: row.body as Uint8Array,
-    }))
+  return db.prepare(SELECT).all(tenant.companyId, tenant.accountId, beforeId, limit).map(storedRefusal)
+}
+
+export function findRefusal(db: DatabaseSync, { companyId, accountId }: Tenant, id: number): StoredRefusal | null {
+  const row = db.prepare(SELECT_ONE).get(companyId, accountId, id)
+  return row ? storedRefusal(row) : null
 }

@@ -16,6 +16,7 @@ import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexF
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
+import { prepareOperatorReads } from './operators.ts'
 import {
   type Executor,
   type IndexOperations,
@@ -25,11 +26,12 @@ import {
 } from './operations.ts'
 import { countDead } from './processing.ts'
 import { prepareProcessingReads } from './processing-reads.ts'
-import { listRefusals } from './refusals.ts'
+import { findRefusal, listRefusals } from './refusals.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { type Clearing, readSubscriptions } from './subscriptions.ts'
 import { StoreThread } from './thread.ts'
 import { prepareTokenReads } from './tokens.ts'
+import { prepareTrafficReads } from './traffic.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8
@@ -137,6 +139,8 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
   const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
   const processing = prepareProcessingReads(reader)
+  const operators = prepareOperatorReads(reader)
+  const traffic = prepareTrafficReads(reader)
   return {
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
@@ -165,6 +169,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       step: (limits) => indexer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),
       requestRebuild: () => indexer.run('indexRebuild', []),
+      pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
     processing: {
       claim: async (request) => {
@@ -194,6 +199,10 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       createFirst: (token) => writer.run('createFirstToken', [token]),
       find: (keyId) => attempt(() => tokens.find(keyId)),
       list: () => attempt(() => tokens.list()),
+      listOf: (tenant, before, limit) => attempt(() => tokens.listOf(tenant, before, limit)),
+      tenants: (after, limit) => attempt(() => tokens.tenants(after, limit)),
+      hasTenant: (tenant) => attempt(() => tokens.hasTenant(tenant)),
+      successorOf: (keyId) => attempt(() => tokens.successorOf(keyId)),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
       setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
@@ -204,6 +213,32 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     refusals: {
       add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
       list: (tenant, beforeId, limit) => attempt(() => listRefusals(reader, tenant, beforeId, limit)),
+      find: (tenant, id) => attempt(() => findRefusal(reader, tenant, id)),
+      accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
+    },
+    operators: {
+      create: (operator) => writer.run('createOperator', [operator]),
+      createFirst: (operator) => writer.run('createFirstOperator', [operator]),
+      findByName: (name) => attempt(() => operators.findByName(name)),
+      list: () => attempt(() => operators.list()),
+      setPassword: (name, password) => writer.run('setOperatorPassword', [name, password]),
+      setDisabled: (name, disabledAt) => writer.run('setOperatorDisabled', [name, disabledAt]),
+      openSession: (session, maxSessions) => writer.run('openSession', [session, maxSessions]),
+      findSession: (hash, now) => attempt(() => operators.findSession(hash, now)),
+      touchSession: (hash, seenAt) => writer.run('touchSession', [hash, seenAt]),
+      closeSession: (hash) => writer.run('closeSession', [hash]),
+      closeSessions: (operatorId) => writer.run('closeSessions', [operatorId]),
+      addLink: (link) => writer.run('addSignInLink', [link]),
+      useLink: (hash, now) => writer.run('useSignInLink', [hash, now]),
+      addAudit: (entry) => writer.run('addAudit', [entry]),
+      listAudit: (beforeId, limit) => attempt(() => operators.listAudit(beforeId, limit)),
+      prune: (now, auditBefore) => writer.run('pruneOperators', [now, auditBefore]),
+    },
+    traffic: {
+      minutes: (tenant, from) => attempt(() => traffic.minutes(tenant, from)),
+      hours: (tenant, from) => attempt(() => traffic.hours(tenant, from)),
+      queueDepth: (tenant, now) => attempt(() => traffic.queueDepth(tenant, now)),
+      refusalCounts: (tenant, since) => attempt(() => traffic.refusalCounts(tenant, since)),
     },
     nodes: {
       report: (state) => writer.run('reportNode', [state]),

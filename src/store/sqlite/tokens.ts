@@ -1,10 +1,11 @@
 // Tokens on SQLite. A generation is one more than the highest yet; tokens are never deleted, so it only grows.
 
 import type { DatabaseSync } from 'node:sqlite'
+import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord } from '../../model/token.ts'
 import { formatRate, parseRate } from '../../runtime/rate.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import type { NewToken, TokenUse } from '../contract/tokens.ts'
+import type { NewToken, TokenPosition, TokenUse } from '../contract/tokens.ts'
 import { inTransaction } from './connection.ts'
 
 const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
@@ -14,6 +15,11 @@ const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope,
     rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
 const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
 const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
+const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
+  AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ?`
+const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
+  ORDER BY company_id, account_id LIMIT 1`
+const SELECT_TENANT = 'SELECT 1 FROM tokens WHERE company_id = ? AND account_id = ? LIMIT 1'
 const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
 const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
 const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
@@ -32,13 +38,34 @@ export function prepareTokenReads(db: DatabaseSync) {
       return row ? tokenRecord(row) : null
     },
     list: (): TokenRecord[] => db.prepare(SELECT_ALL).all().map(tokenRecord),
+    listOf: ({ companyId, accountId }: Tenant, before: TokenPosition | null, limit: number): TokenRecord[] =>
+      db
+        .prepare(SELECT_OF_TENANT)
+        .all(companyId, accountId, before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '', limit)
+        .map(tokenRecord),
+    /** From tenant to tenant: the tokens between are passed over, not read. */
+    tenants(after: Tenant | null, limit: number): Tenant[] {
+      const next = db.prepare(SELECT_NEXT_TENANT)
+      const found: Tenant[] = []
+      for (let at = after; found.length < limit; ) {
+        const row = next.get(at?.companyId ?? 0, at?.accountId ?? 0)
+        if (!row) break
+        at = { accountId: row.account_id as number, companyId: row.company_id as number }
+        found.push(at)
+      }
+      return found
+    },
+    hasTenant: ({ companyId, accountId }: Tenant): boolean =>
+      db.prepare(SELECT_TENANT).get(companyId, accountId) !== undefined,
+    successorOf: (keyId: string): string | null =>
+      (db.prepare(SELECT_SUCCESSOR).get(keyId)?.key_id as string | undefined) ?? null,
     generation: (): number => Number(selectGeneration.get()?.generation),
     changedSince: (generation: number): TokenRecord[] => db.prepare(SELECT_CHANGED).all(generation).map(tokenRecord),
   }
 }
 
 export function prepareTokenWrites(db: DatabaseSync) {
-  const { find, generation } = prepareTokenReads(db)
+  const { find, generation, successorOf } = prepareTokenReads(db)
 
   function insert(token: NewToken): void {
     if (find(token.keyId)) throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
@@ -80,8 +107,7 @@ export function prepareTokenWrites(db: DatabaseSync) {
       inTransaction(db, () => {
         const keyId = successor.rotatedFrom ?? ''
         if (!find(keyId)) return null
-        if (db.prepare(SELECT_SUCCESSOR).get(keyId))
-          throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
+        if (successorOf(keyId) !== null) throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
         insert(successor)
         if (oldExpiresAt === null) return setActive(keyId, false, now)
         db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)

@@ -26,6 +26,8 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   clearSubscriptions: 'processing',
   addRefusals: 'notes',
   touchTokens: 'notes',
+  touchSession: 'notes',
+  pruneOperators: 'notes',
 }
 
 export type WriterJob = Job<OperationName>

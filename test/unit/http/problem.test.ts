@@ -14,6 +14,10 @@ const STATUSES: Record<ErrorCode, number> = {
   token_disabled: 401,
   token_expired: 401,
   forbidden_scope: 403,
+  not_signed_in: 401,
+  sign_in_failed: 401,
+  forbidden_role: 403,
+  forbidden_origin: 403,
   not_found: 404,
   method_not_allowed: 405,
   erased: 410,
@@ -84,6 +88,17 @@ test('a challenge names an error only where there was a token', () => {
     const challenge = renderProblem({ code }, 'r').headers['WWW-Authenticate'] ?? ''
     assert.match(challenge, /^Bearer realm="intray", error="invalid_token", error_description="[^"]+"$/)
   }
+})
+
+test('without a session the challenge is one that no browser knows, and names no error', () => {
+  for (const code of ['not_signed_in', 'sign_in_failed'] as const) {
+    assert.equal(renderProblem({ code }, 'r').headers['WWW-Authenticate'], 'Session realm="intray console"')
+  }
+})
+
+test('who is held up is told for how long', () => {
+  assert.equal(renderProblem({ code: 'rate_limited' }, 'r').headers['Retry-After'], '1')
+  assert.equal(renderProblem({ code: 'rate_limited', retryAfterS: 32 }, 'r').headers['Retry-After'], '32')
 })
 
 test('every sentence says what to do, and can stand in a header', () => {

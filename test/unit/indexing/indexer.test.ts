@@ -37,6 +37,8 @@ class ScriptedIndex implements IndexStore {
     return IDLE
   }
 
+  async pruneTraffic(): Promise<void> {}
+
   async requestRebuild(): Promise<void> {}
 }
 

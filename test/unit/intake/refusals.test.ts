@@ -22,6 +22,8 @@ function setUp(options: { bufferMax?: number; maxCount?: number; failing?: boole
         if (failing) throw new Error('disk full')
       },
       list: async () => [],
+      find: async () => null,
+      accept: async () => {},
     },
     bounds: { maxCount, maxAgeMs: 1000 },
     bufferMax,

@@ -89,6 +89,18 @@ test('every read of the inbox goes by its index', async (t) => {
       },
       ['events_by_conversation', 'deliveries_pkey'],
     ],
+    'traffic by minute': [() => store.traffic.minutes(TENANT, NOON), ['traffic_pkey']],
+    'traffic by hour': [() => store.traffic.hours(TENANT, NOON), ['traffic_pkey']],
+    'the depth of the queue': [
+      () => store.traffic.queueDepth(TENANT, NOON),
+      ['deliveries_by_state', 'event_index_pkey'],
+    ],
+    'counts of refusals': [() => store.traffic.refusalCounts(TENANT, NOON), ['refusals_pkey']],
+    'tokens of a tenant': [() => store.tokens.listOf(TENANT, null, 50), ['tokens_by_tenant']],
+    tenants: [() => store.tokens.tenants(null, 50), ['tokens_by_tenant']],
+    'whether there is a tenant': [() => store.tokens.hasTenant(TENANT), ['tokens_by_tenant']],
+    'a session': [() => store.operators.findSession(new Uint8Array(32), NOON), ['sessions_pkey', 'operators_pkey']],
+    'the audit log': [() => store.operators.listAudit(null, 50), ['audit_pkey']],
     'revisions of an event': [() => store.inbox.revisions(TENANT, 6, 0, 50), ['revisions_in_order']],
   }
   for (const [name, [run, indexes]] of Object.entries(reads)) {

@@ -2,10 +2,12 @@
 // quick with a hundred million. Every statement is collected while all operations are run, and its plan is looked at.
 
 import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
+import { newUuid } from '../../../../src/runtime/id.ts'
 import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
 import { STATES } from '../../../../src/model/processing.ts'
 import type { Store } from '../../../../src/store/contract/store.ts'
@@ -39,7 +41,12 @@ const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly
   { table: 'page', sql: /LIMIT \?\) page/, because: 'a page that was cut inside' },
   { table: 'listed', sql: /LIMIT \?\) AS listed/, because: 'a scan that was cut inside' },
   { table: '', sql: /^SELECT DISTINCT account_id, company_id FROM events WHERE id/, because: 'as long as what is new' },
-  ...['event_index', 'conversations', 'repeats'].map((table) => ({
+  {
+    table: 'operators',
+    sql: /FROM operators (ORDER BY name|LIMIT 1)$/,
+    because: 'the list of all operators, and whether there is one',
+  },
+  ...['event_index', 'conversations', 'repeats', 'traffic'].map((table) => ({
     table,
     sql: new RegExp(`^DELETE FROM ${table} WHERE .* IN \\(SELECT .* FROM ${table} LIMIT \\?\\)$`),
     because: 'takes the first rows it finds, as many as the step may delete, and stops',
@@ -84,22 +91,64 @@ async function doEverything(store: Store): Promise<void> {
   await store.index.progress()
   await store.index.requestRebuild()
   await indexAll(store)
+  await store.traffic.queueDepth(TENANT, NOON)
   await processEverything(store, id)
   const token = newToken()
   await store.tokens.create(token)
   await store.tokens.find(token.keyId)
   await store.tokens.list()
+  await store.tokens.listOf(TENANT, null, 10)
+  await store.tokens.tenants(null, 10)
+  await store.tokens.hasTenant(TENANT)
+  await store.tokens.successorOf(token.keyId)
   await store.tokens.setActive(token.keyId, false, NOON)
   await store.tokens.rotate(newToken({ rotatedFrom: token.keyId }), NOON, NOON)
+  await store.tokens.setRateLimit(token.keyId, null)
+  await store.figures.read(NOON)
   await store.tokens.touch([{ keyId: token.keyId, usedAt: NOON }])
   await store.tokens.generation()
   await store.tokens.changedSince(0)
   await store.refusals.add([refusal()], { maxCount: 1, maxAgeMs: 1000 }, NOON)
   await store.refusals.list(TENANT, 10, 10)
+  await store.refusals.find(TENANT, 1)
+  await store.refusals.accept(TENANT, 1, { eventId: 1, at: NOON, by: 'op_x' })
+  await superviseEverything(store)
   await store.nodes.report({ nodeId: 'n', tokenGeneration: 1 })
   await store.nodes.live()
   await store.nodes.remove('n')
   await store.probe()
+}
+
+/** What operators do, and what they look at. */
+async function superviseEverything({ operators, traffic, index }: Store): Promise<void> {
+  const [id, hash] = [newUuid(), randomBytes(32)]
+  const operator = { id, name: id, role: 'admin', tenants: null, password: null, createdAt: NOON } as const
+  await operators.createFirst(operator)
+  await operators.create({ ...operator, id: newUuid(), name: newUuid() })
+  await operators.findByName(id)
+  await operators.list()
+  await operators.openSession({ hash, operatorId: id, createdAt: NOON, expiresAt: NOON + 9, seenAt: NOON }, 1)
+  await operators.openSession(
+    { hash: randomBytes(32), operatorId: id, createdAt: NOON, expiresAt: NOON, seenAt: NOON },
+    1,
+  )
+  await operators.findSession(hash, NOON)
+  await operators.touchSession(hash, NOON)
+  await operators.closeSession(hash)
+  await operators.closeSessions(id)
+  await operators.addLink({ operatorId: id, hash, expiresAt: NOON + 9 })
+  await operators.useLink(hash, NOON)
+  await operators.setPassword(id, 'x')
+  await operators.setDisabled(id, NOON)
+  const nothing = { tenant: null, target: null, requestId: null, address: null }
+  await operators.addAudit({ id: newUuid(), at: NOON, operatorId: id, operator: id, action: 'sign_in', ...nothing })
+  await operators.listAudit(null, 10)
+  await operators.prune(NOON, NOON)
+  await traffic.minutes(TENANT, NOON)
+  await traffic.hours(TENANT, NOON)
+  await traffic.queueDepth(TENANT, NOON)
+  await traffic.refusalCounts(TENANT, NOON)
+  await index.pruneTraffic(NOON, NOON)
 }
 
 /** Every lead with and without filters beside it, from the first page and from a later one. */
@@ -175,8 +224,9 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
 /** The statements that stand in the source, as head and tail around what is put in between. */
 function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
   const found = []
-  // A copy goes through every table from one end to the other: that is its work.
-  for (const file of readdirSync(SOURCES).filter((name) => name.endsWith('.ts') && name !== 'copy.ts')) {
+  // A copy and the doctor go through tables from one end to the other: that is their work.
+  const thorough = ['copy.ts', 'diagnosis.ts']
+  for (const file of readdirSync(SOURCES).filter((name) => name.endsWith('.ts') && !thorough.includes(name))) {
     const source = readFileSync(new URL(file, SOURCES), 'utf8')
     for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {
       const parts = normal(sql!).split(/\$\{[^}]*\}/)

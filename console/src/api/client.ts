@@ -1,0 +1,122 @@
+// The API as the console sees it: one typed call for every operation of api/openapi.yaml, with the operator's session and the
+// tenant that is looked at. There is no other way from here to the server.
+
+import type { Operations } from './schema.ts'
+
+export type OperationName = keyof Operations
+export type Answer<Name extends OperationName> = Operations[Name]['answer']
+
+/** The pair that everything is looked at for. */
+export interface Tenant {
+  readonly accountId: number
+  readonly companyId: number
+}
+
+export interface CallOptions<Name extends OperationName> {
+  readonly tenant?: Tenant
+  /** What stands in the places of the path: `{id}`. */
+  readonly path?: Readonly<Record<string, string | number>>
+  readonly query?: Operations[Name]['query']
+  readonly body?: Operations[Name]['body']
+  /** In place of `body`: text that must arrive as it is. */
+  readonly bodyText?: string
+  readonly signal?: AbortSignal | undefined
+}
+
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly requestId: string | null
+
+  constructor(status: number, code: string, message: string, requestId: string | null) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.requestId = requestId
+  }
+}
+
+export async function call<Name extends OperationName>(
+  name: Name,
+  options: CallOptions<Name> = {},
+): Promise<Answer<Name>> {
+  const answer = await request(name, options)
+  return (await answer.json()) as Answer<Name>
+}
+
+/** The bytes as text, without a parser in between: numbers keep their digits. A BOM stays visible. */
+export async function callText<Name extends OperationName>(
+  name: Name,
+  options: CallOptions<Name> = {},
+): Promise<string> {
+  const answer = await request(name, options)
+  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await answer.arrayBuffer())
+}
+
+/** The answer itself, once it is known to be a good one. */
+export async function request<Name extends OperationName>(
+  name: Name,
+  { tenant, path = {}, query = {}, body, bodyText, signal }: CallOptions<Name>,
+  moreHeaders: Readonly<Record<string, string>> = {},
+): Promise<Response> {
+  const [method = 'GET', template = ''] = name.split(' ')
+  const text = bodyText ?? (body === undefined ? undefined : JSON.stringify(body))
+  const answer = await fetch(addressOf(template, path, query), {
+    method,
+    headers: {
+      ...(tenant ? { 'Intray-Tenant': tenantKey(tenant) } : {}),
+      ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
+      ...moreHeaders,
+    },
+    ...(text === undefined ? {} : { body: text }),
+    ...(signal ? { signal } : {}),
+    credentials: 'same-origin',
+    cache: 'no-store',
+  })
+  if (!answer.ok) throw await errorOf(answer)
+  return answer
+}
+
+/** As in the header and in the address: 7/42. */
+export function tenantKey({ accountId, companyId }: Tenant): string {
+  return `${accountId}/${companyId}`
+}
+
+export function addressOf(
+  template: string,
+  path: Readonly<Record<string, string | number>>,
+  query: Readonly<Record<string, unknown>>,
+): string {
+  const filled = template.replace(/\{(\w+)\}/g, (_place, name: string) => encodeURIComponent(String(path[name])))
+  const search = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null) search.set(name, String(value))
+  }
+  return search.size === 0 ? filled : `${filled}?${search}`
+}
+
+async function errorOf(answer: Response): Promise<ApiError> {
+  const text = await answer.text().catch(() => '')
+  try {
+    const { error, message, request_id, fields } = JSON.parse(text) as {
+      readonly error?: string
+      readonly message?: string
+      readonly request_id?: string
+      readonly fields?: readonly { readonly path: string; readonly message: string }[]
+    }
+    const details = (fields ?? []).map((field) => ` ${field.path}: ${field.message}`).join('')
+    return new ApiError(
+      answer.status,
+      error ?? 'unknown',
+      `${message ?? sentenceOf(error, answer)}${details}`,
+      request_id ?? answer.headers.get('X-Request-Id'),
+    )
+  } catch {
+    return new ApiError(answer.status, 'unknown', `The server answered ${answer.status}.`, null)
+  }
+}
+
+/** The one error without a sentence in its body keeps it in a header. */
+function sentenceOf(error: string | undefined, answer: Response): string {
+  return answer.headers.get('WWW-Authenticate') ?? `The server answered ${answer.status} ${error ?? ''}.`
+}

@@ -1,0 +1,94 @@
+// What comes in, as the server tells it: the blocks of GET /v1/inbox/stream, read with fetch, since EventSource can name no
+// tenant. Promises: whoever goes on after the last id it was given misses nothing.
+
+import { ApiError, request, type Tenant } from './client.ts'
+import type { FollowedEvent } from './schema.ts'
+
+export interface StreamListener {
+  readonly onOpen: () => void
+  readonly onEvent: (event: FollowedEvent) => void
+  /** It will be opened again, unless the session is over. */
+  readonly onLost: (error: unknown) => void
+}
+
+const FIRST_WAIT_MS = 500
+const LONGEST_WAIT_MS = 15_000
+/** The server says something every 15 s. */
+const SILENCE_MS = 40_000
+
+/** The last id that was told; empty before the first. */
+export interface StreamPlace {
+  lastId: string
+}
+
+/** Follows from the place on until the signal; comes back by itself after every break. */
+export async function followStream(
+  tenant: Tenant,
+  place: StreamPlace,
+  listener: StreamListener,
+  signal: AbortSignal,
+): Promise<void> {
+  let waitMs = FIRST_WAIT_MS
+  while (!signal.aborted) {
+    try {
+      await readOnce(tenant, place, listener, signal, () => {
+        waitMs = FIRST_WAIT_MS
+      })
+      if (!signal.aborted) listener.onLost(null)
+    } catch (error) {
+      if (signal.aborted) return
+      listener.onLost(error)
+      if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return
+    }
+    await pause(waitMs, signal)
+    waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)
+  }
+}
+
+async function readOnce(
+  tenant: Tenant,
+  place: StreamPlace,
+  listener: StreamListener,
+  signal: AbortSignal,
+  onAlive: () => void,
+): Promise<void> {
+  const silence = new AbortController()
+  let timer = setTimeout(() => silence.abort(), SILENCE_MS)
+  const either = AbortSignal.any([signal, silence.signal])
+  try {
+    const resume = place.lastId === '' ? {} : { 'Last-Event-ID': place.lastId }
+    const answer = await request('GET /v1/inbox/stream', { tenant, signal: either }, resume)
+    listener.onOpen()
+    const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+    let rest = ''
+    for (;;) {
+      const { done, value } = await reader.read()
+      if (done) return
+      onAlive()
+      clearTimeout(timer)
+      timer = setTimeout(() => silence.abort(), SILENCE_MS)
+      const blocks = (rest + value).split('\n\n')
+      rest = blocks.pop() ?? ''
+      for (const block of blocks) readBlock(block, place, listener)
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function readBlock(block: string, place: StreamPlace, listener: StreamListener): void {
+  const id = /^id: (.*)$/m.exec(block)?.[1]
+  const data = /^data: (.*)$/m.exec(block)?.[1]
+  if (id !== undefined) place.lastId = id
+  if (data !== undefined) listener.onEvent(JSON.parse(data) as FollowedEvent)
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms)
+    signal.addEventListener('abort', () => {
+      clearTimeout(timer)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,128 @@
+// The fields of an event: first what Intray knows, then everything that was sent, each with its warning beside it.
+
+import { useMemo, useState } from 'react'
+import type { EventDetail } from '../api/schema.ts'
+import { flatFields, type JsonField } from '../json/fields.ts'
+import { SafeText } from '../text/safe-text.tsx'
+import { bytesInWords, count, Time } from '../ui/controls.tsx'
+
+/** So many fields are shown at a time. */
+const STEP = 200
+/** So much of one field; all of it is under Raw. */
+const MAX_VALUE = 4000
+
+export function EventFields({ event, text }: { readonly event: EventDetail; readonly text: string }) {
+  const fields = useMemo(() => flatFields(text), [text])
+  const [shown, setShown] = useState(STEP)
+  const message = fields?.find(({ path }) => path === '/message/text')
+  return (
+    <>
+      {event.unindexed && <p className="trouble">Not indexed: {event.unindexed}</p>}
+      {message && (
+        <blockquote className="message">
+          <SafeText text={message.value} maxLength={MAX_VALUE} />
+        </blockquote>
+      )}
+      <h3>Sent</h3>
+      {fields === null ? (
+        <p>The payload is no JSON: look at it under Raw.</p>
+      ) : (
+        <table className="fields">
+          <thead>
+            <tr>
+              <th scope="col">Field</th>
+              <th scope="col">Value</th>
+            </tr>
+          </thead>
+          <tbody>
+            {fields.slice(0, shown).map((field) => (
+              <FieldRow key={field.path} field={field} warnings={event.warnings} />
+            ))}
+          </tbody>
+        </table>
+      )}
+      {fields !== null && fields.length > shown && (
+        <p className="actions">
+          <button type="button" className="button" onClick={() => setShown(shown + STEP)}>
+            Show {count(Math.min(STEP, fields.length - shown))} more
+          </button>
+          <span className="quiet">
+            {count(shown)} of {count(fields.length)} fields
+          </span>
+        </p>
+      )}
+      <Arrival event={event} />
+    </>
+  )
+}
+
+interface FieldRowProps {
+  readonly field: JsonField
+  readonly warnings: EventDetail['warnings']
+}
+
+function FieldRow({ field, warnings }: FieldRowProps) {
+  const warning = warnings.find(({ path }) => path === field.path || path.startsWith(`${field.path}/`))
+  return (
+    <tr>
+      <th scope="row">
+        <SafeText text={field.path.slice(1).replaceAll('/', ' › ') || '(the whole)'} maxLength={300} />
+      </th>
+      <td>
+        <span data-type={field.type}>
+          <SafeText text={field.value} maxLength={MAX_VALUE} />
+        </span>
+        {warning && (
+          <span className="warning">
+            ⚠ expected {warning.expected}, got {warning.got}
+          </span>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+function Arrival({ event }: { readonly event: EventDetail }) {
+  const rows: readonly (readonly [string, string | null])[] = [
+    ['source_ref', event.source_ref],
+    ['channel_ref', event.channel_ref],
+    ['Idempotency-Key', event.idempotency_key],
+    ['Token', event.key_id],
+    ['Scope', event.scope === '' ? '(none)' : event.scope],
+    ['Address', event.route],
+    ['Came in as', event.origin],
+    ['Content-Type', event.content_type],
+    ['Size', bytesInWords(event.size)],
+    ['User-Agent', event.user_agent],
+    ['From', event.remote_addr],
+    ['Request', event.request_id],
+    ['traceparent', event.traceparent],
+    ['Sent again', event.resends === 0 ? null : `${event.resends} times`],
+  ]
+  return (
+    <>
+      <h3>Arrival</h3>
+      <dl className="facts">
+        {rows.map(
+          ([name, value]) =>
+            value !== null && (
+              <div key={name}>
+                <dt>{name}</dt>
+                <dd>
+                  <SafeText text={value} maxLength={600} />
+                </dd>
+              </div>
+            ),
+        )}
+        {event.resends > 0 && (
+          <div>
+            <dt>Last seen</dt>
+            <dd>
+              <Time at={event.last_seen_at} />
+            </dd>
+          </div>
+        )}
+      </dl>
+    </>
+  )
+}

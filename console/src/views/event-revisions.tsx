@@ -1,0 +1,111 @@
+// What was sent later under the same reference: what differs, and the way to make an event of it.
+
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMemo, useState } from 'react'
+import type { Event, EventDetail } from '../api/schema.ts'
+import { diffLines } from '../json/line-diff.ts'
+import { LineView } from '../json/line-view.tsx'
+import { layOut } from '../json/lines.ts'
+import { addressFor, Link } from '../router.tsx'
+import { useApi, useDesk, useMayChange } from '../session.tsx'
+import { bytesInWords, Empty, Loading, Time, Trouble } from '../ui/controls.tsx'
+
+export function EventRevisions({ event, text }: { readonly event: EventDetail; readonly text: string }) {
+  const api = useApi()
+  const [openId, setOpenId] = useState<number | null>(null)
+  const revisions = useQuery({
+    queryKey: ['revisions', api.tenant, event.id],
+    queryFn: () => api.call('GET /v1/inbox/events/{id}/revisions', { path: { id: event.id }, query: { limit: 200 } }),
+  })
+  if (revisions.isError) return <Trouble error={revisions.error} onRetry={() => void revisions.refetch()} />
+  if (revisions.isPending) return <Loading what="revisions" />
+  const rows = revisions.data.revisions
+  if (rows.length === 0) {
+    return (
+      <Empty title="No revisions">
+        <p>Other bytes under the same source_ref would be kept here.</p>
+      </Empty>
+    )
+  }
+  const open = rows.find(({ id }) => id === openId) ?? rows.at(-1)!
+  return (
+    <>
+      <ul className="choices" aria-label="Revisions">
+        {rows.map((revision) => (
+          <li key={revision.id}>
+            <button
+              type="button"
+              className="button"
+              aria-pressed={revision.id === open.id}
+              onClick={() => setOpenId(revision.id)}
+            >
+              {revision.id} · <Time at={revision.received_at} short /> · {bytesInWords(revision.size)}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Difference before={text} revision={open} />
+      <Promote revision={open} />
+    </>
+  )
+}
+
+function Difference({ before, revision }: { readonly before: string; readonly revision: Event }) {
+  const api = useApi()
+  const payload = useQuery({
+    queryKey: ['payload', api.tenant, revision.id],
+    queryFn: () => api.text('GET /v1/inbox/events/{id}/payload', { path: { id: revision.id } }),
+    staleTime: Infinity,
+  })
+  const lines = useMemo(
+    () => (payload.data === undefined ? [] : diffLines(layOut(before), layOut(payload.data))),
+    [before, payload.data],
+  )
+  if (payload.isError) return <Trouble error={payload.error} />
+  if (payload.isPending) return <Loading what="the revision" />
+  const changed = lines.filter(({ mark }) => mark !== 'same').length
+  return (
+    <>
+      <p className="quiet">
+        {changed === 0
+          ? 'The same fields and values: only white space or order of bytes differs.'
+          : `${changed} lines differ. − is the event, + the revision.`}
+      </p>
+      <LineView lines={lines} label={`Difference between the event and revision ${revision.id}`} />
+    </>
+  )
+}
+
+function Promote({ revision }: { readonly revision: Event }) {
+  const api = useApi()
+  const { tenant } = useDesk()
+  const queryClient = useQueryClient()
+  const mayChange = useMayChange()
+  const promote = useMutation({
+    mutationFn: () => api.call('POST /v1/inbox/events/{id}/promote', { path: { id: revision.id } }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['event'] }),
+  })
+  if (promote.isSuccess) {
+    return (
+      <p role="status">
+        It is <Link to={addressFor(tenant, 'events', promote.data.id)}>event {promote.data.id}</Link> now.
+      </p>
+    )
+  }
+  return (
+    <p className="actions">
+      <button
+        type="button"
+        className="button"
+        disabled={!mayChange || promote.isPending}
+        onClick={() => promote.mutate()}
+      >
+        Make an event of revision {revision.id}
+      </button>
+      <span className="quiet">
+        {mayChange ? 'For a message of its own that only shares its reference by mistake.' : 'Only admins may do this.'}
+      </span>
+      {promote.isError && <Trouble error={promote.error} />}
+    </p>
+  )
+}

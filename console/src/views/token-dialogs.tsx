@@ -1,0 +1,158 @@
+// Making a token, alone or in place of another. It is shown once, with the lines that send with it.
+
+import { useMutation, useQueryClient } from '@tanstack/react-query'
+import { type FormEvent, useState } from 'react'
+import type { Token, TokenCommand } from '../api/schema.ts'
+import { useApi } from '../session.tsx'
+import { CodeBlock, Trouble } from '../ui/controls.tsx'
+import { Dialog } from '../ui/dialog.tsx'
+import { Tabs } from '../ui/tabs.tsx'
+import { SNIPPET_NAMES, type SnippetName, snippet } from './snippets.ts'
+
+const LIFETIMES: readonly (readonly [string, string])[] = [
+  ['', 'never'],
+  ['1d', 'in a day'],
+  ['7d', 'in a week'],
+  ['30d', 'in 30 days'],
+  ['365d', 'in a year'],
+]
+
+export function CreateToken({ onClose }: { readonly onClose: () => void }) {
+  const api = useApi()
+  const queryClient = useQueryClient()
+  const create = useMutation({
+    mutationFn: (body: TokenCommand) => api.call('POST /v1/console/tokens', { body }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['tokens'] }),
+  })
+  const submit = (event: FormEvent<HTMLFormElement>) => {
+    event.preventDefault()
+    const form = new FormData(event.currentTarget)
+    const lifetime = String(form.get('lifetime'))
+    create.mutate({
+      scope: String(form.get('scope')).trim(),
+      label: String(form.get('label')).trim(),
+      ...(lifetime === '' ? {} : { expires_in: lifetime }),
+    })
+  }
+  return (
+    <Dialog title="Create a token" onClose={onClose}>
+      {create.isSuccess ? (
+        <ShownOnce token={create.data.token.secret ?? ''} onClose={onClose} />
+      ) : (
+        <form className="stack" onSubmit={submit}>
+          <label className="field">
+            Label, for people
+            <input name="label" placeholder="contact form of example.org" maxLength={200} />
+          </label>
+          <label className="field">
+            Scope
+            <input name="scope" defaultValue="cf" pattern="[a-z0-9][a-z0-9_.:\-]{0,63}" aria-describedby="scope-help" />
+          </label>
+          <p id="scope-help" className="quiet">
+            cf is a form plugin. processor reads and processes, and may not send. Any other word is yours.
+          </p>
+          <label className="field">
+            Expires
+            <select name="lifetime">
+              {LIFETIMES.map(([lifetime, text]) => (
+                <option key={text} value={lifetime}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </label>
+          {create.isError && <Trouble error={create.error} />}
+          <p className="actions">
+            <button type="submit" className="button main-button" disabled={create.isPending}>
+              Create
+            </button>
+            <button type="button" className="button" onClick={onClose}>
+              Cancel
+            </button>
+          </p>
+        </form>
+      )}
+    </Dialog>
+  )
+}
+
+const OVERLAPS: readonly (readonly [string, string])[] = [
+  ['', 'stops at once'],
+  ['1h', 'works for one more hour'],
+  ['24h', 'works for one more day'],
+  ['7d', 'works for one more week'],
+]
+
+export function RotateToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
+  const api = useApi()
+  const queryClient = useQueryClient()
+  const rotate = useMutation({
+    mutationFn: (overlap: string) =>
+      api.call('POST /v1/console/tokens/{key_id}/rotate', {
+        path: { key_id: token.key_id },
+        body: overlap === '' ? {} : { overlap },
+      }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['tokens'] }),
+  })
+  return (
+    <Dialog title={`Rotate ${token.key_id}`} onClose={onClose}>
+      {rotate.isSuccess ? (
+        <ShownOnce token={rotate.data.token.secret ?? ''} onClose={onClose} />
+      ) : (
+        <form
+          className="stack"
+          onSubmit={(event) => {
+            event.preventDefault()
+            rotate.mutate(String(new FormData(event.currentTarget).get('overlap')))
+          }}
+        >
+          <p>A new token with the same scope takes its place.</p>
+          <label className="field">
+            The old one
+            <select name="overlap" defaultValue="24h">
+              {OVERLAPS.map(([overlap, text]) => (
+                <option key={text} value={overlap}>
+                  {text}
+                </option>
+              ))}
+            </select>
+          </label>
+          {rotate.isError && <Trouble error={rotate.error} />}
+          <p className="actions">
+            <button type="submit" className="button main-button" disabled={rotate.isPending}>
+              Rotate
+            </button>
+            <button type="button" className="button" onClick={onClose}>
+              Cancel
+            </button>
+          </p>
+        </form>
+      )}
+    </Dialog>
+  )
+}
+
+function ShownOnce({ token, onClose }: { readonly token: string; readonly onClose: () => void }) {
+  const [chosen, setChosen] = useState<SnippetName>('curl')
+  return (
+    <div className="stack">
+      <p role="status">
+        <strong>This is the token. It is shown this once.</strong>
+      </p>
+      <CodeBlock label="The token" text={token} />
+      <Tabs
+        label="How to send with it"
+        choices={SNIPPET_NAMES.map((name) => ({ name, label: name }))}
+        chosen={chosen}
+        onChoose={setChosen}
+      >
+        <CodeBlock label={`Sending with ${chosen}`} text={snippet(chosen, window.location.origin, token)} />
+      </Tabs>
+      <p className="actions">
+        <button type="button" className="button main-button" onClick={onClose}>
+          I have it
+        </button>
+      </p>
+    </div>
+  )
+}

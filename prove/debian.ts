@@ -1,0 +1,42 @@
+// Programs that a proof needs from Debian's packages: installed where that is possible, explained where it is not.
+
+import { execFileSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { Unable } from './proof.ts'
+
+export const isRoot = process.getuid?.() === 0
+
+/** Programs of administrators are not on everybody's path. */
+const FOLDERS = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin']
+
+export function hasProgram(name: string): boolean {
+  return FOLDERS.some((folder) => existsSync(join(folder, name)))
+}
+
+export interface Needs {
+  /** Who needs it, for the sentence. */
+  readonly proof: string
+  readonly packages: readonly string[]
+  readonly isThere: () => boolean
+}
+
+/** Installs what is missing as root; says which packages to install otherwise. */
+export function requirePackages({ proof, packages, isThere }: Needs, progress: (line: string) => void): void {
+  if (isThere()) return
+  const sentence = `${proof} needs the Debian packages ${packages.join(', ')}`
+  if (!isRoot || !hasProgram('apt-get')) throw new Unable(`${sentence}: apt-get install ${packages.join(' ')}`)
+  progress(`installing ${packages.join(', ')}`)
+  try {
+    for (const args of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
+      execFileSync('apt-get', args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, stdio: 'pipe' })
+    }
+  } catch (error) {
+    throw new Unable(`${sentence}, and they could not be installed: ${String((error as { stderr?: unknown }).stderr)}`)
+  }
+  if (!isThere()) throw new Unable(`${sentence}; they are installed, and something is missing all the same`)
+}
+
+export function requireRoot(proof: string, why: string): void {
+  if (!isRoot) throw new Unable(`${proof} needs root, ${why}: run it with sudo, or in a virtual machine of your own.`)
+}

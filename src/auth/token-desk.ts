@@ -1,0 +1,67 @@
+// The tokens of one tenant, as an operator of the console may handle them: whatever belongs to another tenant is not there.
+
+import type { Tenant } from '../model/principal.ts'
+import type { TokenRecord } from '../model/token.ts'
+import type { Clock } from '../runtime/clock.ts'
+import type { NodeStore } from '../store/contract/nodes.ts'
+import type { TokenPosition, TokenStore } from '../store/contract/tokens.ts'
+import {
+  type IssuedToken,
+  issueToken,
+  type Rotation,
+  type RotationTerms,
+  rotateToken,
+  type TokenTerms,
+  untilInForce,
+} from './token-office.ts'
+
+/** An answer waits so long for every server to follow. */
+const IN_FORCE_TIMEOUT_MS = 2000
+
+export interface TokenDeskOptions {
+  readonly tokens: TokenStore
+  readonly nodes: NodeStore
+  readonly clock: Clock
+}
+
+export class TokenDesk {
+  readonly #options: TokenDeskOptions
+
+  constructor(options: TokenDeskOptions) {
+    this.#options = options
+  }
+
+  list(tenant: Tenant, before: TokenPosition | null, limit: number): Promise<TokenRecord[]> {
+    return this.#options.tokens.listOf(tenant, before, limit)
+  }
+
+  tenants(after: Tenant | null, limit: number): Promise<Tenant[]> {
+    return this.#options.tokens.tenants(after, limit)
+  }
+
+  async find({ accountId, companyId }: Tenant, keyId: string): Promise<TokenRecord | null> {
+    const found = await this.#options.tokens.find(keyId)
+    return found?.accountId === accountId && found.companyId === companyId ? found : null
+  }
+
+  issue(tenant: Tenant, terms: TokenTerms): Promise<IssuedToken> {
+    const { tokens, clock } = this.#options
+    return issueToken(tokens, tenant, terms, clock.now())
+  }
+
+  async rotate(tenant: Tenant, keyId: string, terms: RotationTerms): Promise<Rotation | null> {
+    const { tokens, clock } = this.#options
+    const old = await this.find(tenant, keyId)
+    return old && rotateToken(tokens, old, terms, clock.now())
+  }
+
+  async setActive(tenant: Tenant, keyId: string, isActive: boolean): Promise<TokenRecord | null> {
+    const { tokens, clock } = this.#options
+    return (await this.find(tenant, keyId)) && tokens.setActive(keyId, isActive, clock.now())
+  }
+
+  /** Whether every running server follows the newest change. */
+  inForce(): Promise<boolean> {
+    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS)
+  }
+}

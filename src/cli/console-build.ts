@@ -1,0 +1,141 @@
+// The console's pages are made from their sources on the machine that serves them, once for each version of the sources: a
+// build is not committed. It runs beside the service with low priority, after the service listens, and whatever becomes of
+// it, intake goes on. The folder that is served changes in one step.
+
+import { type ChildProcess, spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { constants, setPriority } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { errorText } from '../runtime/log.ts'
+
+const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/', import.meta.url))
+
+/** In the built folder: the digest of the sources that it was made from. */
+const STAMP = '.made-from'
+/** Beside everything in src. */
+const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json']
+
+let builds = 0
+
+export interface ConsoleBuildOptions {
+  readonly folder?: string
+  /** Takes one line for people. */
+  readonly say: (line: string) => void
+  readonly signal?: AbortSignal
+}
+
+export type ConsoleBuildOutcome = 'up to date' | 'built' | 'failed'
+
+/** Resolves when the console can be served, or cannot be built; never rejects. */
+export async function buildConsole(options: ConsoleBuildOptions): Promise<ConsoleBuildOutcome> {
+  const { folder = CONSOLE_FOLDER, say, signal } = options
+  const dist = join(folder, 'dist')
+  // Beside the other, so that a rename is enough; with our number, so that two servers do not write into one.
+  const next = join(folder, `dist.${process.pid}.${++builds}.next`)
+  try {
+    const digest = await sourcesDigest(folder)
+    if (await isMadeFrom(dist, digest)) return 'up to date'
+    const startedAt = performance.now()
+    // An old console must not talk to a new service: until the new one is there, the page says that it is being built.
+    await rm(dist, { recursive: true, force: true })
+    say('Building the console (once for each version) …')
+    await runVite(folder, next, signal)
+    await writeFile(join(next, STAMP), digest)
+    await readableForAll(next)
+    await replace(dist, next, digest)
+    say(`The console is built (${((performance.now() - startedAt) / 1000).toFixed(1)} s).`)
+    return 'built'
+  } catch (error) {
+    await rm(next, { recursive: true, force: true }).catch(() => {})
+    if (!signal?.aborted) {
+      say(
+        `The console could not be built: ${errorText(error)} Everything else works. To try again: npm run build:console`,
+      )
+    }
+    return 'failed'
+  }
+}
+
+/** Of names and contents: times say nothing after a checkout or a copy. About 5 ms. */
+async function sourcesDigest(folder: string): Promise<string> {
+  const hash = createHash('sha256')
+  for (const file of await sourceFiles(folder)) {
+    const content = await readFile(join(folder, file))
+    hash.update(`${file}\0${content.length}\0`).update(content)
+  }
+  return hash.digest('hex')
+}
+
+async function sourceFiles(folder: string): Promise<string[]> {
+  const entries = await readdir(join(folder, 'src'), { recursive: true, withFileTypes: true })
+  const inSrc = entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length))
+  return [...SOURCES, ...inSrc].sort()
+}
+
+async function runVite(folder: string, outDir: string, signal: AbortSignal | undefined): Promise<void> {
+  const vite = join(dirname(createRequire(join(folder, 'package.json')).resolve('vite/package.json')), 'bin/vite.js')
+  const child = spawn(process.execPath, [vite, 'build', '--outDir', outDir, '--logLevel', 'error'], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, NODE_ENV: 'production', NO_COLOR: '1' },
+  })
+  beLowPriority(child)
+  const kill = () => void child.kill()
+  process.once('exit', kill)
+  signal?.addEventListener('abort', kill)
+  try {
+    let said = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk))
+    const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
+    if (code !== 0) throw new Error(`vite ended with ${code}: ${said.trim().slice(0, 500)}`)
+  } finally {
+    process.off('exit', kill)
+    signal?.removeEventListener('abort', kill)
+  }
+}
+
+/** What takes messages in goes before what draws pages. */
+function beLowPriority(child: ChildProcess): void {
+  try {
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
+  } catch {
+    // It has ended already, or we may not: it is as fast as it is.
+  }
+}
+
+/** Another user than the one who built it may serve it: there is nothing personal in it. */
+async function readableForAll(folder: string): Promise<void> {
+  await chmod(folder, 0o755)
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    await chmod(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644)
+  }
+}
+
+async function isMadeFrom(dist: string, digest: string): Promise<boolean> {
+  return (await readFile(join(dist, STAMP), 'utf8').catch(() => '')) === digest
+}
+
+/** Another server may have been quicker: what it built is as good. */
+async function replace(dist: string, next: string, digest: string): Promise<void> {
+  const old = `${next}.old`
+  try {
+    await mkdir(dist, { recursive: true })
+    await rename(dist, old)
+    await rename(next, dist)
+  } catch (error) {
+    await rm(next, { recursive: true, force: true })
+    if (!(await isMadeFrom(dist, digest))) throw error
+  } finally {
+    await rm(old, { recursive: true, force: true })
+  }
+}
+
+if (import.meta.main) {
+  const outcome = await buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+  process.exitCode = outcome === 'failed' ? 1 : 0
+}

@@ -1,0 +1,62 @@
+// One refusal whole, what an operator makes of it, and events for trying things out.
+
+import type { Arrival } from '../../intake/accept.ts'
+import { type Call, callerOf, idIn, jsonAnswer, type Operation, readPayload } from '../call.ts'
+import { refusalView } from '../inbox/views.ts'
+import { readQuery } from '../query.ts'
+import { remoteAddress } from '../remote-address.ts'
+import type { ConsoleOptions } from './operations.ts'
+
+export function refusalOperations(options: ConsoleOptions) {
+  const { findRefusal, acceptRefusal, accept, maxBodyBytes } = options
+
+  const arrivalOf = (call: Call, payload: Buffer): Omit<Arrival, 'route' | 'idempotencyKeys'> => ({
+    principal: callerOf(call),
+    requestId: call.exchange.requestId,
+    payload,
+    contentType: 'application/json',
+    traceparent: null,
+    userAgent: null,
+    remoteAddr: remoteAddress(call.exchange.address, options.remoteAddr),
+  })
+
+  const showRefusal: Operation = async (call) => {
+    const query = readQuery(call.req, {})
+    if ('problem' in query) return query.problem
+    const id = idIn(call)
+    const refusal = id === null ? null : await findRefusal(callerOf(call), id)
+    if (!refusal) return { code: 'not_found' }
+    const body_base64 = Buffer.from(refusal.body).toString('base64')
+    return jsonAnswer({ refusal: { ...refusalView(refusal), body_base64 } })
+  }
+
+  /** Looks whether there is such a refusal before the body: an id of nobody's is answered in one way. */
+  const accepting: Operation = async (call) => {
+    const query = readQuery(call.req, {})
+    if ('problem' in query) return query.problem
+    const id = idIn(call)
+    if (id === null || !(await findRefusal(callerOf(call), id))) return { code: 'not_found' }
+    const read = await readPayload(call, maxBodyBytes)
+    if ('problem' in read) return read.problem
+    const result = await acceptRefusal(id, arrivalOf(call, read.payload))
+    if ('problem' in result) return result.problem
+    call.exchange.eventId = result.id
+    return jsonAnswer({ id: result.id, refusal_id: id })
+  }
+
+  const sendTestEvent: Operation = async (call) => {
+    const query = readQuery(call.req, {})
+    if ('problem' in query) return query.problem
+    const read = await readPayload(call, maxBodyBytes)
+    if ('problem' in read) return read.problem
+    const arrival = arrivalOf(call, read.payload)
+    const result = await accept({ ...arrival, route: call.route.path, idempotencyKeys: [], origin: 'test' })
+    if ('problem' in result) return result.problem
+    call.exchange.eventId = result.id
+    call.exchange.outcome = result.outcome
+    call.exchange.auditTarget = String(result.id)
+    return jsonAnswer({ id: result.id, outcome: result.outcome })
+  }
+
+  return { showRefusal, acceptRefusal: accepting, sendTestEvent }
+}

@@ -1,0 +1,45 @@
+// Once an hour, what has had its time is cleared away: counts of traffic, sessions and links that are over, old entries of
+// the audit log.
+
+import { KEEP_HOURS_MS, KEEP_MINUTES_MS } from '../model/traffic.ts'
+import type { Clock } from '../runtime/clock.ts'
+import { Repeating, type Service } from '../runtime/service.ts'
+import type { Store } from '../store/contract/store.ts'
+
+const EVERY_MS = 3_600_000
+
+export interface PruningOptions {
+  readonly store: Pick<Store, 'operators' | 'index'>
+  readonly clock: Clock
+  readonly auditMaxAgeMs: number
+  readonly onTrouble: (doing: string, error: unknown) => void
+}
+
+export class Pruning implements Service {
+  readonly #options: PruningOptions
+  readonly #timer: Repeating
+
+  constructor(options: PruningOptions) {
+    this.#options = options
+    this.#timer = new Repeating(EVERY_MS, () => this.run())
+  }
+
+  start(): void {
+    this.#timer.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#timer.stop()
+  }
+
+  async run(): Promise<void> {
+    const { store, clock, auditMaxAgeMs, onTrouble } = this.#options
+    const now = clock.now()
+    try {
+      await store.index.pruneTraffic(now - KEEP_MINUTES_MS, now - KEEP_HOURS_MS)
+      await store.operators.prune(now, now - auditMaxAgeMs)
+    } catch (error) {
+      onTrouble('clear away what has had its time', error)
+    }
+  }
+}

@@ -1,0 +1,74 @@
+// What came in, counted by minute and, for each sender, by hour. Summed up in memory for the rows of one step of the
+// indexer, so that a step writes one row for each tenant and minute and one for each sender and hour, however many messages
+// there were.
+
+import type { Tenant } from './principal.ts'
+
+export const MINUTE_MS = 60_000
+export const HOUR_MS = 3_600_000
+
+/** Rows by minute and by hour are kept for this long. */
+export const KEEP_MINUTES_MS = 48 * HOUR_MS
+export const KEEP_HOURS_MS = 35 * 24 * HOUR_MS
+
+/** Queues are counted up to here: a figure as high as this means so many or more. */
+export const COUNTED_UP_TO = 10_000
+
+/** How many refusals are looked at to count them, the latest first. */
+export const REFUSALS_LOOKED_AT = 1000
+
+export interface TrafficCounts {
+  events: number
+  resends: number
+  revisions: number
+}
+
+export type TrafficSpan = 'minute' | 'hour'
+
+export interface TrafficRow extends Readonly<TrafficCounts>, Tenant {
+  readonly span: TrafficSpan
+  /** When the minute or hour begins. */
+  readonly at: number
+  /** '' in rows by minute, which are of all senders. */
+  readonly keyId: string
+}
+
+type Counted = { -readonly [K in keyof TrafficRow]: TrafficRow[K] }
+
+/** The rows that the last message of a sender was counted in. */
+interface Last {
+  readonly minute: Counted
+  readonly hour: Counted
+}
+
+export class TrafficTally {
+  readonly #rows = new Map<string, Counted>()
+  /** Most messages are of the tenant and minute of the sender's one before: no key has to be put together for them. */
+  readonly #lasts = new Map<string, Last>()
+
+  add(companyId: number, accountId: number, receivedAt: number, keyId: string, what: keyof TrafficCounts): void {
+    const at = receivedAt - (receivedAt % MINUTE_MS)
+    let last = this.#lasts.get(keyId)
+    if (last?.minute.at !== at || last.minute.accountId !== accountId || last.minute.companyId !== companyId) {
+      const minute = this.#rowOf(companyId, accountId, 'minute', at, '')
+      const hour = this.#rowOf(companyId, accountId, 'hour', receivedAt - (receivedAt % HOUR_MS), keyId)
+      last = { minute, hour }
+      this.#lasts.set(keyId, last)
+    }
+    last.minute[what] += 1
+    last.hour[what] += 1
+  }
+
+  rows(): readonly TrafficRow[] {
+    return Array.from(this.#rows.values())
+  }
+
+  #rowOf(companyId: number, accountId: number, span: TrafficSpan, at: number, keyId: string): Counted {
+    const key = `${companyId}:${accountId}:${at}:${keyId}:${span}`
+    const known = this.#rows.get(key)
+    if (known) return known
+    const row = { companyId, accountId, span, at, keyId, events: 0, resends: 0, revisions: 0 }
+    this.#rows.set(key, row)
+    return row
+  }
+}

@@ -1,0 +1,66 @@
+// The short form of `npm run prove -- nth`: of each fault one n in a commit or an index batch and one in a checkpoint, and the
+// control that each must find out.
+
+import assert from 'node:assert/strict'
+import { after, before, test } from 'node:test'
+import { UNSAFE_SERVER } from '../../prove/faults/nth.ts'
+import { NearCheckpoint } from '../../prove/near-checkpoint.ts'
+import { seededRandom } from '../../prove/random.ts'
+import { hasStrace } from '../../prove/strace.ts'
+import { FAULTS, type Struck, strike } from '../../prove/strike.ts'
+import { brokenIn, inWords } from '../../prove/subject.ts'
+import { WRONG } from '../../prove/proof.ts'
+import { tempFolder } from '../support/temp.ts'
+
+const skip = hasStrace() ? false : 'not run: strace is not installed'
+const SEED = 20261115
+const CONTROL_TRIES = 10
+
+const undo: (() => void | Promise<void>)[] = []
+const context = {
+  folder: tempFolder('prove-nth'),
+  random: seededRandom(SEED),
+  onCleanup: (one: () => void | Promise<void>) => void undo.push(one),
+}
+let template: NearCheckpoint
+
+before(async () => {
+  if (!skip) template = await NearCheckpoint.create(context)
+})
+after(async () => {
+  for (const one of undo.reverse()) await one()
+})
+
+function wrongIn({ findings, broken }: Struck): string[] {
+  const counted = WRONG.filter((what) => findings.counts[what] > 0).map((what) => `${findings.counts[what]} ${what}`)
+  return [...counted, ...brokenIn(findings), ...broken]
+}
+
+for (const fault of FAULTS) {
+  // A checkpoint begins with the 4th sync or the 30th write, roughly: one before it, one in it.
+  const places = fault.name.endsWith('sync') ? [2, 5] : [7, 50]
+  test(`${fault.name}: nothing acknowledged is lost, doubled or altered, and the service ${fault.must}`, {
+    skip,
+  }, async (t) => {
+    for (const nth of places) {
+      const struck = await strike(context, template, { fault, nth })
+      t.diagnostic(`n = ${nth}, in a ${struck.place}: ${inWords(struck.findings)}, exit ${struck.exitCode}`)
+      assert.equal(struck.injected, 1, 'the fault was injected')
+      assert.deepEqual(wrongIn(struck), [])
+    }
+  })
+}
+
+test('a server that acknowledges before it commits is found out by a kill at a sync', { skip }, async (t) => {
+  const fault = FAULTS[0]!
+  for (let nth = 1; nth <= CONTROL_TRIES; nth += 1) {
+    const { findings, injected } = await strike(context, template, {
+      fault,
+      nth,
+      command: [process.execPath, UNSAFE_SERVER],
+    })
+    t.diagnostic(`n = ${nth}: ${inWords(findings)}`)
+    if (injected > 0 && findings.counts.lost > 0) return
+  }
+  assert.fail('it lost nothing, so the check shows nothing')
+})

@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hashPassword, PasswordCheck } from '../../../src/auth/password.ts'
+
+test('a password is known by its hash, which has a salt of its own, names its cost, and holds no part of it', async () => {
+  const check = new PasswordCheck()
+  const password = 'Zoë’s horse battery'
+  const [first, second] = [await hashPassword(password), await hashPassword(password)]
+  assert.match(first, /^scrypt\$32768\$8\$3\$[\w+/=]{24}\$[\w+/=]{44}$/)
+  assert.notEqual(first, second)
+  assert.equal(await check.matches(password, first), true)
+  assert.equal(await check.matches(password.normalize('NFD'), second), true, 'letters in another form are the same')
+  for (const wrong of ['', 'zoë’s horse battery', `${password} `])
+    assert.equal(await check.matches(wrong, first), false)
+})
+
+test('without a hash nothing matches, not even what the placeholder would be', async () => {
+  const check = new PasswordCheck()
+  for (const password of ['', 'x', '\0'.repeat(32)]) assert.equal(await check.matches(password, null), false)
+})
+
+test('one is worked on at a time, and too many that wait are told so', async () => {
+  const check = new PasswordCheck()
+  const cheap = 'scrypt$2$1$1$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
+  const waiting = Array.from({ length: 8 }, () => check.matches('x', cheap))
+  assert.equal(check.isBusy, false)
+  waiting.push(check.matches('x', cheap))
+  assert.equal(check.isBusy, true)
+  assert.deepEqual(new Set(await Promise.all(waiting)), new Set([false]))
+  assert.equal(check.isBusy, false)
+})
