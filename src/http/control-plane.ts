@@ -66,9 +66,9 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       onRequest: (request, reply) => {
         reply.hijack()
         const params = request.params as Call['params']
-        // The router takes nothing for something: an address with two slashes in a row.
-        if (Object.values(params).some((value) => value.split('/').includes('')))
-          return answerUnrouted(routes, request.raw, reply.raw)
+        // The router takes nothing for something: an address with two slashes in a row. A slash in one part is an encoded one.
+        const parts = Object.values(params).flatMap((value) => (route.isOpen ? value.split('/') : [value]))
+        if (parts.includes('')) return answerUnrouted(routes, request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
         runLane(laneOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
