@@ -41,7 +41,8 @@ export async function startServer(
   command: readonly string[] = [LAUNCHER, 'serve'],
 ): Promise<ServerProcess> {
   const child = spawn(command[0]!, command.slice(1), {
-    env: cleanEnvironment({ INTRAY_PORT: '0', ...env }),
+    // A machine that is slow for reasons of its own is not what a test is about.
+    env: cleanEnvironment({ INTRAY_PORT: '0', INTRAY_QUEUE_MAX_WAIT: '10m', ...env }),
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   let stdout = ''
