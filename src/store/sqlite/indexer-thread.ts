@@ -1,6 +1,8 @@
 // The indexer's thread: the only connection of the server that writes and checkpoints the index. Its own thread and its own
 // file: a step holds up nobody who sends or claims.
 
+import { readlinkSync } from 'node:fs'
+import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../contract/failure.ts'
 import { storeFailure } from './connection.ts'
@@ -8,6 +10,10 @@ import { openIndexWriter } from './index-file.ts'
 import { prepareIndexOperations } from './operations.ts'
 import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
 
+/** Under the others: a quarter of a core while all of them are busy, all of it when they are not. */
+const NICENESS = 5
+
+yieldToOthers()
 const port = parentPort!
 const db = openIndexWriter((workerData as { path: string }).path)
 const operations = prepareIndexOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
@@ -39,4 +45,13 @@ function close(): void {
 
 function send(message: FromThread): void {
   port.postMessage(message)
+}
+
+/** On Linux a thread has a priority of its own. Elsewhere it runs like the others. */
+function yieldToOthers(): void {
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
+  } catch {
+    // No /proc, or no leave to: it only takes a little more from the others.
+  }
 }
