@@ -12,6 +12,8 @@ export interface PaceOptions {
   readonly seconds: number
   /** What comes later is late: its sender has given up. */
   readonly patienceMs: number
+  /** Connections that are there before the first message; 500 unless told. One that is never used is cut off like a slow one. */
+  readonly readyConnections?: number
 }
 
 export interface Figures {
@@ -111,7 +113,7 @@ export async function closedLoop(options: PaceOptions, connections: number, paus
 
 /** Messages come when they are due, each on a connection that is free, or a new one up to `maxConnections`. */
 export async function openLoop(options: PaceOptions, perSecond: number, maxConnections: number): Promise<Figures> {
-  const { port, token, seconds } = options
+  const { port, token, seconds, readyConnections = READY_CONNECTIONS } = options
   const free: Wire[] = []
   const all = new Set<Wire>()
   const open = (): Wire => {
@@ -120,7 +122,7 @@ export async function openLoop(options: PaceOptions, perSecond: number, maxConne
     return wire
   }
   // Senders keep their connections; what is measured is not how fast they can be made.
-  for (let left = Math.min(maxConnections, READY_CONNECTIONS); left > 0; left -= OPENED_AT_ONCE) {
+  for (let left = Math.min(maxConnections, readyConnections); left > 0; left -= OPENED_AT_ONCE) {
     const some = Array.from({ length: Math.min(left, OPENED_AT_ONCE) }, open)
     await Promise.all(some.map((wire) => wire.opened))
     free.push(...some)

@@ -30,7 +30,7 @@ export const slowloris: Proof = {
     const service = new Service(context, { databaseUrl: await context.newDatabase(), env: ENV })
     const token = await service.mint('cf')
     await service.start()
-    const pace = { port: service.port, token, seconds: STRETCH_S, patienceMs: PATIENCE_MS }
+    const pace = { port: service.port, token, seconds: STRETCH_S, patienceMs: PATIENCE_MS, readyConnections: 0 }
     // Warm, so that the first stretch is like the others.
     await openLoop({ ...pace, seconds: 2 }, RATE, GOOD_CONNECTIONS)
     const without: Figures[] = []
@@ -107,7 +107,7 @@ async function withoutLimits(context: ProofContext): Promise<ControlResult> {
   await service.start()
   const slow = new SlowOnes(context, service.port, token)
   await waitFor('the slow ones to be there', () => slow.told.open >= SLOW / 2)
-  const pace = { port: service.port, token, seconds: 2, patienceMs: PATIENCE_MS }
+  const pace = { port: service.port, token, seconds: 2, patienceMs: PATIENCE_MS, readyConnections: 0 }
   const figures = await openLoop(pace, RATE, GOOD_CONNECTIONS)
   slow.stop()
   await service.kill()
