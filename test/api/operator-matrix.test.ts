@@ -7,9 +7,11 @@ import { type OperationName, ROUTES, type Route } from '../../src/http/routes.ts
 import type { TestApp } from '../support/app.ts'
 import type { TestAnswer } from '../support/client.ts'
 import { drivers } from '../support/drivers.ts'
+import { EventStream } from '../support/event-stream.ts'
 import { operatorOf, TENANT_HEADER, type TestOperator } from '../support/operators.ts'
 import { createSampleData, hasEnd, type SampleData, sampleRequest } from '../support/samples.ts'
 import { sharedApp } from '../support/shared-app.ts'
+import { until } from '../support/until.ts'
 
 const TIMEOUT = { timeout: 120_000 }
 const OWN = { accountId: 8, companyId: 42 }
@@ -101,6 +103,28 @@ for (const driver of drivers) {
         assert.notEqual(admin.text, own.text, 'and another one')
       })
     }
+
+    test('GET /v1/inbox/stream is 404 for another tenant, and shows of one’s own tenant nothing of another’s', async () => {
+      const { app } = shared
+      const follow = (tenant: string) =>
+        EventStream.open(app.port, '', { after: 0, credentials: limited.headers(tenant) })
+      for (const tenant of [...FOREIGN, UNKNOWN_TENANT]) {
+        const refused = await follow(tenant)
+        assert.equal(refused.status, 404, tenant)
+        await refused.closed
+        assert.deepEqual(refused.events, [])
+      }
+      const stream = await follow('8/42')
+      assert.equal(stream.status, 200)
+      const token = await app.createToken(OWN)
+      await app.post({ source_ref: 'own' }, { Authorization: `Bearer ${token}` })
+      await until('the event is on the stream', () => stream.events.length > 0)
+      assert.deepEqual(
+        stream.events.map((one) => one.source_ref),
+        ['own'],
+      )
+      stream.close()
+    })
 
     test('a list of tenants, a session and the audit log show no tenant that one may not see', async () => {
       const { app } = shared
