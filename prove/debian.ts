@@ -29,7 +29,11 @@ export function requirePackages({ proof, packages, isThere }: Needs, progress: (
   progress(`installing ${packages.join(', ')}`)
   try {
     for (const args of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
-      execFileSync('apt-get', args, { env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }, stdio: 'pipe' })
+      execFileSync('apt-get', args, {
+        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
+        stdio: 'pipe',
+        timeout: 300_000,
+      })
     }
   } catch (error) {
     throw new Unable(`${sentence}, and they could not be installed: ${String((error as { stderr?: unknown }).stderr)}`)

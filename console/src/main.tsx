@@ -24,6 +24,8 @@ const client: QueryClient = new QueryClient({
     onError: (error, query) => {
       if (error instanceof ApiError && error.status === 401 && query.queryKey[0] !== 'session') {
         client.setQueryData(['session'], null)
+        // What was looked at is not for whoever signs in next.
+        client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
       }
     },
   }),

@@ -2,7 +2,7 @@
 
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
-import { call, tenantKey } from './api/client.ts'
+import { ApiError, call, tenantKey } from './api/client.ts'
 import { ENTRIES } from './entries.ts'
 import { type LiveState, useLiveState } from './live/live.tsx'
 import { addressFor, Link, navigate, type Place, type ViewName } from './router.tsx'
@@ -169,15 +169,21 @@ function ThemeChoice() {
 
 function SignOut() {
   const queryClient = useQueryClient()
+  const [trouble, setTrouble] = useState<string | null>(null)
   const signOut = async () => {
-    await call('DELETE /v1/console/session').catch(() => null)
+    try {
+      await call('DELETE /v1/console/session')
+    } catch (error) {
+      // Without an answer the session goes on: saying otherwise would leave it open behind somebody's back.
+      if (!(error instanceof ApiError && error.status === 401)) return setTrouble('Not signed out: try again.')
+    }
     queryClient.setQueryData(['session'], null)
     // Nothing of what was looked at stays behind for the next one.
     queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
   return (
     <button type="button" className="button quiet-button" onClick={signOut}>
-      Sign out
+      {trouble ?? 'Sign out'}
     </button>
   )
 }

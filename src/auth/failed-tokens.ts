@@ -2,7 +2,7 @@
 // looked at and found wrong: a valid token is never slowed or refused for where it comes from, since many share an address
 // (docs/adr/0025). Bounded: the addresses that failed longest ago are forgotten first.
 
-import { isIPv4 } from 'node:net'
+import { networkOf } from './network.ts'
 import type { RateLimit } from '../model/rate-limit.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { TokenBucket } from './rate-limit.ts'
@@ -46,19 +46,4 @@ export class FailedTokens {
     const { isAllowed, resetS } = bucket.take(now)
     return isAllowed ? null : resetS
   }
-}
-
-/** Who counts as one: an IPv4 address, or the /64 of an IPv6 one, which is what a single host is given. */
-export function networkOf(address: string): string {
-  const plain = address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address
-  if (isIPv4(plain)) return plain
-  const [left = '', right] = plain.replace(/%.*$/, '').split('::')
-  const head = left === '' ? [] : left.split(':')
-  const tail = right === undefined || right === '' ? [] : right.split(':')
-  const zeros = right === undefined ? 0 : Math.max(0, 8 - head.length - tail.length)
-  const groups = [...head, ...Array<string>(zeros).fill('0'), ...tail]
-  return groups
-    .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':')
 }

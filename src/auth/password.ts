@@ -25,10 +25,10 @@ export class PasswordCheck {
     return this.#waiting > MAX_WAITING
   }
 
-  /** Without a hash to compare with it takes as long and says no. */
-  async matches(password: string, encoded: string | null): Promise<boolean> {
+  /** Without a hash to compare with it takes as long and says no. The place in the queue is taken at once. */
+  async matches(password: string, encodedOf: () => Promise<string | null>): Promise<boolean> {
     this.#waiting += 1
-    const turn = this.#queue.then(() => check(password, encoded))
+    const turn = this.#queue.then(async () => check(password, await encodedOf()))
     this.#queue = turn.catch(() => {})
     try {
       return await turn

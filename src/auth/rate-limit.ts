@@ -40,12 +40,6 @@ export class TokenBucket {
     return this.#allowance(this.#level >= 1)
   }
 
-  /** Full again: as good as new, so nothing is lost when it is forgotten. */
-  isFull(now: number): boolean {
-    this.#fill(now)
-    return this.#level >= this.limit.requests
-  }
-
   /** A clock that was set back fills nothing and takes nothing away. */
   #fill(now: number): void {
     const passedMs = Math.max(0, now - this.#filledAt)

@@ -75,7 +75,7 @@ export class Sessions {
   async signIn(given: Credentials, peer: string, origin: Origin): Promise<SignInResult> {
     const { backOff } = this.#options
     const name = 'name' in given ? given.name : null
-    const waitMs = this.#passwords.isBusy ? BUSY_MS : backOff.attempt(name, peer)
+    const waitMs = name !== null && this.#passwords.isBusy ? BUSY_MS : backOff.attempt(name, peer)
     if (waitMs > 0) return tooMany(waitMs)
     const { operator, isRight } = 'link' in given ? await this.#byLink(given.link) : await this.#byPassword(given)
     if (!operator || !isRight) {
@@ -95,7 +95,7 @@ export class Sessions {
   /** For what outlives its request: null if the session of this key still holds. */
   async standing(key: string): Promise<Problem | null> {
     try {
-      const found = await this.#findByHash(Buffer.from(key.slice(SESSION_KEY.length), 'hex'))
+      const found = await this.#findByHash(Buffer.from(key.slice(SESSION_KEY.length), 'hex'), false)
       return found ? null : { code: 'not_signed_in' }
     } catch (error) {
       this.#options.onTrouble('look up a session', error)
@@ -117,7 +117,8 @@ export class Sessions {
     await this.#options.audit({ action: 'sign_out_everywhere', operator, origin })
   }
 
-  async #findByHash(hashed: Buffer): Promise<SignedIn | null> {
+  /** A stream that is only open is no use of a session: it would keep it from ever being idle. */
+  async #findByHash(hashed: Buffer, isUse = true): Promise<SignedIn | null> {
     const { store, clock, idleMs, onTrouble } = this.#options
     const now = clock.now()
     const key = hashed.toString('hex')
@@ -126,7 +127,7 @@ export class Sessions {
     this.#remembered.delete(key)
     const found = await store.findSession(hashed, now)
     if (!found || now - found.session.seenAt >= idleMs) return null
-    if (now - found.session.seenAt >= Math.min(TOUCH_EVERY_MS, idleMs / 4)) {
+    if (isUse && now - found.session.seenAt >= Math.min(TOUCH_EVERY_MS, idleMs / 4)) {
       store.touchSession(hashed, now).catch((error: unknown) => onTrouble('note the use of a session', error))
     }
     const { id, name, role, tenants } = found.operator
@@ -136,22 +137,27 @@ export class Sessions {
     return signedIn
   }
 
-  async #open({ id, name, role, tenants }: OperatorRecord, origin: Origin): Promise<SignInResult> {
+  async #open({ id, name, role, tenants, password }: OperatorRecord, origin: Origin): Promise<SignInResult> {
     const { store, clock, maxAgeMs, audit } = this.#options
     const cookie = randomBase62(SECRET_LENGTH)
     const hashed = digest(cookie)
     const now = clock.now()
     const expiresAt = now + maxAgeMs
-    await store.openSession({ hash: hashed, operatorId: id, createdAt: now, expiresAt, seenAt: now }, MAX_SESSIONS)
+    const session = { hash: hashed, operatorId: id, createdAt: now, expiresAt, seenAt: now }
+    // Checking took its time: what was changed meanwhile ended all sessions, and must end this one.
+    if (!(await store.openSession(session, MAX_SESSIONS, password))) return { problem: { code: 'sign_in_failed' } }
     const signedIn = { key: hashed.toString('hex'), operator: { id, name, role, tenants }, expiresAt }
     await audit({ action: 'sign_in', operator: signedIn.operator, origin })
     return { cookie, signedIn }
   }
 
   async #byPassword({ name, password }: { readonly name: string; readonly password: string }): Promise<Found> {
-    const operator = await this.#options.store.findByName(name)
-    const usable = operator?.disabledAt === null ? operator.password : null
-    return { operator, isRight: await this.#passwords.matches(password, usable) }
+    let operator: OperatorRecord | null = null
+    const isRight = await this.#passwords.matches(password, async () => {
+      operator = await this.#options.store.findByName(name)
+      return operator?.disabledAt === null ? operator.password : null
+    })
+    return { operator, isRight }
   }
 
   async #byLink(code: string): Promise<Found> {

@@ -5,6 +5,7 @@
 // An attempt counts as failed until it has succeeded: a hundred at once are a hundred failures.
 
 import type { Clock } from '../runtime/clock.ts'
+import { networkOf } from './network.ts'
 
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 60_000
@@ -27,8 +28,9 @@ export interface SignInBackOffOptions {
 
 export class SignInBackOff {
   readonly #options: SignInBackOffOptions
-  /** In the order of their last failure, so that the oldest make room. */
-  readonly #failures = new Map<string, Failures>()
+  /** In the order of their last failure, so that the oldest make room. Names and addresses do not push each other out. */
+  readonly #names = new Map<string, Failures>()
+  readonly #networks = new Map<string, Failures>()
 
   constructor(options: SignInBackOffOptions) {
     this.#options = options
@@ -37,32 +39,34 @@ export class SignInBackOff {
   /** How long to wait, in milliseconds; 0: go ahead, and it counts. */
   attempt(name: string | null, address: string): number {
     const { free } = this.#options
-    const keys: [key: string, free: number][] = [[`address:${address}`, ADDRESS_FACTOR * free]]
-    if (name !== null) keys.push([`name:${name}`, free])
-    const waitMs = Math.max(...keys.map(([key, allowed]) => this.#waitMs(key, allowed)))
+    const network = networkOf(address)
+    const byNetwork = this.#waitMs(this.#networks.get(network), ADDRESS_FACTOR * free)
+    const waitMs = Math.max(byNetwork, name === null ? 0 : this.#waitMs(this.#names.get(name), free))
     if (waitMs > 0) return waitMs
-    for (const [key] of keys) this.#count(key)
+    this.#count(this.#networks, network)
+    if (name !== null) this.#count(this.#names, name)
     return 0
   }
 
+  /** The name is free again; of the address only this attempt is taken back: others may be guessing from there. */
   succeeded(name: string | null, address: string): void {
-    this.#failures.delete(`address:${address}`)
-    if (name !== null) this.#failures.delete(`name:${name}`)
+    const here = this.#networks.get(networkOf(address))
+    if (here) here.count -= 1
+    if (name !== null) this.#names.delete(name)
   }
 
-  #waitMs(key: string, free: number): number {
-    const found = this.#failures.get(key)
+  #waitMs(found: Failures | undefined, free: number): number {
     if (!found || found.count < free) return 0
     const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (found.count - free), LONGEST_PAUSE_MS)
     return Math.max(0, found.lastAt + pauseMs - this.#options.clock.now())
   }
 
-  #count(key: string): void {
+  #count(all: Map<string, Failures>, key: string): void {
     const now = this.#options.clock.now()
-    const found = this.#failures.get(key)
+    const found = all.get(key)
     const isFresh = found !== undefined && now - found.lastAt < FORGET_MS
-    this.#failures.delete(key)
-    if (this.#failures.size >= MAX_REMEMBERED) this.#failures.delete(this.#failures.keys().next().value ?? '')
-    this.#failures.set(key, { count: isFresh ? found.count + 1 : 1, lastAt: now })
+    all.delete(key)
+    if (all.size >= MAX_REMEMBERED) all.delete(all.keys().next().value ?? '')
+    all.set(key, { count: isFresh ? found.count + 1 : 1, lastAt: now })
   }
 }

@@ -26,6 +26,8 @@ export interface BatcherOptions {
   readonly onCommitted: () => void
   /** After each append, with the failure if it failed: how many messages it had and how long it took. */
   readonly onOutcome: (failure: unknown, events: number, ms: number) => void
+  /** Milliseconds that only go forward. */
+  readonly now?: () => number
   /** A message that alone could not be stored, and why. */
   readonly onItemFailed: (item: AppendItem, reason: string) => void
 }
@@ -55,6 +57,7 @@ const NEWEST_COUNTS = 0.2
 
 export class Batcher implements Service {
   readonly #options: BatcherOptions
+  readonly #now: () => number
   #queue: Waiting[] = []
   /** Taken and not on disk yet, in the queue or under way to the store: what the limits are about. */
   #events = 0
@@ -68,6 +71,7 @@ export class Batcher implements Service {
 
   constructor(options: BatcherOptions) {
     this.#options = options
+    this.#now = options.now ?? (() => performance.now())
   }
 
   start(): void {}
@@ -122,7 +126,7 @@ export class Batcher implements Service {
     const round = maxInFlight * limits.batchMaxEvents
     if (this.#queue.length < round) return false
     const oldest = this.#underWay[0]
-    const appendMs = Math.max(this.#appendMs, oldest ? performance.now() - oldest.startedAt : 0)
+    const appendMs = Math.max(this.#appendMs, oldest ? this.#now() - oldest.startedAt : 0)
     return this.#queue.length >= round * Math.floor(limits.queueMaxWait / appendMs)
   }
 
@@ -143,7 +147,7 @@ export class Batcher implements Service {
       if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()
       return
     }
-    const underWay: UnderWay = { batch, startedAt: performance.now() }
+    const underWay: UnderWay = { batch, startedAt: this.#now() }
     this.#underWay.push(underWay)
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
@@ -166,7 +170,7 @@ export class Batcher implements Service {
     this.#underWay.splice(this.#underWay.indexOf(underWay), 1)
     this.#events -= batch.length
     for (const { item } of batch) this.#bytes -= item.payload.byteLength
-    const ms = performance.now() - startedAt
+    const ms = this.#now() - startedAt
     this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_COUNTS)
     this.#options.onOutcome(failure, batch.length, ms)
     this.#appendNext()

@@ -43,7 +43,7 @@ for (const driver of drivers) {
       assert.deepEqual((await ping(secret!)).json, { ok: true, account_id: 7, company_id: 42, scope: 'cf' })
       const list = await admin.get('/v1/console/tokens')
       // Others may have been made in the same millisecond.
-      const listed = (list.json?.tokens as Json[]).find(({ key_id: keyId }) => keyId === token.key_id)
+      const listed = (list.json!.tokens as Json[]).find(({ key_id: keyId }) => keyId === token.key_id)
       assert.deepEqual(listed, token)
       assert.ok(!list.text.includes(secret!))
 

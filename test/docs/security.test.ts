@@ -86,11 +86,13 @@ test('every dependency is pinned to one version, and every package to a digest',
   assert.deepEqual(loose, [])
 })
 
-test('the packages that run in production are those that the page tells of', () => {
-  const told = [.../^- Three packages run in production: (.*?)\. /ms.exec(page)![1]!.matchAll(/`(\w+)`/g)].map(
-    ([, name]) => name!,
-  )
-  assert.deepEqual(told.toSorted(), Object.keys(manifest.dependencies ?? {}).toSorted())
+test('the packages that run in the service, and those that build the console, are those that the page tells of', () => {
+  const [, service, console] =
+    /^- Three packages run in the service: (.*?)\. (?:.*?)The console is built (.*?)\(`INTRAY/ms.exec(page)!
+  const named = (text: string) => [...text.matchAll(/`([@\w/-]+)`/g)].map(([, name]) => name!).toSorted()
+  const consoleManifest = JSON.parse(read('console/package.json')) as { dependencies: Record<string, string> }
+  assert.deepEqual(named(service!), Object.keys(manifest.dependencies ?? {}).toSorted())
+  assert.deepEqual(named(console!), Object.keys(consoleManifest.dependencies).toSorted())
 })
 
 test('the service opens connections to its database alone: nothing in a request names an address to go to', () => {

@@ -85,6 +85,24 @@ everyStore('a session is found by its hash until it expires', async (store) => {
   assert.equal(await store.operators.findSession(digest('b'), NOON), null)
 })
 
+everyStore(
+  'a session is not opened for a password that was changed, or an operator that was disabled, since',
+  async (store) => {
+    const made = operator({ password: 'as it was' })
+    await store.operators.create(made)
+    assert.equal(await store.operators.openSession(session(made.id, 'a'), 10, 'as it was'), true)
+    assert.equal(await store.operators.openSession(session(made.id, 'b'), 10, null), false)
+    await store.operators.setPassword(made.name, 'another')
+    assert.equal(await store.operators.openSession(session(made.id, 'c'), 10, 'as it was'), false)
+    await store.operators.setDisabled(made.name, NOON)
+    assert.equal(await store.operators.openSession(session(made.id, 'd'), 10, 'another'), false)
+    await store.operators.setDisabled(made.name, null)
+    for (const text of ['a', 'b', 'c', 'd'])
+      assert.equal(await store.operators.findSession(digest(text), NOON), null, text)
+    assert.equal(await store.operators.openSession(session(made.id, 'e'), 10, 'another'), true)
+  },
+)
+
 everyStore('when a session was seen moves forward and never back', async (store) => {
   const made = operator()
   await store.operators.create(made)

@@ -39,8 +39,11 @@ export interface OperatorStore {
   setPassword(name: string, password: string): Promise<OperatorRecord | null>
   setDisabled(name: string, disabledAt: number | null): Promise<OperatorRecord | null>
 
-  /** An operator has at most `maxSessions`: the oldest make room. */
-  openSession(session: SessionRecord, maxSessions: number): Promise<void>
+  /**
+   * An operator has at most `maxSessions`: the oldest make room. False, and nothing done, if the operator was disabled or given
+   * another password than this one since it was looked at.
+   */
+  openSession(session: SessionRecord, maxSessions: number, password?: string | null): Promise<boolean>
   /** Null for one that is over, or whose operator is disabled. */
   findSession(
     hash: Uint8Array,

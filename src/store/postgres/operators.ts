@@ -15,6 +15,8 @@ const SELECT_BY_NAME = `SELECT ${OPERATOR} FROM intray.operators WHERE name = $1
 const SELECT_ALL = `SELECT ${OPERATOR} FROM intray.operators ORDER BY name`
 const SET_PASSWORD = 'UPDATE intray.operators SET password = $1 WHERE name = $2'
 const SET_DISABLED = 'UPDATE intray.operators SET disabled_at = $1 WHERE name = $2'
+const SELECT_AS_IT_WAS = `SELECT 1 FROM intray.operators WHERE id = $1 AND disabled_at IS NULL
+  AND password IS NOT DISTINCT FROM $2::text`
 const INSERT_SESSION = `INSERT INTO intray.sessions (hash, operator_id, created_at, expires_at, seen_at)
   VALUES ($1, $2, $3, $4, $5)`
 const DELETE_EXCESS = `DELETE FROM intray.sessions WHERE hash = ANY (ARRAY(
@@ -75,10 +77,15 @@ export function createOperatorStore(pool: Pool): OperatorStore {
     list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(operatorRecord),
     setPassword: (name, password) => changeOne(SET_PASSWORD, password, name),
     setDisabled: (name, disabledAt) => changeOne(SET_DISABLED, disabledAt, name),
-    openSession: ({ hash, operatorId, createdAt, expiresAt, seenAt }, maxSessions) =>
+    openSession: ({ hash, operatorId, createdAt, expiresAt, seenAt }, maxSessions, password) =>
       change(async (connection) => {
+        if (password !== undefined) {
+          const found = await connection.query(SELECT_AS_IT_WAS, [operatorId, password])
+          if (found.length === 0) return false
+        }
         await connection.query(INSERT_SESSION, [hash, operatorId, createdAt, expiresAt, seenAt])
         await connection.query(DELETE_EXCESS, [operatorId, maxSessions])
+        return true
       }),
     findSession: async (hash, now) => {
       const [row] = await pool.use((connection) => connection.query(SELECT_SESSION, [hash, now]))

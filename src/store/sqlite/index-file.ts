@@ -5,7 +5,7 @@
 // that whatever the index names is in the journal it sees. The other way round an event could be missed.
 
 import { hash } from 'node:crypto'
-import { readFileSync, rmSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
@@ -78,7 +78,20 @@ export function prepareIndexFile(path: string): void {
   }
 }
 
+/** Told by the indexer before the server ends: the next start makes the file anew, instead of meeting the same damage. */
+export function markDamaged(path: string): void {
+  writeFileSync(damageMark(path), '')
+}
+
+const damageMark = (path: string): string => `${indexPath(path)}-damaged`
+
+/** The log first: a new file must not find that of an old one. The mark last: what was begun is ended by the next start. */
+function removeFile(path: string): void {
+  for (const end of ['-wal', '-shm', '', '-damaged']) rmSync(indexPath(path) + end, { force: true })
+}
+
 function openOrReplace(path: string): DatabaseSync {
+  if (existsSync(damageMark(path))) removeFile(path)
   try {
     const db = openIndexWriter(path)
     isOfThisSchema(db)
@@ -86,8 +99,7 @@ function openOrReplace(path: string): DatabaseSync {
   } catch (error) {
     const code = sqliteCode(error) ?? sqliteCode((error as Error).cause)
     if (code !== SQLITE.NOTADB && code !== SQLITE.CORRUPT) throw error
-    // The log first: a new file must not find that of an old one.
-    for (const end of ['-wal', '-shm', '']) rmSync(indexPath(path) + end, { force: true })
+    removeFile(path)
     return openIndexWriter(path)
   }
 }

@@ -5,8 +5,8 @@ import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../contract/failure.ts'
-import { storeFailure } from './connection.ts'
-import { openIndexWriter } from './index-file.ts'
+import { SQLITE, sqliteCode, storeFailure } from './connection.ts'
+import { markDamaged, openIndexWriter } from './index-file.ts'
 import { prepareIndexOperations } from './operations.ts'
 import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
 
@@ -15,7 +15,8 @@ const NICENESS = 5
 
 yieldToOthers()
 const port = parentPort!
-const db = openIndexWriter((workerData as { path: string }).path)
+const { path } = workerData as { path: string }
+const db = openIndexWriter(path)
 const operations = prepareIndexOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
@@ -32,7 +33,10 @@ function execute(job: Job): void {
     send([{ seq: job.seq, result: operations[job.name]!(...job.args) }])
   } catch (error) {
     const failure = storeFailure(error)
-    if (failure.kind === 'fatal') broken ??= failure.message
+    if (failure.kind === 'fatal') {
+      broken ??= failure.message
+      if (sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
+    }
     send(failureAnswers([job], error))
   }
 }

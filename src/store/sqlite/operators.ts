@@ -16,6 +16,7 @@ const SET_PASSWORD = 'UPDATE operators SET password = ? WHERE name = ?'
 const SET_DISABLED = 'UPDATE operators SET disabled_at = ? WHERE name = ?'
 const INSERT_SESSION = `INSERT INTO sessions (hash, operator_id, created_at, expires_at, seen_at)
   VALUES (?, ?, ?, ?, ?)`
+const SELECT_AS_IT_WAS = 'SELECT 1 FROM operators WHERE id = ? AND disabled_at IS NULL AND password IS ?'
 const SELECT_EXCESS = 'SELECT hash FROM sessions WHERE operator_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?'
 const SELECT_SESSION = `SELECT hash, sessions.created_at, expires_at, seen_at, ${OPERATOR}
   FROM sessions JOIN operators ON id = operator_id WHERE hash = ? AND expires_at > ? AND disabled_at IS NULL`
@@ -43,6 +44,7 @@ export function prepareOperatorReads(db: DatabaseSync) {
       return row ? operatorRecord(row) : null
     },
     list: (): OperatorRecord[] => db.prepare(SELECT_ALL).all().map(operatorRecord),
+    hasLink: (hash: Uint8Array, now: number): boolean => db.prepare(SELECT_LINK).get(hash, now) !== undefined,
     findSession: (hash: Uint8Array, now: number) => {
       const row = db.prepare(SELECT_SESSION).get(hash, now)
       return row ? { session: sessionRecord(row), operator: operatorRecord(row) } : null
@@ -89,11 +91,17 @@ export function prepareOperatorWrites(db: DatabaseSync) {
       change(name, () => db.prepare(SET_PASSWORD).run(password, name)),
     setDisabled: (name: string, disabledAt: number | null): OperatorRecord | null =>
       change(name, () => db.prepare(SET_DISABLED).run(disabledAt, name)),
-    openSession: ({ hash, operatorId, createdAt, expiresAt, seenAt }: SessionRecord, maxSessions: number): void =>
+    openSession: (
+      { hash, operatorId, createdAt, expiresAt, seenAt }: SessionRecord,
+      maxSessions: number,
+      password?: string | null,
+    ): boolean =>
       inTransaction(db, () => {
+        if (password !== undefined && !db.prepare(SELECT_AS_IT_WAS).get(operatorId, password)) return false
         db.prepare(INSERT_SESSION).run(hash, operatorId, createdAt, expiresAt, seenAt)
         const excess = db.prepare(SELECT_EXCESS).all(operatorId, maxSessions)
         for (const row of excess) db.prepare(DELETE_SESSION).run(row.hash as Uint8Array)
+        return true
       }),
     touchSession: (hash: Uint8Array, seenAt: number): void => {
       db.prepare(TOUCH_SESSION).run(seenAt, hash)

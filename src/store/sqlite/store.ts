@@ -223,13 +223,15 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       list: () => attempt(() => operators.list()),
       setPassword: (name, password) => writer.run('setOperatorPassword', [name, password]),
       setDisabled: (name, disabledAt) => writer.run('setOperatorDisabled', [name, disabledAt]),
-      openSession: (session, maxSessions) => writer.run('openSession', [session, maxSessions]),
+      openSession: (session, maxSessions, password) => writer.run('openSession', [session, maxSessions, password]),
       findSession: (hash, now) => attempt(() => operators.findSession(hash, now)),
       touchSession: (hash, seenAt) => writer.run('touchSession', [hash, seenAt]),
       closeSession: (hash) => writer.run('closeSession', [hash]),
       closeSessions: (operatorId) => writer.run('closeSessions', [operatorId]),
       addLink: (link) => writer.run('addSignInLink', [link]),
-      useLink: (hash, now) => writer.run('useSignInLink', [hash, now]),
+      // A guess costs no write.
+      useLink: async (hash, now) =>
+        (await attempt(() => operators.hasLink(hash, now))) ? writer.run('useSignInLink', [hash, now]) : null,
       addAudit: (entry) => writer.run('addAudit', [entry]),
       listAudit: (beforeId, limit) => attempt(() => operators.listAudit(beforeId, limit)),
       prune: (now, auditBefore) => writer.run('pruneOperators', [now, auditBefore]),

@@ -3,7 +3,7 @@
 // - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
 // - Intake goes before notes (refusals, uses of tokens), which nobody waits for; they run when no append is waiting, and at
 //   the latest after NOTES_EVERY turns.
-// - Processing (claims, acks) and intake take turns: neither can starve the other.
+// - Processing (claims, acks, sessions of operators) and intake take turns: neither can starve the other.
 
 import type { AppendBatch } from './append-batch.ts'
 import type { OperationName } from './operations.ts'
@@ -24,6 +24,12 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   release: 'processing',
   requeue: 'processing',
   clearSubscriptions: 'processing',
+  // Whoever tries to sign in must not get ahead of messages.
+  openSession: 'processing',
+  closeSession: 'processing',
+  closeSessions: 'processing',
+  useSignInLink: 'processing',
+  addAudit: 'processing',
   addRefusals: 'notes',
   touchTokens: 'notes',
   touchSession: 'notes',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { FailedTokens, networkOf } from '../../../src/auth/failed-tokens.ts'
+import { FailedTokens } from '../../../src/auth/failed-tokens.ts'
+import { networkOf } from '../../../src/auth/network.ts'
 import { TestClock } from '../../support/clock.ts'
 
 const limit = { requests: 3, windowMs: 60_000 }

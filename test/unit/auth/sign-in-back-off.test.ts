@@ -61,11 +61,21 @@ test('attempts at the same time count at once, not when they have failed', () =>
   assert.equal(waits.filter((wait) => wait === 0).length, 3)
 })
 
+test('the addresses of one IPv6 network are one', () => {
+  const { backOff } = setUp(1)
+  const waits = Array.from({ length: 10 }, (_, n) => backOff.attempt(`name${n}`, `2001:db8:1:2::${n + 1}`))
+  assert.ok(
+    waits.some((ms) => ms > 0),
+    'no host waits less for having many addresses',
+  )
+  assert.equal(backOff.attempt('another', '2001:db8:1:3::1'), 0)
+})
+
 test('what is remembered is bounded: the longest ago makes room', () => {
   const { backOff } = setUp(1)
   assert.equal(backOff.attempt('first', 'a'), 0)
   assert.ok(backOff.attempt('first', 'b') > 0)
-  for (let n = 0; n < 10_000; n++) backOff.attempt(`name${n}`, `address${n}`)
+  for (let n = 0; n < 10_000; n++) backOff.attempt(`name${n}`, `10.0.${n >> 8}.${n & 255}`)
   assert.equal(backOff.attempt('first', 'c'), 0, 'forgotten')
   assert.ok(backOff.attempt('name9999', 'd') > 0, 'the latest is not')
 })

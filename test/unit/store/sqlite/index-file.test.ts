@@ -1,7 +1,7 @@
 // The file of the index: made, and made again, whatever is found in its place; never a reason to lose a message.
 
 import assert from 'node:assert/strict'
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -70,6 +70,24 @@ test('an index that is no database is replaced and filled again', async () => {
   const path = await filled()
   writeFileSync(indexPath(path), 'dear diary, '.repeat(1000))
   await assertFilledAgain(path, 10)
+})
+
+test('damage inside the index ends the server once: the next start fills it again', async () => {
+  const path = await filled()
+  const db = new DatabaseSync(indexPath(path))
+  const root = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'event_index'").get()!.rootpage as number
+  const pageSize = Object.values(db.prepare('PRAGMA page_size').get()!)[0] as number
+  db.close()
+  const bytes = readFileSync(indexPath(path))
+  bytes.fill(0xff, (root - 1) * pageSize, root * pageSize)
+  writeFileSync(indexPath(path), bytes)
+  await withStore(path, async (store) => {
+    const told = new Promise<Error>((resolve) => store.onFatal(resolve))
+    await append(store, 11, 11)
+    await assert.rejects(store.index.step({ maxRows: 10, maxBytes: 1 << 20 }), { kind: 'fatal' })
+    assert.match((await told).message, /malformed/)
+  })
+  await assertFilledAgain(path, 11)
 })
 
 test('an index that another version made is replaced and filled again', async () => {

@@ -127,7 +127,7 @@ async function superviseEverything({ operators, traffic, index }: Store): Promis
   await operators.create({ ...operator, id: newUuid(), name: newUuid() })
   await operators.findByName(id)
   await operators.list()
-  await operators.openSession({ hash, operatorId: id, createdAt: NOON, expiresAt: NOON + 9, seenAt: NOON }, 1)
+  await operators.openSession({ hash, operatorId: id, createdAt: NOON, expiresAt: NOON + 9, seenAt: NOON }, 1, null)
   await operators.openSession(
     { hash: randomBytes(32), operatorId: id, createdAt: NOON, expiresAt: NOON, seenAt: NOON },
     1,

@@ -66,6 +66,11 @@ describe('the writer’s queue', () => {
     assert.deepEqual(drain(queue), ['claim', 'append', 'ack', 'claim'])
   })
 
+  test('lets nobody who signs in get ahead of messages', () => {
+    const queue = fill('useSignInLink', 'addAudit', 'append', 'addAudit', 'openSession')
+    assert.deepEqual(drain(queue), ['useSignInLink', 'append', 'addAudit', 'addAudit', 'openSession'])
+  })
+
   test('lets notes wait for intake, but not for ever', () => {
     const queue = fill('addRefusals')
     for (let turn = 1; turn < 50; turn += 1) {
