@@ -1,4 +1,5 @@
-// The log of what operators did: each entry is on disk before the operator is answered.
+// The log of what operators did: each entry is on disk before the operator is answered, or, where
+// that fails, in the log of the service.
 
 import type { AuditAction, AuditEntry, Operator } from '../model/operator.ts'
 import type { Tenant } from '../model/principal.ts'

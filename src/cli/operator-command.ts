@@ -43,7 +43,7 @@ Operators sign in to the console at /console. A new one gets a link that signs i
   --json    Print JSON, one object a line.
 
 passwd asks for a password of ${PASSWORD_LENGTH.min} characters or more; where there is no terminal it is the first line of
-stdin. passwd and disable end every session of the operator, in force within a second (5 s on several nodes).`
+stdin. passwd and disable end every session of the operator, in force within a second.`
 
 interface Values {
   readonly role?: string
