@@ -209,7 +209,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       traffic: store.traffic,
       indexLag: async () => (await store.index.progress()).lag,
       findRefusal: (tenant, id) => store.refusals.find(tenant, id),
-      acceptRefusal: createAcceptRefusal({ accept, refusals: store.refusals, clock }),
+      acceptRefusal: createAcceptRefusal({ accept, events: store.events, refusals: store.refusals, clock }),
       accept,
       listAudit: (beforeId, limit) => store.operators.listAudit(beforeId, limit),
     },

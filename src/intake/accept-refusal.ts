@@ -1,14 +1,17 @@
 // A refusal becomes an event after all: an operator corrects what was sent, and it passes the same validator as any message.
-// Accepting again is the same arrival again, and a refusal that was accepted answers with its event.
+// Accepting the same bytes again answers with the event they became; other bytes are refused, since they would not be kept.
 
+import { hash } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
 import type { Clock } from '../runtime/clock.ts'
+import type { EventReader } from '../store/contract/events.ts'
 import type { RefusalStore } from '../store/contract/refusals.ts'
 import type { Accept, Arrival } from './accept.ts'
 import { derivedKey } from './derived-key.ts'
 
 export interface AcceptRefusalOptions {
   readonly accept: Accept
+  readonly events: Pick<EventReader, 'find'>
   readonly refusals: Pick<RefusalStore, 'find' | 'accept'>
   readonly clock: Clock
 }
@@ -18,12 +21,19 @@ export type AcceptRefusal = (
   arrival: Omit<Arrival, 'origin' | 'mintedKey' | 'idempotencyKeys' | 'route'>,
 ) => Promise<{ readonly id: number } | { readonly problem: Problem }>
 
-export function createAcceptRefusal({ accept, refusals, clock }: AcceptRefusalOptions): AcceptRefusal {
+export function createAcceptRefusal({ accept, events, refusals, clock }: AcceptRefusalOptions): AcceptRefusal {
+  const acceptedBefore = async (id: number, { principal, payload }: Pick<Arrival, 'principal' | 'payload'>) => {
+    const event = await events.find(id, principal)
+    if (event && hash('sha256', payload, 'buffer').equals(event.sha256)) return { id }
+    const message = `This refusal was accepted before, as event ${id}, with other bytes. Send these as a message of their own.`
+    return { problem: { code: 'invalid_request', message } satisfies Problem }
+  }
+
   return async (refusalId, arrival) => {
     const { principal } = arrival
     const refusal = await refusals.find(principal, refusalId)
     if (!refusal) return { problem: { code: 'not_found' } }
-    if (refusal.acceptedAs !== null) return { id: refusal.acceptedAs }
+    if (refusal.acceptedAs !== null) return acceptedBefore(refusal.acceptedAs, arrival)
     const result = await accept({
       ...arrival,
       route: `/v1/console/refusals/${refusalId}/accept`,
@@ -32,6 +42,11 @@ export function createAcceptRefusal({ accept, refusals, clock }: AcceptRefusalOp
       mintedKey: derivedKey('refusal', principal, refusalId),
     })
     if ('problem' in result) return result
+    // Somebody else may have accepted it in the same moment: then these are not the bytes that became the event.
+    if (result.outcome === 'stored') {
+      const event = await events.find(result.id, principal)
+      if (event?.requestId !== arrival.requestId) return acceptedBefore(result.id, arrival)
+    }
     await refusals.accept(principal, refusalId, { eventId: result.id, at: clock.now(), by: principal.keyId })
     return { id: result.id }
   }

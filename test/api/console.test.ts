@@ -135,9 +135,26 @@ for (const driver of drivers) {
       assert.match(event.keyId, /^op_/)
       assert.equal(Buffer.from((await app.store.events.payload(event.id))!).toString(), corrected)
       assert.equal(((await admin.get(path)).json!.refusal as Json).accepted_as, event.id)
-      const again = await admin.post(`${path}/accept`, '{"other":true}')
-      assert.equal(idOf(again), event.id)
+      assert.equal(idOf(await admin.post(`${path}/accept`, corrected)), event.id)
+      const other = await admin.post(`${path}/accept`, '{"other":true}')
+      assert.equal(other.json?.error, 'invalid_request', 'what would not be kept gets no 2xx')
+      assert.match(String(other.json?.message), new RegExp(`as event ${event.id},`))
       assert.deepEqual(await app.store.events.revisions(event.id, 0, 10), [])
+    })
+
+    test('of two who accept a refusal at once with different bytes, one is told that it was not taken', async () => {
+      const { app } = shared
+      await app.post('{"source_ref":"at once"')
+      const refusal = await until('it is kept', async () =>
+        (await app.store.refusals.list(TENANT, 1e15, 9)).find(({ acceptedAs }) => acceptedAs === null),
+      )
+      const path = `/v1/console/refusals/${refusal.id}/accept`
+      const bodies = Array.from({ length: 6 }, (_, n) => `{"source_ref":"at once","n":${n}}`)
+      const answers = await Promise.all(bodies.map((body) => admin.post(path, body)))
+      const taken = answers.flatMap((one, n) => (one.status === 200 ? [{ id: idOf(one), body: bodies[n] }] : []))
+      assert.equal(taken.length, 1)
+      assert.equal(Buffer.from((await app.store.events.payload(taken[0]!.id))!).toString(), taken[0]!.body)
+      assert.ok(answers.every(({ status }) => status === 200 || status === 400))
     })
 
     test('a test event is an event like any other, and says that it is one', async () => {
