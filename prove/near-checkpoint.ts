@@ -1,5 +1,5 @@
 // A database that is about to be checkpointed: so much is in its WAL that one of the next commits moves all of it into the
-// database file. Copied for each run, so that every run meets a commit, an index batch and a checkpoint within few calls.
+// database file. Copied for each run, so that every run meets a commit and a checkpoint within few calls.
 // SQLite only.
 
 import { cpSync, mkdirSync, rmSync, statSync } from 'node:fs'

@@ -46,7 +46,7 @@ export interface Struck {
 const CONNECTIONS = 4
 /** How Node names the threads of its workers: the one that writes the journal and the one that writes the index. */
 const WRITERS = 'WorkerThread'
-/** More than enough for 60 syncs: a round makes at least one for its commit and one for its index batch. */
+/** More than enough for 60 syncs: a round makes at least one, for its commit. */
 const MAX_ROUNDS = 80
 /** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
 const ROUNDS_AFTER = 3

@@ -10,6 +10,6 @@ if (weaker !== 'NORMAL' && weaker !== 'OFF') throw new Error('PROVE_SYNCHRONOUS 
 const exec = DatabaseSync.prototype.exec
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
   exec.call(this, sql)
-  // The last of the settings of a connection, and the writer's alone.
+  // Among the last of the settings of every connection; what a reader syncs does not matter.
   if (sql.includes('wal_autocheckpoint')) exec.call(this, `PRAGMA synchronous = ${weaker}`)
 }

@@ -1,5 +1,5 @@
-// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around a commit,
-// an index batch and a checkpoint. A cycle is one n of each of the five faults.
+// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around a commit
+// and a checkpoint of the journal, and some among the writes of the index. A cycle is one n of each of the five faults.
 // Claim: nothing acknowledged is lost, doubled or altered; an I/O error ends the process by itself with a non-zero code; a full
 // disk is answered 503, and the same process goes on.
 // Controls: a server that acknowledges before it commits must be found out by each fault; and a sender who takes 503

@@ -4,7 +4,7 @@
 // The service is stopped (SIGSTOP) in the same moment, as the processor would be (see loop-disk.ts).
 // Claim: nothing acknowledged is lost, doubled or altered.
 // Controls: the same service with less syncing must be found to have lost messages (SQLite: PRAGMA synchronous NORMAL
-// and OFF; PostgreSQL: synchronous_commit=off and fsync=off).
+// and OFF; PostgreSQL: fsync=off).
 
 import { setImmediate } from 'node:timers/promises'
 import type { Findings } from '../check.ts'

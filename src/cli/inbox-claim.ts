@@ -11,7 +11,7 @@ import { eventCells } from './event-cells.ts'
 import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
 import type { InboxAction } from './inbox.ts'
 import { noteLag } from './index-lag.ts'
-import { asOperator, known, subscriptionOf } from './operator.ts'
+import { asOperator, known, subscriptionOf } from './inbox-by-hand.ts'
 import { note, outputWidth, print, table } from './output.ts'
 
 const CELL_WIDTH = 28

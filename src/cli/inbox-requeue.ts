@@ -8,7 +8,7 @@ import type { DeadFilter } from '../store/contract/processing.ts'
 import { CommandError, UsageError } from './command.ts'
 import { eventId, flag, TENANT_FLAGS, tenantOf } from './flags.ts'
 import type { InboxAction } from './inbox.ts'
-import { asOperator, known, type OperatorDesk, subscriptionOf } from './operator.ts'
+import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
 import { print, printJson } from './output.ts'
 
 const HELP = `

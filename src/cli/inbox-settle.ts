@@ -12,7 +12,7 @@ import { UsageError } from './command.ts'
 import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
 import type { InboxAction } from './inbox.ts'
 import { type Line, splitLines } from './line-reader.ts'
-import { asOperator, known, type OperatorDesk, subscriptionOf } from './operator.ts'
+import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
 import { note, print, printJson } from './output.ts'
 
 /** Room for the largest payload there may be, as base64. */

@@ -10,7 +10,7 @@ import { type Command, CommandError, UsageError } from './command.ts'
 const COMMANDS: Record<string, () => Promise<Command>> = {
   serve: async () => (await import('./serve.ts')).serve,
   token: async () => (await import('./token.ts')).token,
-  operator: async () => (await import('./operator-command.ts')).operator,
+  operator: async () => (await import('./operator.ts')).operator,
   send: async () => (await import('./send.ts')).send,
   inbox: async () => (await import('./inbox.ts')).inbox,
   event: async () => (await import('./event.ts')).event,
