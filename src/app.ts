@@ -41,7 +41,7 @@ import type { Store } from './store/contract/store.ts'
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
 /** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
-const EAGER_EVENTS = 8
+const EAGER_EVENTS = 32
 
 /** Where other nodes index too, a stream is behind by at most this much more. */
 const LOOK_FOR_STREAMS_EVERY_MS = 250

@@ -4,6 +4,9 @@
 // - Intake goes before notes (refusals, uses of tokens), which nobody waits for; they run when no append is waiting, and at
 //   the latest after NOTES_EVERY turns.
 // - Processing (claims, acks, sessions of operators) and intake take turns: neither can starve the other.
+//
+// After a commit its senders come back, a moment later. On a disk that syncs slowly the next commit waits for them, or it would
+// leave with the few that are there, and every other commit would be almost empty: half of what the disk can do.
 
 import type { AppendBatch } from './append-batch.ts'
 import type { OperationName } from './operations.ts'
@@ -13,6 +16,8 @@ const NOTES_EVERY = 50
 /** One commit takes no more than this (or one batch): it delays everything behind it. */
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 const MAX_COMMIT_BATCHES = 16
+/** Of what the last commit took: the next waits no longer than this. Below a millisecond it does not wait at all. */
+const WAIT_SHARE = 0.25
 
 type Lane = 'control' | 'intake' | 'processing' | 'notes'
 
@@ -42,6 +47,9 @@ export class WriterQueue {
   readonly #lanes: Record<Lane, WriterJob[]> = { control: [], intake: [], processing: [], notes: [] }
   #turnsWithoutNotes = 0
   #processingRanLast = false
+  /** So many appends are worth waiting for, until then. */
+  #expected = 0
+  #waitUntil = 0
 
   push(job: WriterJob): void {
     this.#lanes[laneOf(job)].push(job)
@@ -49,6 +57,21 @@ export class WriterQueue {
 
   get isEmpty(): boolean {
     return Object.values(this.#lanes).every((lane) => lane.length === 0)
+  }
+
+  /** A commit of so many appends ended now, and took so long. */
+  committed(appends: number, ms: number, now: number): void {
+    const waitMs = ms * WAIT_SHARE
+    this.#expected = waitMs < 1 ? 0 : appends
+    this.#waitUntil = now + waitMs
+  }
+
+  /** For how many ms it is better to wait for more; 0: go on. */
+  pause(now: number): number {
+    const { control, intake, processing } = this.#lanes
+    if (intake.length === 0 || intake.length >= this.#expected) return 0
+    if (control.length > 0 || processing.length > 0) return 0
+    return Math.max(0, this.#waitUntil - now)
   }
 
   /** The jobs to run now: one, or the appends that are waiting. None if there is nothing to do. */

@@ -17,6 +17,7 @@ attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
 let scheduled = false
+let pausing: NodeJS.Timeout | undefined
 let closing = false
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
@@ -34,11 +35,18 @@ function schedule(): void {
   scheduled = true
   setImmediate(() => {
     scheduled = false
-    const jobs = queue.next()
-    if (jobs.length > 0) execute(jobs)
-    if (!queue.isEmpty) schedule()
-    else if (closing) close()
+    clearTimeout(pausing)
+    const pauseMs = closing ? 0 : queue.pause(performance.now())
+    if (pauseMs > 0) pausing = setTimeout(schedule, pauseMs)
+    else runNext()
   })
+}
+
+function runNext(): void {
+  const jobs = queue.next()
+  if (jobs.length > 0) execute(jobs)
+  if (!queue.isEmpty) schedule()
+  else if (closing) close()
 }
 
 function execute(jobs: readonly WriterJob[]): void {
@@ -53,7 +61,10 @@ function execute(jobs: readonly WriterJob[]): void {
 }
 
 function appendTogether(jobs: readonly WriterJob[]): ThreadAnswer[] {
+  const startedAt = performance.now()
   const outcomes = operations.appendAll(jobs.map((job) => job.args[0] as AppendBatch))
+  const now = performance.now()
+  queue.committed(jobs.length, now - startedAt, now)
   return jobs.map(({ seq }, index) => ({ seq, result: outcomes[index] }))
 }
 

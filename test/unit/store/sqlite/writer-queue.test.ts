@@ -80,4 +80,35 @@ describe('the writer’s queue', () => {
     queue.push(job('append'))
     assert.equal(queue.next()[0]?.name, 'addRefusals')
   })
+
+  describe('after a slow commit', () => {
+    test('waits for as many appends as it answered, for a quarter of its time at most', () => {
+      const queue = fill('append')
+      queue.committed(3, 200, 1000)
+      assert.equal(queue.pause(1000), 50)
+      assert.equal(queue.pause(1040), 10)
+      assert.equal(queue.pause(1050), 0)
+      queue.push(job('append'))
+      assert.equal(queue.pause(1000), 50)
+      queue.push(job('append'))
+      assert.equal(queue.pause(1000), 0)
+    })
+
+    test('keeps nobody else waiting, and does not wait for nothing', () => {
+      for (const other of ['probe', 'claim'] as const) {
+        const queue = fill('append', other)
+        queue.committed(3, 200, 1000)
+        assert.equal(queue.pause(1000), 0, other)
+      }
+      const idle = new WriterQueue()
+      idle.committed(3, 200, 1000)
+      assert.equal(idle.pause(1000), 0)
+    })
+
+    test('a quick one is followed at once', () => {
+      const queue = fill('append')
+      queue.committed(3, 3.9, 1000)
+      assert.equal(queue.pause(1000), 0)
+    })
+  })
 })
