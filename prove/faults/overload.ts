@@ -45,7 +45,7 @@ export const overload: Proof = {
   about: 'more than the store takes (its syncs delayed), and more connections than the processor does',
   needs: 'strace',
   stores: ['sqlite'],
-  defaultCycles: 10,
+  defaultCycles: 15,
   async run(context) {
     if (spawnSync('strace', ['--version']).error) throw new Unable('strace is missing: apt-get install strace')
     const databaseUrl = await context.newDatabase()

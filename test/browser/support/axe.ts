@@ -25,13 +25,34 @@ export interface Looked {
 /** The page's context must bypass the CSP: axe is put into the page as a script. */
 export async function lookWithAxe(page: Page): Promise<Looked> {
   await page.evaluate(SOURCE)
+  return look(page, { type: 'tag', values: TAGS })
+}
+
+/**
+ * The same in both themes: all of it as it is, then what can differ, the contrast of colours, in the dark. Violations in the
+ * dark begin with "dark".
+ */
+export async function lookInBothThemes(page: Page): Promise<Looked> {
+  const light = await lookWithAxe(page)
+  const paperOf = () => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)
+  const lightPaper = await paperOf()
+  await page.emulateMedia({ colorScheme: 'dark' })
+  const darkPaper = await paperOf()
+  const dark = await look(page, { type: 'rule', values: ['color-contrast'] })
+  await page.emulateMedia({ colorScheme: 'light' })
+  if (lightPaper === darkPaper) throw new Error(`both themes have the same paper: ${lightPaper}`)
+  const violations = [...light.violations, ...dark.violations.map((line) => `dark ${line}`)]
+  return { violations, passes: light.passes + dark.passes }
+}
+
+async function look(page: Page, runOnly: { type: 'tag' | 'rule'; values: readonly string[] }): Promise<Looked> {
   const results = await page.evaluate(
-    (tags) =>
+    (only) =>
       (window as unknown as { axe: { run(node: Document, options: object): Promise<AxeResults> } }).axe.run(document, {
-        runOnly: { type: 'tag', values: tags },
+        runOnly: only,
         resultTypes: ['violations'],
       }),
-    TAGS,
+    runOnly,
   )
   return {
     violations: results.violations.flatMap(({ id, nodes }) =>
