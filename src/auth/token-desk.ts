@@ -60,8 +60,8 @@ export class TokenDesk {
     return (await this.find(tenant, keyId)) && tokens.setActive(keyId, isActive, clock.now())
   }
 
-  /** Whether every running server follows the newest change. */
+  /** Whether every running server follows the newest change; false, too, if that cannot be told. The change itself is made. */
   inForce(): Promise<boolean> {
-    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS)
+    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS).catch(() => false)
   }
 }

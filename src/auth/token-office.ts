@@ -33,7 +33,7 @@ export async function issueToken(
   const { keyId, hash, token } = mintToken()
   const made: NewToken = { keyId, hash, accountId, companyId, ...terms, createdAt: now, rotatedFrom: null }
   await tokens.create(made)
-  return { record: await known(tokens, keyId), token }
+  return { record: recordOf(made), token }
 }
 
 export type Rotation =
@@ -75,8 +75,9 @@ export async function rotateToken(
     createdAt: now,
     rotatedFrom: old.keyId,
   }
-  await tokens.rotate(made, overlapMs === null ? null : now + overlapMs, now)
-  return { record: await known(tokens, keyId), token }
+  const retired = await tokens.rotate(made, overlapMs === null ? null : now + overlapMs, now)
+  if (!retired) throw new Error(`token ${old.keyId} was to be replaced and is not there`)
+  return { record: recordOf(made), token }
 }
 
 /** Waits until every running server follows the newest change; false if one has not said so in time. */
@@ -94,8 +95,7 @@ export async function untilInForce(
   }
 }
 
-async function known(tokens: TokenStore, keyId: string): Promise<TokenRecord> {
-  const found = await tokens.find(keyId)
-  if (!found) throw new Error(`token ${keyId} was made and is not there`)
-  return found
+/** What was stored just now. Not read back: if that failed, a token would be in force that nobody was shown. */
+function recordOf(made: NewToken): TokenRecord {
+  return { rateLimit: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null }
 }

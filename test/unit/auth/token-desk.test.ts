@@ -1,0 +1,50 @@
+// A token that is in force is always shown to whoever asked for it, even if the store is gone right after the commit.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { TokenDesk } from '../../../src/auth/token-desk.ts'
+import { StoreFailure } from '../../../src/store/contract/failure.ts'
+import type { TokenStore } from '../../../src/store/contract/tokens.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { tempFolder } from '../../support/temp.ts'
+
+const TENANT = { accountId: 7, companyId: 42 }
+const TERMS = { scope: 'cf', label: 'shop', expiresAt: null, rateLimit: null }
+const CHANGES = new Set<string | symbol>(['create', 'rotate', 'setActive'])
+
+/** The store answers until a change is made, and then no more. */
+function goneAfterAChange(tokens: TokenStore): TokenStore {
+  let isGone = false
+  return new Proxy(tokens, {
+    get:
+      (target, name) =>
+      async (...args: unknown[]) => {
+        if (isGone) throw new StoreFailure('unavailable', 'the store is gone')
+        isGone = CHANGES.has(name)
+        return (target[name as keyof TokenStore] as (...args: unknown[]) => unknown)(...args)
+      },
+  })
+}
+
+test('a token that was made or replaced is shown, and says that nobody knows who follows', async (t) => {
+  const store = await openStore(`sqlite:${join(tempFolder('token-desk'), 'intray.db')}`, { role: 'server' })
+  t.after(() => store.close())
+  const clock = { now: () => 1_800_000_000_000 }
+  const deskOf = (tokens: TokenStore) => new TokenDesk({ tokens, nodes: store.nodes, clock })
+
+  const issuing = deskOf(goneAfterAChange(store.tokens))
+  const { record, token } = await issuing.issue(TENANT, TERMS)
+  assert.match(token, /^[a-z]+_/)
+  assert.deepEqual(record, await store.tokens.find(record.keyId), 'what is told is what is stored')
+  assert.equal(await issuing.inForce(), false)
+
+  const rotating = deskOf(goneAfterAChange(store.tokens))
+  const next = await rotating.rotate(TENANT, record.keyId, { overlapMs: null, expiresAt: undefined })
+  assert.ok(next && 'token' in next)
+  assert.deepEqual(next.record, await store.tokens.find(next.record.keyId))
+  assert.equal(await rotating.inForce(), false)
+
+  const there = deskOf(store.tokens)
+  assert.equal(await there.inForce(), true)
+})
