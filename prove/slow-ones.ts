@@ -4,7 +4,7 @@
 
 import { connect, type Socket } from 'node:net'
 
-const DRIP_MS = 1000
+const DRIP_MS = 2000
 const TELL_MS = 50
 const ACCEPTED_BYTES = 1
 

@@ -136,6 +136,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     follower: store.follow,
     render: renderEvent,
     maxStreams: config.maxStreams,
+    tenantShare: config.tenantShare,
     heartbeat: HEARTBEAT,
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,

@@ -227,6 +227,12 @@ export const SETTINGS = {
     10_000,
     'Requests on one connection that wait for their answers, where one of the inbox side is asked; above: 503 overloaded',
   ),
+  tenantShare: integer(
+    50,
+    1,
+    100,
+    'Percent of the requests, claims and streams of the inbox side that one tenant may have under way on a node',
+  ),
   maxSubscriptions: integer(
     100,
     1,

@@ -16,10 +16,8 @@ import {
   OPERATOR_ROLES,
   type OperatorRecord,
   type OperatorRole,
-  parseTenant,
-  tenantText,
 } from '../model/operator.ts'
-import type { Tenant } from '../model/principal.ts'
+import { parseTenant, type Tenant, tenantText } from '../model/principal.ts'
 import { isoTime, systemClock } from '../runtime/clock.ts'
 import { randomBase62 } from '../runtime/id.ts'
 import type { Store } from '../store/contract/store.ts'

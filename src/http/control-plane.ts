@@ -145,7 +145,7 @@ function answering(options: ControlPlaneOptions, operation: Operation, params: C
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
     const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
-    const leave = shedding.enter(route, req)
+    const leave = shedding.enter(route, req, exchange)
     if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     if (exchange.awaitsContinue) {
       res.writeContinue()

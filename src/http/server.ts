@@ -48,8 +48,10 @@ export interface HttpServerOptions {
   readonly onAnswered: (answered: Answered) => void
 }
 
-/** How often node looks for requests that are too slow: a 408 comes at most this much late. */
-const CHECK_CONNECTIONS_EVERY_MS = 1000
+/** How often node looks for requests that are too slow. Often: those it finds are cut off in one go, and everybody else waits. */
+const CHECK_CONNECTIONS_EVERY_MS = 100
+/** Whoever asked for a tunnel has so long to read the answer. */
+const TUNNEL_LINGER_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
 /** Connections that the system holds until we accept them. With node's 511 a burst of new ones is told to try again in 1, 3, 7 s. */
 const BACKLOG = 4096
@@ -190,7 +192,7 @@ function refuseTunnel(socket: Socket): void {
   const problem: Problem = { code: 'invalid_request', message: 'This is not a proxy. Send the request to it directly.' }
   socket.on('error', () => socket.destroy())
   if (finishThenClose(socket)) return
-  socket.setTimeout(CHECK_CONNECTIONS_EVERY_MS, () => socket.destroy())
+  socket.setTimeout(TUNNEL_LINGER_MS, () => socket.destroy())
   socket.resume()
   socket.end(rawAnswer(problem, newUuid()))
 }

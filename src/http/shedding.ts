@@ -1,54 +1,52 @@
 // What is given up first when there is too much to do. Taking messages in comes before everything else: while the intake is
 // pressed, reading and claiming are answered 503. Finishing work that was begun (ack, extend, release) goes on, since what is
-// not acknowledged is done again. And in all cases only so many requests of the inbox are under way at once, on a node and on one
-// connection: a client that sends requests ahead of their answers (pipelining) cannot take all the places.
+// not acknowledged is done again. And in all cases only so many requests of the inbox are under way at once: on a node, for a
+// tenant, so that none can take all the places, and on one connection, where requests may be sent ahead of their answers.
 
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
-import { openAnswers } from './exchange.ts'
+import { tenantText } from '../model/principal.ts'
+import { type Leave, Places } from '../runtime/places.ts'
+import { type Exchange, openAnswers } from './exchange.ts'
 import type { OperationName, Route } from './routes.ts'
 
 export interface SheddingOptions {
   readonly inboxMaxRequests: number
   readonly inboxMaxClaims: number
   readonly inboxMaxPipelined: number
+  /** Percent of the places. */
+  readonly tenantShare: number
   /** The intake has as much to do as it can. */
   readonly isPressed: () => boolean
 }
-
-type Leave = () => void
 
 /** These finish what was begun. */
 const FINISHING: ReadonlySet<OperationName> = new Set(['ack', 'extend', 'release'])
 
 export class Shedding {
   readonly #options: SheddingOptions
-  #requests = 0
-  #claims = 0
+  readonly #requests: Places
+  readonly #claims: Places
 
   constructor(options: SheddingOptions) {
     this.#options = options
+    this.#requests = new Places(options.inboxMaxRequests, options.tenantShare)
+    this.#claims = new Places(options.inboxMaxClaims, options.tenantShare)
   }
 
   /** What is under way: calls that wait for the store, and claims, which may be waiting for something to come. */
   get underWay(): { readonly requests: number; readonly claims: number } {
-    return { requests: this.#requests, claims: this.#claims }
+    return { requests: this.#requests.taken, claims: this.#claims.taken }
   }
 
   /** A place, to be left when the answer is there; or why there is none. */
-  enter(route: Route, req: IncomingMessage): Leave | Problem {
-    if (route.scope !== 'processor') return NOTHING_TO_LEAVE
-    const { inboxMaxRequests, inboxMaxClaims, inboxMaxPipelined, isPressed } = this.#options
+  enter(route: Route, req: IncomingMessage, { principal }: Exchange): Leave | Problem {
+    if (route.scope !== 'processor' || principal === null) return NOTHING_TO_LEAVE
+    const { inboxMaxPipelined, isPressed } = this.#options
     if (openAnswers(req.socket).length > inboxMaxPipelined) return TOO_MANY_HERE
     if (!FINISHING.has(route.operation) && isPressed()) return PRESSED
-    if (route.operation === 'claim') {
-      if (this.#claims >= inboxMaxClaims) return TOO_MANY
-      this.#claims += 1
-      return () => (this.#claims -= 1)
-    }
-    if (this.#requests >= inboxMaxRequests) return TOO_MANY
-    this.#requests += 1
-    return () => (this.#requests -= 1)
+    const places = route.operation === 'claim' ? this.#claims : this.#requests
+    return places.enter(tenantText(principal)) ?? TOO_MANY
   }
 }
 
@@ -59,7 +57,8 @@ const PRESSED: Problem = {
 }
 const TOO_MANY: Problem = {
   code: 'overloaded',
-  message: 'Too many requests of the inbox are under way here. Ask again after Retry-After seconds.',
+  message:
+    'Too many requests of the inbox are under way, here or for this tenant. Ask again after Retry-After seconds.',
 }
 const TOO_MANY_HERE: Problem = {
   code: 'overloaded',

@@ -85,14 +85,3 @@ export function maySee({ tenants }: Operator, { accountId, companyId }: Tenant):
 export function operatorKeyId({ id }: Operator): string {
   return `op_${id}`
 }
-
-/** `7/42` is account 7 of company 42, as in the header `Intray-Tenant`. */
-export function parseTenant(text: string): Tenant | null {
-  const match = /^([1-9]\d{0,15})\/([1-9]\d{0,15})$/.exec(text)
-  const [accountId, companyId] = [Number(match?.[1]), Number(match?.[2])]
-  return match && Number.isSafeInteger(accountId) && Number.isSafeInteger(companyId) ? { accountId, companyId } : null
-}
-
-export function tenantText({ accountId, companyId }: Tenant): string {
-  return `${accountId}/${companyId}`
-}

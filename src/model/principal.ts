@@ -24,3 +24,14 @@ const SCOPE = /^[a-z0-9][a-z0-9_.:-]{0,63}$/
 export function isScope(text: string): boolean {
   return SCOPE.test(text)
 }
+
+/** `7/42` is account 7 of company 42, as in the header `Intray-Tenant`. */
+export function parseTenant(text: string): Tenant | null {
+  const match = /^([1-9]\d{0,15})\/([1-9]\d{0,15})$/.exec(text)
+  const [accountId, companyId] = [Number(match?.[1]), Number(match?.[2])]
+  return match && Number.isSafeInteger(accountId) && Number.isSafeInteger(companyId) ? { accountId, companyId } : null
+}
+
+export function tenantText({ accountId, companyId }: Tenant): string {
+  return `${accountId}/${companyId}`
+}

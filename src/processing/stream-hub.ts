@@ -6,7 +6,8 @@
 // store, from its cursor: a lost hint costs time, a doubled one nothing.
 
 import type { Problem } from '../model/errors.ts'
-import type { Tenant } from '../model/principal.ts'
+import { type Tenant, tenantText } from '../model/principal.ts'
+import { Places } from '../runtime/places.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Follower } from '../store/contract/follow.ts'
 import { PageQueue } from './page-queue.ts'
@@ -16,6 +17,8 @@ export interface StreamHubOptions {
   readonly follower: Follower
   readonly render: Render
   readonly maxStreams: number
+  /** Percent of them that one tenant may hold. */
+  readonly tenantShare: number
   readonly heartbeat: string
   readonly heartbeatMs: number
   readonly drainTimeoutMs: number
@@ -59,8 +62,8 @@ export class StreamHub implements Service {
   /** Readers by the tick at which their heartbeat is due. */
   readonly #wheel: Set<StreamReader>[]
   readonly #timers: NodeJS.Timeout[] = []
+  readonly #places: Places
   #tick = 0
-  #places = 0
   #settling = false
   #looking = false
   /** How far the index is known to be. */
@@ -72,6 +75,7 @@ export class StreamHub implements Service {
   constructor(options: StreamHubOptions) {
     this.#options = options
     this.#queue = new PageQueue(options)
+    this.#places = new Places(options.maxStreams, options.tenantShare)
     const ticks = Math.ceil(options.heartbeatMs / LONGEST_TICK_MS)
     this.#tickMs = options.heartbeatMs / ticks
     this.#wheel = Array.from({ length: ticks }, () => new Set())
@@ -79,7 +83,7 @@ export class StreamHub implements Service {
 
   /** Streams that are open. */
   get size(): number {
-    return this.#places
+    return this.#places.taken
   }
 
   /** Timers run while there is a stream. */
@@ -106,14 +110,14 @@ export class StreamHub implements Service {
   /** A problem if there is no place. Fails if the store cannot be asked. */
   async enter({ accountId, companyId, keyId, after }: StreamRequest): Promise<StreamPlace | Problem> {
     if (this.#stopped) return STOPPING
-    if (this.#places >= this.#options.maxStreams) return TOO_MANY
-    this.#places += 1
+    const leavePlace = this.#places.enter(tenantText({ accountId, companyId }))
+    if (!leavePlace) return TOO_MANY
     let reader: StreamReader | null = null
     let isLeft = false
     const leave = () => {
       if (isLeft) return
       isLeft = true
-      this.#places -= 1
+      leavePlace()
       if (reader) this.#forget(reader)
     }
     try {
@@ -148,7 +152,7 @@ export class StreamHub implements Service {
       this.#startTimers()
     }
     this.wake(indexed)
-    const key = keyOf(tenant)
+    const key = tenantText(tenant)
     const feed = this.#feeds.get(key) ?? new TenantFeed(tenant, this.#position)
     this.#feeds.set(key, feed)
     const reader = new StreamReader(feed, keyId, cursor, sink)
@@ -166,7 +170,7 @@ export class StreamHub implements Service {
     reader.isLive = false
     for (const slot of this.#wheel) slot.delete(reader)
     reader.feed.readers.delete(reader)
-    if (reader.feed.isOver) this.#feeds.delete(keyOf(reader.tenant))
+    if (reader.feed.isOver) this.#feeds.delete(tenantText(reader.tenant))
     if (this.#feeds.size === 0) for (const timer of this.#timers.splice(0)) clearInterval(timer)
   }
 
@@ -203,7 +207,7 @@ export class StreamHub implements Service {
   /** Null: not known, so it may be any. */
   async #changedFeeds(after: number, upTo: number): Promise<Set<string> | null> {
     if (this.#feeds.size <= FEW_FEEDS || upTo - after > MANY_IDS) return null
-    return new Set((await this.#options.follower.tenantsBetween(after, upTo)).map(keyOf))
+    return new Set((await this.#options.follower.tenantsBetween(after, upTo)).map(tenantText))
   }
 
   #startTimers(): void {
@@ -249,15 +253,12 @@ export class StreamHub implements Service {
   }
 }
 
-function keyOf({ accountId, companyId }: Tenant): string {
-  return `${companyId}:${accountId}`
-}
-
 const STOPPING: Problem = {
   code: 'shutting_down',
   message: 'This server is stopping. Open the stream again after Retry-After seconds.',
 }
 const TOO_MANY: Problem = {
   code: 'overloaded',
-  message: 'Too many streams are open here. Close some, or open it again after Retry-After seconds.',
+  message:
+    'Too many streams are open, here or for this tenant. Close some, or open it again after Retry-After seconds.',
 }

@@ -21,6 +21,19 @@ function rawClaim(token: string, waitS: number): string {
   return `POST /v1/inbox/claims HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 }
 
+function rawStream(token: string): string {
+  return `GET /v1/inbox/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${token}\r\n\r\n`
+}
+
+/** How a stream is answered; it is closed at once. */
+async function streamStatus(app: TestApp, token: string): Promise<number> {
+  const connection = await RawConnection.open(app.port)
+  connection.write(rawStream(token))
+  const [, status] = await until('it is answered', () => /^HTTP\/1\.1 (\d+) /.exec(connection.text))
+  connection.destroy()
+  return Number(status)
+}
+
 /** A store whose commits wait until they are let go. */
 function holding() {
   const gate = Promise.withResolvers<void>()
@@ -76,7 +89,7 @@ test('only so many reads are under way at once; one more is answered 503, and no
       },
     },
   })
-  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '2' }, wrapStore })
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '2', tenantShare: '100' }, wrapStore })
   const headers = bearer(await app.createToken({ scope: 'processor' }))
   const read = () => app.send({ path: '/v1/inbox/refusals', headers })
   const open = [read(), read()]
@@ -89,7 +102,7 @@ test('only so many reads are under way at once; one more is answered 503, and no
 })
 
 test('only so many claims wait on a node, and those of clients that left make room', async (t) => {
-  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '2' } })
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '2', tenantShare: '100' } })
   const token = await app.createToken({ scope: 'processor' })
   const waiting = await Promise.all([RawConnection.open(app.port), RawConnection.open(app.port)])
   t.after(() => waiting.map((connection) => connection.destroy()))
@@ -97,6 +110,30 @@ test('only so many claims wait on a node, and those of clients that left make ro
   await until('two wait', async () => (await command(app, token, 'claims', {})).status === 503)
   waiting[0]!.destroy()
   await until('one left', async () => (await command(app, token, 'claims', {})).status === 200)
+})
+
+test('a tenant that takes all it can get leaves places for the others, for claims and for streams', async (t) => {
+  const settings = { inboxMaxClaims: '4', maxStreams: '4', tenantShare: '50' }
+  const app = await startTestApp(t, sqlite!, { settings })
+  const greedy = await app.createToken({ scope: 'processor' })
+  const other = await app.createToken({ scope: 'processor', companyId: 43 })
+  const opened: RawConnection[] = []
+  const open = async (request: string) => {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    connection.write(request)
+  }
+  for (const request of [rawClaim(greedy, 20), rawStream(greedy)]) {
+    for (let n = 0; n < 2; n += 1) await open(request)
+  }
+  await until(
+    'the greedy one gets no claim more',
+    async () => (await command(app, greedy, 'claims', {})).status === 503,
+  )
+  await until('nor a stream', async () => (await streamStatus(app, greedy)) === 503)
+  assert.equal((await command(app, other, 'claims', {})).status, 200)
+  assert.equal(await streamStatus(app, other), 200)
+  for (const connection of opened) connection.destroy()
 })
 
 test('claims sent ahead of their answers on one connection do not take all the places', async (t) => {

@@ -268,7 +268,7 @@ for (const driver of drivers) {
     })
 
     test('503 overloaded: more streams than there is room for, until one of them is gone', async (t) => {
-      const app = await start(t, driver, { settings: { maxStreams: '2' } })
+      const app = await start(t, driver, { settings: { maxStreams: '2', tenantShare: '100' } })
       const streams = [await app.open(), await app.open()]
       const headers = { Authorization: `Bearer ${app.processor}` }
       const refused = await app.send({ path: PATH, headers })

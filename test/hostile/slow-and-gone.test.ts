@@ -127,7 +127,7 @@ test(
 test('whoever leaves in the middle leaves nothing behind: no message, no connection, no error', TIMEOUT, async (t) => {
   // Fewer places than clients: a place that is not given back would be missed.
   const app = await startTestApp(t, sqlite, {
-    settings: { maxConnections: '12', maxStreams: '2', queueMaxEvents: '4' },
+    settings: { maxConnections: '12', maxStreams: '2', tenantShare: '100', queueMaxEvents: '4' },
   })
   const tokens = await tokensOf(app)
   const isFree = () =>

@@ -48,7 +48,7 @@ export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneO
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
     let place: StreamPlace | Problem
-    const leave = shedding.enter(route, req)
+    const leave = shedding.enter(route, req, exchange)
     if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
     try {
       place = await hub.enter({ ...followerOf(exchange), after: from.after })

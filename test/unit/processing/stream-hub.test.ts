@@ -57,6 +57,7 @@ function newHub(journal: Journal, maxStreams = 100): StreamHub {
     // So long that a page takes several writes, and is more than is kept for a reader that is full.
     render: ({ id }) => String(id).padEnd(2000),
     maxStreams,
+    tenantShare: 100,
     heartbeat: HEARTBEAT,
     heartbeatMs: 100,
     drainTimeoutMs: 60_000,
