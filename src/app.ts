@@ -6,7 +6,7 @@ import { FailedTokens } from './auth/failed-tokens.ts'
 import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
-import { TokenDesk } from './auth/token-desk.ts'
+import { TenantTokens } from './auth/tenant-tokens.ts'
 import type { Config } from './config.ts'
 import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
@@ -206,7 +206,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       clock,
       remoteAddr: config.remoteAddr,
       maxBodyBytes: config.maxBodyBytes,
-      tokens: new TokenDesk({ tokens: store.tokens, nodes: store.nodes, clock }),
+      tokens: new TenantTokens({ tokens: store.tokens, nodes: store.nodes, clock }),
       traffic: store.traffic,
       indexLag: async () => (await store.index.progress()).lag,
       findRefusal: (tenant, id) => store.refusals.find(tenant, id),

@@ -2,7 +2,7 @@
 // token in use returns when every running server has put the change into force.
 
 import { parseArgs } from 'node:util'
-import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../auth/token-office.ts'
+import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../auth/token-lifecycle.ts'
 import { isScope } from '../model/principal.ts'
 import type { TokenRateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'

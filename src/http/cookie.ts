@@ -5,20 +5,23 @@ import { isIP } from 'node:net'
 import { headerValues } from './raw-headers.ts'
 
 const NAME = 'intray_session'
+/** Browsers take a cookie of such a name only over TLS and only from this very host: none can be slipped in by another. */
+const NAME_OVER_TLS = `__Host-${NAME}`
 
 /** Null if there is none. Two of them are none: one was slipped in, and nobody can tell which. */
 export function sessionCookie(req: IncomingMessage): string | null {
   if (req.headers.cookie === undefined) return null
+  const name = isLoopback(req.headers.host) ? NAME : NAME_OVER_TLS
   const values = headerValues(req.rawHeaders, 'cookie')
     .flatMap((header) => header.split(';'))
     .map((pair) => pair.trim())
-    .filter((pair) => pair.startsWith(`${NAME}=`))
-  return values.length === 1 ? values[0]!.slice(NAME.length + 1) : values.length === 0 ? null : ''
+    .filter((pair) => pair.startsWith(`${name}=`))
+  return values.length === 1 ? values[0]!.slice(name.length + 1) : values.length === 0 ? null : ''
 }
 
 export function setCookie(req: IncomingMessage, value: string, maxAgeS: number): string {
-  const secure = isLoopback(req.headers.host) ? '' : '; Secure'
-  return `${NAME}=${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict${secure}`
+  const always = `${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict`
+  return isLoopback(req.headers.host) ? `${NAME}=${always}` : `${NAME_OVER_TLS}=${always}; Secure`
 }
 
 export function clearCookie(req: IncomingMessage): string {

@@ -44,7 +44,7 @@ for (const driver of drivers) {
       assert.equal(again.json?.error, 'sign_in_failed')
     })
 
-    test('the cookie is Secure wherever the server goes by another name than loopback', async () => {
+    test('the cookie is Secure, and bound to its host, wherever the server goes by another name than loopback', async () => {
       const { app } = shared
       const name = await createOperator(app)
       for (const [host, secure] of [
@@ -56,7 +56,14 @@ for (const driver of drivers) {
         ['192.0.2.7:8080', true],
       ] as const) {
         const answer = await signIn(app, { link: await signInCode(app, name) }, { Host: host })
-        assert.equal(answer.headers['set-cookie']?.[0]?.endsWith('; Secure'), secure, host)
+        const [cookie = ''] = answer.headers['set-cookie'] ?? []
+        assert.equal(cookie.endsWith('; Secure'), secure, host)
+        assert.equal(cookie.startsWith('__Host-intray_session='), secure, host)
+        const pair = cookie.split(';')[0]!
+        const show = (Cookie: string) => app.send({ path: '/v1/console/session', headers: { Host: host, Cookie } })
+        assert.equal((await show(pair)).status, 200, host)
+        if (secure)
+          assert.equal((await show(pair.replace('__Host-', ''))).status, 401, 'the name another host could set')
       }
     })
 

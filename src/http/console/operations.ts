@@ -19,7 +19,7 @@ import { refusalOperations } from './refusals.ts'
 import { sessionOperations } from './session.ts'
 import { tenantOperations } from './tenants.ts'
 import { tokenOperations } from './tokens.ts'
-import type { TokenDesk } from '../../auth/token-desk.ts'
+import type { TenantTokens } from '../../auth/tenant-tokens.ts'
 
 export interface ConsoleOptions {
   readonly sessions: Sessions
@@ -27,7 +27,7 @@ export interface ConsoleOptions {
   readonly clock: Clock
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly maxBodyBytes: number
-  readonly tokens: TokenDesk
+  readonly tokens: TenantTokens
   readonly traffic: TrafficReader
   readonly indexLag: () => Promise<number>
   readonly findRefusal: (tenant: Tenant, id: number) => Promise<StoredRefusal | null>

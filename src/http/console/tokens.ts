@@ -1,6 +1,6 @@
 // The tokens of a tenant: list, make, replace, switch off and on. A token is shown once, when it is made.
 
-import { MAX_LABEL, TOKEN_LIFE_MS } from '../../auth/token-office.ts'
+import { MAX_LABEL, TOKEN_LIFE_MS } from '../../auth/token-lifecycle.ts'
 import type { Problem } from '../../model/errors.ts'
 import { isScope } from '../../model/principal.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'

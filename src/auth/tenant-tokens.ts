@@ -13,21 +13,21 @@ import {
   rotateToken,
   type TokenTerms,
   untilInForce,
-} from './token-office.ts'
+} from './token-lifecycle.ts'
 
 /** An answer waits so long for every server to follow. */
 const IN_FORCE_TIMEOUT_MS = 2000
 
-export interface TokenDeskOptions {
+export interface TenantTokensOptions {
   readonly tokens: TokenStore
   readonly nodes: NodeStore
   readonly clock: Clock
 }
 
-export class TokenDesk {
-  readonly #options: TokenDeskOptions
+export class TenantTokens {
+  readonly #options: TenantTokensOptions
 
-  constructor(options: TokenDeskOptions) {
+  constructor(options: TenantTokensOptions) {
     this.#options = options
   }
 
