@@ -5,24 +5,25 @@ import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { buildConsole } from '../../src/cli/console-build.ts'
-import { installChromium } from './chromium.ts'
-import { requireStrace } from '../../prove/strace.ts'
+import { requirePackages } from '../../prove/debian.ts'
+import { hasStrace } from '../../prove/strace.ts'
+import { findChromium } from './chromium.ts'
 import { startSharedPostgres } from './postgres/databases.ts'
 import type { PostgresServer } from './postgres/server.ts'
 
 let postgres: PostgresServer | null = null
 
-/** From Debian's packages, as root. Elsewhere the tests that need it report themselves as not run. */
-function installStrace(): void {
+/** From Debian's packages, as root. Elsewhere the tests that need it report themselves as not run, by name. */
+function install(name: string, isThere: () => boolean): void {
   try {
-    requireStrace('npm test', () => {})
-  } catch {
-    // They say so themselves, by name.
+    requirePackages({ proof: 'npm test', packages: [name], isThere }, (line) => process.stderr.write(`${line} …\n`))
+  } catch (error) {
+    process.stderr.write(`${(error as Error).message}\n`)
   }
 }
 
 export async function globalSetup(): Promise<void> {
-  installStrace()
+  install('strace', hasStrace)
   const root = mkdtempSync(join(tmpdir(), 'intray-test-'))
   // A server under test may run as another user.
   chmodSync(root, 0o755)
@@ -32,7 +33,7 @@ export async function globalSetup(): Promise<void> {
   // Servers under test would each build it otherwise, and say so.
   const outcome = await buildConsole({ say: (line) => process.stderr.write(`${line}\n`) })
   if (outcome === 'failed') throw new Error('The console could not be built: no test of it means anything.')
-  installChromium()
+  install('chromium', () => findChromium() !== null)
   postgres = await startSharedPostgres()
 }
 
