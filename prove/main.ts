@@ -29,6 +29,7 @@ function help(): string {
     '  --cycles N       how often; what a cycle is depends on the proof',
     '  --seed S         play the choices of an earlier run again',
     '  --store          the store under test',
+    '  --only TEXT      of several faults (nth, failover) those whose name has this in it',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
     '  --markdown       also print the lines for docs/reliability.md, and draw what there is to draw',
@@ -58,6 +59,7 @@ async function main(argv: readonly string[]): Promise<number> {
       cycles: { type: 'string' },
       seed: { type: 'string' },
       store: { type: 'string' },
+      only: { type: 'string' },
       folder: { type: 'string' },
       'max-minutes': { type: 'string' },
       markdown: { type: 'boolean' },
@@ -79,6 +81,7 @@ async function main(argv: readonly string[]): Promise<number> {
     store: storeOf(proof, values.store),
     progress: say,
     isTimed: true,
+    only: values.only ?? '',
     ...(values.folder === undefined ? {} : { parentFolder: values.folder }),
   }
   say(`${name}: ${options.cycles} cycles on ${options.store}, --seed ${options.seed}`)

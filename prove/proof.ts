@@ -24,6 +24,8 @@ export interface ProofContext {
   readonly random: Random
   readonly cycles: number
   readonly store: StoreName
+  /** Of several faults those whose name has this in it; '' for all. */
+  readonly only: string
   /** A claim about time is one that counts. False where the machine is shared and slow: it is told, and no more. */
   readonly isTimed: boolean
   /** For everything the proof writes; gone afterwards. */
@@ -82,6 +84,13 @@ export interface ProofResult {
   readonly appendix?: string
   /** Drawings by name, for docs/reliability/. */
   readonly files?: Readonly<Record<string, string>>
+}
+
+/** The faults that were asked for. */
+export function chosen<T>(context: Pick<ProofContext, 'only'>, all: readonly T[], nameOf: (one: T) => string): T[] {
+  const some = all.filter((one) => nameOf(one).includes(context.only))
+  if (some.length === 0) throw new Unable(`--only must be a part of one of: ${all.map(nameOf).join(', ')}.`)
+  return some
 }
 
 /** The machine cannot run it: says what is missing and how to get it. */

@@ -15,6 +15,7 @@ export interface RunOptions {
   readonly store: StoreName
   readonly progress: (line: string) => void
   readonly isTimed: boolean
+  readonly only?: string
   /** Where its folder is made. */
   readonly parentFolder?: string
   /** A PostgreSQL that runs already. */
@@ -47,7 +48,7 @@ export class ProofRun {
 
   /** Rejects if the proof could not be carried out; resolves with what it found otherwise. */
   async run(): Promise<ProofReport> {
-    const { seed, cycles, store, progress, isTimed, parentFolder = tmpdir(), postgresUrl } = this.#options
+    const { seed, cycles, store, progress, isTimed, only = '', parentFolder = tmpdir(), postgresUrl } = this.#options
     const folder = mkdtempSync(join(parentFolder, 'intray-prove-'))
     this.#undo.push(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
     let databases: Promise<Databases> | null = null
@@ -56,6 +57,7 @@ export class ProofRun {
       cycles,
       store,
       folder,
+      only,
       isTimed,
       progress,
       random: seededRandom(seed),

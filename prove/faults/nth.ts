@@ -8,7 +8,7 @@
 import { fileURLToPath } from 'node:url'
 import { addCounts, NO_COUNTS } from '../counts.ts'
 import { NearCheckpoint } from '../near-checkpoint.ts'
-import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
+import { type ControlResult, type Counts, chosen, type Proof, type ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
 import { requireStrace, WRITES } from '../strace.ts'
 import { type Fault, FAULTS, type Part, type Place, type Struck, strike } from '../strike.ts'
@@ -32,7 +32,7 @@ export const nth: Proof = {
     const broken: string[] = []
     const controls: ControlResult[] = []
     let misled = 0
-    for (const fault of FAULTS) {
+    for (const fault of chosen(context, FAULTS, ({ name }) => name)) {
       const tally = new Tally(fault)
       for (const { nth, part } of strikesOf(context, fault)) {
         const struck = await strike(context, template, { fault, nth, part })
