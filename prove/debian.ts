@@ -27,18 +27,24 @@ export function requirePackages({ proof, packages, isThere }: Needs, progress: (
   const sentence = `${proof} needs the Debian packages ${packages.join(', ')}`
   if (!isRoot || !hasProgram('apt-get')) throw new Unable(`${sentence}: apt-get install ${packages.join(' ')}`)
   progress(`installing ${packages.join(', ')}`)
+  const install = () => aptGet('install', '-y', '--no-install-recommends', ...packages)
   try {
-    for (const args of [['update'], ['install', '-y', '--no-install-recommends', ...packages]]) {
-      execFileSync('apt-get', args, {
-        env: { ...process.env, DEBIAN_FRONTEND: 'noninteractive' },
-        stdio: 'pipe',
-        timeout: 300_000,
-      })
+    try {
+      install()
+    } catch {
+      // The lists of packages may be old, or not there at all.
+      aptGet('update')
+      install()
     }
   } catch (error) {
     throw new Unable(`${sentence}, and they could not be installed: ${String((error as { stderr?: unknown }).stderr)}`)
   }
   if (!isThere()) throw new Unable(`${sentence}; they are installed, and something is missing all the same`)
+}
+
+function aptGet(...args: readonly string[]): void {
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' }
+  execFileSync('apt-get', args, { env, stdio: 'pipe', timeout: 300_000 })
 }
 
 export function requireRoot(proof: string, why: string): void {

@@ -29,7 +29,7 @@ function help(): string {
     '  --cycles N       how often; what a cycle is depends on the proof',
     '  --seed S         play the choices of an earlier run again',
     '  --store          the store under test',
-    '  --only TEXT      of several faults (nth, failover) those whose name has this in it',
+    '  --only TEXT      of several faults (nth, failover) those whose name has this in it; the choices of a seed are then others',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
     '  --markdown       also print the lines for docs/reliability.md, and draw what there is to draw',
@@ -49,6 +49,14 @@ function storeOf(proof: Proof, text: string | undefined): StoreName {
   if (!store) throw new UsageError(`--store must be one of ${STORES.join(', ')}.`)
   if (!proof.stores.includes(store)) throw new UsageError(`${proof.name} runs on ${proof.stores.join(', ')} only.`)
   return store
+}
+
+function onlyOf({ name, faults }: Proof, text: string | undefined): string {
+  if (text === undefined) return ''
+  if (!faults) throw new UsageError(`${name} has one fault: --only is for those that have several.`)
+  if (!faults.some((fault) => fault.includes(text)))
+    throw new UsageError(`--only must be a part of one of: ${faults.join(', ')}.`)
+  return text
 }
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -81,7 +89,7 @@ async function main(argv: readonly string[]): Promise<number> {
     store: storeOf(proof, values.store),
     progress: say,
     isTimed: true,
-    only: values.only ?? '',
+    only: onlyOf(proof, values.only),
     ...(values.folder === undefined ? {} : { parentFolder: values.folder }),
   }
   say(`${name}: ${options.cycles} cycles on ${options.store}, --seed ${options.seed}`)

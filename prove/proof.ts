@@ -15,6 +15,8 @@ export interface Proof {
   /** Where it makes sense. The first is the default. */
   readonly stores: readonly StoreName[]
   readonly defaultCycles: number
+  /** Where it has several faults, of which some can be asked for: their names. */
+  readonly faults?: readonly string[]
   run(context: ProofContext): Promise<ProofResult>
 }
 
@@ -84,13 +86,6 @@ export interface ProofResult {
   readonly appendix?: string
   /** Drawings by name, for docs/reliability/. */
   readonly files?: Readonly<Record<string, string>>
-}
-
-/** The faults that were asked for. */
-export function chosen<T>(context: Pick<ProofContext, 'only'>, all: readonly T[], nameOf: (one: T) => string): T[] {
-  const some = all.filter((one) => nameOf(one).includes(context.only))
-  if (some.length === 0) throw new Unable(`--only must be a part of one of: ${all.map(nameOf).join(', ')}.`)
-  return some
 }
 
 /** The machine cannot run it: says what is missing and how to get it. */

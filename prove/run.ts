@@ -76,6 +76,7 @@ export class ProofRun {
       const result = await this.#proof.run(context)
       return {
         ...result,
+        notes: only === '' ? result.notes : [`Not all of it: --only "${only}".`, ...result.notes],
         name: this.#proof.name,
         seed,
         cycles,

@@ -62,6 +62,9 @@ export class TenantTokens {
 
   /** Whether every running server follows the newest change; false, too, if that cannot be told. The change itself is made. */
   inForce(): Promise<boolean> {
-    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS).catch(() => false)
+    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS).catch((error: unknown) => {
+      if ((error as { kind?: unknown } | null)?.kind !== 'unavailable') throw error
+      return false
+    })
   }
 }

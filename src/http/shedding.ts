@@ -1,6 +1,6 @@
 // What is given up first when there is too much to do. Taking messages in comes before everything else: while the intake is
 // pressed, reading and claiming are answered 503. Finishing work that was begun (ack, extend, release) goes on, since what is
-// not acknowledged is done again. And in all cases only so many requests of the inbox are under way at once: on a node, for a
+// not acknowledged is done again; it may exceed a tenant's share. And in all cases only so many requests of the inbox are under way at once: on a node, for a
 // tenant, so that none can take all the places, and on one connection, where requests may be sent ahead of their answers.
 
 import type { IncomingMessage } from 'node:http'
@@ -41,12 +41,13 @@ export class Shedding {
 
   /** A place, to be left when the answer is there; or why there is none. */
   enter(route: Route, req: IncomingMessage, { principal }: Exchange): Leave | Problem {
-    if (route.scope !== 'processor' || principal === null) return NOTHING_TO_LEAVE
+    if (route.scope !== 'processor') return NOTHING_TO_LEAVE
     const { inboxMaxPipelined, isPressed } = this.#options
     if (openAnswers(req.socket).length > inboxMaxPipelined) return TOO_MANY_HERE
-    if (!FINISHING.has(route.operation) && isPressed()) return PRESSED
+    const isFinishing = FINISHING.has(route.operation)
+    if (!isFinishing && isPressed()) return PRESSED
     const places = route.operation === 'claim' ? this.#claims : this.#requests
-    return places.enter(tenantText(principal)) ?? TOO_MANY
+    return places.enter(tenantText(principal!), isFinishing) ?? TOO_MANY
   }
 }
 

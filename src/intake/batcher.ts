@@ -1,5 +1,5 @@
 // Group commit: messages that arrive in one turn of the event loop go to the store together, and so do those that had to
-// wait because enough appends were under way. No timer adds latency. Bounded by count, bytes and time: what does not
+// wait because enough appends were under way. No timer here adds latency. Bounded by count, bytes and time: what does not
 // fit is refused at once, while its sender still waits.
 
 import type { Problem } from '../model/errors.ts'
@@ -119,7 +119,7 @@ export class Batcher implements Service {
   /**
    * What is taken now would wait for longer than its sender is likely to. Told by how long appends took lately, and the one
    * under way: not by how many messages they had, which is few where there is little to do. One round of full batches may
-   * always wait, so that the store never does.
+   * always wait, so that the store never does for want of messages.
    */
   #isLate(): boolean {
     const { maxInFlight, limits } = this.#options

@@ -19,10 +19,10 @@ export class Places {
     return this.#taken
   }
 
-  /** A place, to be left; null if there is none, for this holder or for anybody. */
-  enter(holder: string): Leave | null {
+  /** A place, to be left; null if there is none, for this holder or for anybody. What is urgent may exceed the share. */
+  enter(holder: string, isUrgent = false): Leave | null {
     const held = this.#held.get(holder) ?? 0
-    if (this.#taken >= this.#max || held >= this.#maxEach) return null
+    if (this.#taken >= this.#max || (held >= this.#maxEach && !isUrgent)) return null
     this.#taken += 1
     this.#held.set(holder, held + 1)
     let isLeft = false

@@ -75,7 +75,7 @@ test('while the intake is pressed, reads and claims are answered 503; messages, 
   assert.equal((await list()).status, 200, 'and back')
 })
 
-test('only so many reads are under way at once; one more is answered 503, and none when they are done', async (t) => {
+test('only so many reads are under way at once, of a tenant and in all; one more is answered 503, and none when they are done', async (t) => {
   const gate = Promise.withResolvers<void>()
   let reading = 0
   const wrapStore = (store: Store): Store => ({
@@ -89,12 +89,16 @@ test('only so many reads are under way at once; one more is answered 503, and no
       },
     },
   })
-  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '2', tenantShare: '100' }, wrapStore })
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '3', tenantShare: '67' }, wrapStore })
   const headers = bearer(await app.createToken({ scope: 'processor' }))
-  const read = () => app.send({ path: '/v1/inbox/refusals', headers })
+  const other = bearer(await app.createToken({ scope: 'processor', companyId: 43 }))
+  const read = (as = headers) => app.send({ path: '/v1/inbox/refusals', headers: as })
   const open = [read(), read()]
   await until('both are under way', () => reading === 2)
-  assert.equal((await read()).json?.error, 'overloaded')
+  assert.equal((await read()).json?.error, 'overloaded', 'its share is taken')
+  open.push(read(other))
+  await until('another tenant has room', () => reading === 3)
+  assert.equal((await read(other)).json?.error, 'overloaded', 'all is taken')
   assert.equal((await app.post({})).status, 200, 'a message is taken')
   gate.resolve()
   for (const answer of await Promise.all(open)) assert.equal(answer.status, 200)

@@ -1,7 +1,6 @@
 // GET /v1/console/tenants: the tenants that an operator may see.
 
-import { parseTenant, tenantText } from '../../model/principal.ts'
-import type { Tenant } from '../../model/principal.ts'
+import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
 import type { Parameter } from '../../runtime/parameter.ts'
 import { jsonAnswer, operatorOf, type Operation } from '../call.ts'
 import { DEFAULT_LIMIT, limitParameter } from '../inbox/cursor.ts'

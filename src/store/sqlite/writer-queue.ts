@@ -18,6 +18,8 @@ const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 const MAX_COMMIT_BATCHES = 16
 /** Of what the last commit took: the next waits no longer than this. Below a millisecond it does not wait at all. */
 const WAIT_SHARE = 0.25
+/** After a stall of the disk, nobody may be left to wait for. */
+const MAX_WAIT_MS = 50
 
 type Lane = 'control' | 'intake' | 'processing' | 'notes'
 
@@ -61,7 +63,7 @@ export class WriterQueue {
 
   /** A commit of so many appends ended now, and took so long. */
   committed(appends: number, ms: number, now: number): void {
-    const waitMs = ms * WAIT_SHARE
+    const waitMs = Math.min(ms * WAIT_SHARE, MAX_WAIT_MS)
     this.#expected = waitMs < 1 ? 0 : appends
     this.#waitUntil = now + waitMs
   }

@@ -9,6 +9,7 @@ import { attachIndex } from './index-file.ts'
 import { prepareOperations } from './operations.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
+import { WriterTurns } from './writer-turns.ts'
 
 const port = parentPort!
 const { path } = workerData as { path: string }
@@ -16,38 +17,15 @@ const db = openConnection(path, 'writer')
 attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
-let scheduled = false
-let pausing: NodeJS.Timeout | undefined
-let closing = false
+const turns = new WriterTurns({ queue, execute, onEnd: close })
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
-  if ('close' in message) closing = true
-  else queue.push(message)
-  schedule()
+  if ('close' in message) turns.end()
+  else turns.push(message)
 })
 send('ready')
-
-/** One commit a turn of the event loop, so that what arrives meanwhile is seen and put in its place. */
-function schedule(): void {
-  if (scheduled) return
-  scheduled = true
-  setImmediate(() => {
-    scheduled = false
-    clearTimeout(pausing)
-    const pauseMs = closing ? 0 : queue.pause(performance.now())
-    if (pauseMs > 0) pausing = setTimeout(schedule, pauseMs)
-    else runNext()
-  })
-}
-
-function runNext(): void {
-  const jobs = queue.next()
-  if (jobs.length > 0) execute(jobs)
-  if (!queue.isEmpty) schedule()
-  else if (closing) close()
-}
 
 function execute(jobs: readonly WriterJob[]): void {
   try {

@@ -16,6 +16,14 @@ test('there are so many places, and of these a share for each', () => {
   assert.ok(places.enter('a'))
 })
 
+test('what is urgent may exceed the share, and not the number of places', () => {
+  const places = new Places(3, 34)
+  assert.ok(places.enter('a'))
+  assert.equal(places.enter('a'), null)
+  assert.ok(places.enter('a', true) && places.enter('a', true))
+  assert.equal(places.enter('a', true), null)
+})
+
 test('everybody gets one at least, unless there is none', () => {
   assert.ok(new Places(3, 1).enter('a'))
   assert.equal(new Places(0, 100).enter('a'), null)

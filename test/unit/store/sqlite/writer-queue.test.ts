@@ -94,6 +94,12 @@ describe('the writer’s queue', () => {
       assert.equal(queue.pause(1000), 0)
     })
 
+    test('after a stall of the disk it does not wait for long', () => {
+      const queue = fill('append')
+      queue.committed(3, 20_000, 1000)
+      assert.equal(queue.pause(1000), 50)
+    })
+
     test('keeps nobody else waiting, and does not wait for nothing', () => {
       for (const other of ['probe', 'claim'] as const) {
         const queue = fill('append', other)

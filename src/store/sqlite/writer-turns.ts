@@ -1,0 +1,54 @@
+// When the writer does its next job: in the next turn of the event loop, so that what arrives meanwhile is seen and put in its
+// place; or a little later, where the queue says that waiting pays.
+// Promises: what is in the queue is run, without any further push.
+
+import type { WriterJob, WriterQueue } from './writer-queue.ts'
+
+export interface WriterTurnsOptions {
+  readonly queue: WriterQueue
+  readonly execute: (jobs: readonly WriterJob[]) => void
+  /** There is nothing left, and there will be nothing more. */
+  readonly onEnd: () => void
+}
+
+export class WriterTurns {
+  readonly #options: WriterTurnsOptions
+  #isScheduled = false
+  #isEnding = false
+  #pausing: NodeJS.Timeout | undefined
+
+  constructor(options: WriterTurnsOptions) {
+    this.#options = options
+  }
+
+  push(job: WriterJob): void {
+    this.#options.queue.push(job)
+    this.#schedule()
+  }
+
+  /** What was pushed before is still run. */
+  end(): void {
+    this.#isEnding = true
+    this.#schedule()
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      clearTimeout(this.#pausing)
+      const pauseMs = this.#isEnding ? 0 : this.#options.queue.pause(performance.now())
+      if (pauseMs > 0) this.#pausing = setTimeout(() => this.#schedule(), pauseMs)
+      else this.#runNext()
+    })
+  }
+
+  #runNext(): void {
+    const { queue, execute, onEnd } = this.#options
+    const jobs = queue.next()
+    if (jobs.length > 0) execute(jobs)
+    if (!queue.isEmpty) this.#schedule()
+    else if (this.#isEnding) onEnd()
+  }
+}
