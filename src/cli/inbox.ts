@@ -50,16 +50,10 @@ export const inbox: Command = {
     const [name = '', ...rest] = args
     const action = actionOf(name)
     if (!action) throw new UsageError(`inbox takes one of: ${Object.keys(ACTIONS).join(', ')}.`)
-    process.stdout.on('error', leaveReaderAlone)
     return action.run(rest)
   },
 }
 
 function actionOf(name: string): InboxAction | undefined {
   return Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
-}
-
-/** Whoever reads us has enough, as in `… | head`. What was begun is done all the same. */
-function leaveReaderAlone(error: Error & { code?: string }): void {
-  if (error.code !== 'EPIPE') throw error
 }

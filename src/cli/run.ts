@@ -21,6 +21,7 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
 
 export async function runCommand(argv: readonly string[]): Promise<number> {
   const [name, ...args] = argv
+  process.stdout.on('error', leaveReaderAlone)
   try {
     if (name === undefined || name === '--help' || name === '-h' || name === 'help') return await overview()
     const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
@@ -35,6 +36,11 @@ export async function runCommand(argv: readonly string[]): Promise<number> {
   } catch (error) {
     return report(error)
   }
+}
+
+/** Whoever reads us has enough, as in `… | head`. What was begun is done all the same. */
+function leaveReaderAlone(error: Error & { code?: string }): void {
+  if (error.code !== 'EPIPE') throw error
 }
 
 async function overview(): Promise<number> {

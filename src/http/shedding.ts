@@ -1,7 +1,8 @@
 // What is given up first when there is too much to do. Taking messages in comes before everything else: while the intake is
 // pressed, reading and claiming are answered 503. Finishing work that was begun (ack, extend, release) goes on, since what is
-// not acknowledged is done again; it may exceed a tenant's share. And in all cases only so many requests of the inbox are under way at once: on a node, for a
-// tenant, so that none can take all the places, and on one connection, where requests may be sent ahead of their answers.
+// not acknowledged is done again; it may exceed a tenant's share. And in all cases only so many requests of the inbox are under
+// way at once: on a node, for a tenant, so that none can take all the places, and on one connection, where requests may be sent
+// ahead of their answers.
 
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'

@@ -1,12 +1,13 @@
 // The launcher and the commands' common manners: help, suggestions, exit codes.
 
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { flagName, SETTING_NAMES } from '../../src/config.ts'
 import { runToEnd } from '../support/command.ts'
-import { intray, LAUNCHER } from '../support/process.ts'
+import { cleanEnvironment, intray, LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
 const COMMANDS = ['serve', 'token', 'operator', 'send', 'inbox', 'event', 'copy', 'reindex']
@@ -104,4 +105,14 @@ test('the launcher works through a link and from any folder, and relative databa
   const { code, stderr } = await runToEnd(['./link', 'token', 'list'], {}, { cwd: folder })
   assert.equal(code, 0, stderr)
   assert.ok(readdirSync(join(folder, 'data')).includes('intray.db'))
+})
+
+test('a reader that has enough is left alone: no complaint, and what was begun is done', () => {
+  const env = cleanEnvironment({ INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-pipe'), 'intray.db')}` })
+  // The reader is gone long before the first line; the code is the command's own.
+  const line = '"$0" token create --account 7 --company 42 --scope cf --label piped | true'
+  const { stderr, status } = spawnSync('bash', ['-o', 'pipefail', '-c', line, LAUNCHER], { env })
+  assert.deepEqual([status, stderr.toString()], [0, ''])
+  const listed = spawnSync(LAUNCHER, ['token', 'list', '--json'], { env })
+  assert.equal((JSON.parse(listed.stdout.toString()) as { label: string }).label, 'piped')
 })
