@@ -23,7 +23,7 @@ import { randomBase62 } from '../runtime/id.ts'
 import type { Store } from '../store/contract/store.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 import { withStore } from './open.ts'
-import { note, print, printJson, record, table } from './output.ts'
+import { note, print, printJson, printList, record } from './output.ts'
 import { linkUrl } from './starter.ts'
 
 const HELP = `
@@ -120,23 +120,17 @@ async function add(store: Store, name: string, values: Values): Promise<void> {
 }
 
 async function list(store: Store, values: Values): Promise<void> {
-  const operators = await store.operators.list()
-  if (values.json) {
-    for (const one of operators) printJson(jsonOf(one))
-    return
-  }
-  if (operators.length === 0) {
-    print('No operators yet. Make one: ./intray operator add NAME --role admin\n')
-    return
-  }
-  const rows = operators.map((one) => [
-    one.name,
-    one.role,
-    one.disabledAt === null ? 'active' : 'disabled',
-    one.password === null ? 'link' : 'password',
-    one.tenants?.map(tenantText).join(' ') ?? 'all',
-  ])
-  print(table(['NAME', 'ROLE', 'STATE', 'SIGNS IN BY', 'TENANTS'], rows))
+  printList(await store.operators.list(), values.json === true, {
+    jsonOf,
+    empty: 'No operators yet. Make one: ./intray operator add NAME --role admin',
+    columns: {
+      NAME: ({ name }) => name,
+      ROLE: ({ role }) => role,
+      STATE: ({ disabledAt }) => (disabledAt === null ? 'active' : 'disabled'),
+      'SIGNS IN BY': ({ password }) => (password === null ? 'link' : 'password'),
+      TENANTS: ({ tenants }) => tenants?.map(tenantText).join(' ') ?? 'all',
+    },
+  })
 }
 
 async function setDisabled(store: Store, name: string, disabledAt: number | null, values: Values): Promise<void> {

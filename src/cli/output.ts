@@ -74,6 +74,27 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
 
+export interface ListLook<T> {
+  readonly jsonOf: (one: T) => unknown
+  /** What to do where there is nothing. */
+  readonly empty: string
+  /** The columns, each with what it shows of one. */
+  readonly columns: Readonly<Record<string, (one: T) => string>>
+}
+
+/** A line of JSON for each, for scripts; a table for people. */
+export function printList<T>(all: readonly T[], isJson: boolean, { jsonOf, empty, columns }: ListLook<T>): void {
+  if (isJson) for (const one of all) printJson(jsonOf(one))
+  else if (all.length === 0) print(`${empty}\n`)
+  else
+    print(
+      table(
+        Object.keys(columns),
+        all.map((one) => Object.values(columns).map((cell) => cell(one))),
+      ),
+    )
+}
+
 /** Something beside the result: scripts that read the result do not get it. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)

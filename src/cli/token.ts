@@ -12,7 +12,7 @@ import { formatRate, parseRate } from '../runtime/rate.ts'
 import type { Store } from '../store/contract/store.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 import { withStore } from './open.ts'
-import { print, printJson, record, table } from './output.ts'
+import { print, printJson, printList, record } from './output.ts'
 
 const IN_FORCE_TIMEOUT_MS = 10_000
 
@@ -99,27 +99,22 @@ async function create(store: Store, values: Values): Promise<void> {
 }
 
 async function list(store: Store, values: Values): Promise<void> {
-  const tokens = await store.tokens.list()
-  if (values.json) {
-    for (const one of tokens) printJson(jsonOf(one))
-    return
-  }
-  if (tokens.length === 0) {
-    print('No tokens yet. Make one: ./intray token create --account 1 --company 1 --scope cf\n')
-    return
-  }
-  const rows = tokens.map((one) => [
-    one.keyId,
-    tokenState(one, systemClock.now()),
-    String(one.accountId),
-    String(one.companyId),
-    one.scope || '-',
-    one.rateLimit === null ? '-' : formatRate(one.rateLimit),
-    one.expiresAt === null ? '-' : isoTime(one.expiresAt),
-    one.lastUsedAt === null ? '-' : isoTime(one.lastUsedAt),
-    one.label,
-  ])
-  print(table(['KEY ID', 'STATE', 'ACCOUNT', 'COMPANY', 'SCOPE', 'RATE LIMIT', 'EXPIRES', 'LAST USED', 'LABEL'], rows))
+  const time = (ms: number | null) => (ms === null ? '-' : isoTime(ms))
+  printList(await store.tokens.list(), values.json === true, {
+    jsonOf,
+    empty: 'No tokens yet. Make one: ./intray token create --account 1 --company 1 --scope cf',
+    columns: {
+      'KEY ID': ({ keyId }) => keyId,
+      STATE: (one) => tokenState(one, systemClock.now()),
+      ACCOUNT: ({ accountId }) => String(accountId),
+      COMPANY: ({ companyId }) => String(companyId),
+      SCOPE: ({ scope }) => scope || '-',
+      'RATE LIMIT': ({ rateLimit }) => (rateLimit === null ? '-' : formatRate(rateLimit)),
+      EXPIRES: ({ expiresAt }) => time(expiresAt),
+      'LAST USED': ({ lastUsedAt }) => time(lastUsedAt),
+      LABEL: ({ label }) => label,
+    },
+  })
 }
 
 async function setActive(store: Store, keyId: string, isActive: boolean, values: Values): Promise<void> {
