@@ -185,9 +185,9 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
-      receiving,
       remoteAddr: config.remoteAddr,
     }),
+    receiving,
     readiness,
     inbox: {
       inbox: store.inbox,

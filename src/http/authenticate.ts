@@ -1,7 +1,6 @@
 // Who is asking, as the route wants to know: a token and its scope, or an operator with a session, a role and a tenant.
 // An Authorization header always wins over the cookie; where the table says `operator: 'none'` no cookie is looked at.
 
-import type { IncomingMessage } from 'node:http'
 import { bearerToken } from '../auth/bearer.ts'
 import type { FailedTokens } from '../auth/failed-tokens.ts'
 import type { Authentication, Principals } from '../auth/principals.ts'
@@ -14,6 +13,7 @@ import { OPERATOR_SCOPE, type Principal, parseTenant, type Tenant } from '../mod
 import type { Clock } from '../runtime/clock.ts'
 import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
+import type { RequestHead } from './head.ts'
 import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
 import { originProblem } from './same-origin.ts'
@@ -49,7 +49,7 @@ const NO_TENANT: Problem = {
 export function authenticate(
   gate: Gate,
   route: Route,
-  req: IncomingMessage,
+  req: RequestHead,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
   if (route.operator !== 'none' && gate.operators && req.headers.authorization === undefined) {
@@ -80,7 +80,7 @@ function scopeProblem(gate: Gate, route: Route, principal: Principal): Problem |
 async function admitOperator(
   operators: OperatorGate,
   route: Route,
-  req: IncomingMessage,
+  req: RequestHead,
   cookie: string,
   exchange: Exchange,
 ): Promise<Admission> {

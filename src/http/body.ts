@@ -4,6 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Problem } from '../model/errors.ts'
+import { declaredLength } from './head.ts'
 import type { Share } from './receiving.ts'
 
 /** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
@@ -150,12 +151,6 @@ export async function gunzipBody(bytes: Buffer, maxBytes: number): Promise<Buffe
       message: 'The body is not valid gzip data. Compress it again, or send it uncompressed.',
     }
   }
-}
-
-/** The declared length, or null where there is none to go by (chunked, or no body). */
-export function declaredLength(req: IncomingMessage): number | null {
-  const value = req.headers['content-length']
-  return value === undefined ? null : Number(value)
 }
 
 /**

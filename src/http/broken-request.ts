@@ -7,12 +7,7 @@ import { newUuid } from '../runtime/id.ts'
 import type { Logger } from '../runtime/log.ts'
 import { exchangeOf, openAnswers } from './exchange.ts'
 import { renderProblem } from './problem.ts'
-
-const REASONS: Record<number, string> = {
-  400: 'Bad Request',
-  408: 'Request Timeout',
-  431: 'Request Header Fields Too Large',
-}
+import { wireText } from './wire.ts'
 
 /** Sockets whose open answers have been left to finish. */
 const finishing = new WeakSet<Socket>()
@@ -64,14 +59,5 @@ function problemOf(code: string): Problem {
 }
 
 export function rawAnswer(problem: Problem, requestId: string): string {
-  const { status, headers, body } = renderProblem(problem, requestId)
-  const lines = [
-    `HTTP/1.1 ${status} ${REASONS[status] ?? 'Error'}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
-    `X-Request-Id: ${requestId}`,
-    `Date: ${new Date().toUTCString()}`,
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Connection: close',
-  ]
-  return `${lines.join('\r\n')}\r\n\r\n${body}`
+  return wireText(renderProblem(problem, requestId), requestId, null, 'Connection: close')
 }

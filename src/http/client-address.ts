@@ -2,10 +2,10 @@
 // say, read from the right, since each adds the address it saw at the end. The first that is not a trusted proxy is the
 // client; whatever stands left of it, the client may have written itself.
 
-import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, isIPv4 } from 'node:net'
+import type { RequestHead } from './head.ts'
 
-export type AddressOf = (req: IncomingMessage) => string | undefined
+export type AddressOf = (req: RequestHead) => string | undefined
 
 const MAX_HOPS = 32
 
@@ -20,7 +20,7 @@ export function createAddressOf(trusted: readonly string[]): AddressOf {
 }
 
 /** What is not an address, or has no end, tells nothing: then the last hop that is known counts. */
-function forwardedFor(req: IncomingMessage, peer: string, isTrusted: (address: string) => boolean): string {
+function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: string) => boolean): string {
   const hops = hopsOf(req)
   let known = peer
   for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
@@ -33,7 +33,7 @@ function forwardedFor(req: IncomingMessage, peer: string, isTrusted: (address: s
 }
 
 /** X-Forwarded-For where it is there, since nearly every proxy sets it; otherwise RFC 7239. Null for a hop that names nobody. */
-function hopsOf(req: IncomingMessage): (string | null)[] {
+function hopsOf(req: RequestHead): (string | null)[] {
   const list = req.headers['x-forwarded-for']
   if (list !== undefined) return String(list).split(',')
   const { forwarded } = req.headers

@@ -6,17 +6,18 @@ import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify'
 import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
-import { errorText, type Logger } from '../runtime/log.ts'
+import type { Logger } from '../runtime/log.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { type ConsoleOptions, createConsoleOperations } from './console/operations.ts'
 import { createConsoleFiles } from './console-files.ts'
-import { type Exchange, exchangeOf, pathOf } from './exchange.ts'
+import { type Exchange, exchangeOf } from './exchange.ts'
+import { pathOf } from './head.ts'
 import { createInboxOperations, type InboxOptions } from './inbox/operations.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
-import type { Lane } from './intake-lane.ts'
+import { type Lane, logUnexpected, runLane } from './lane.ts'
 import type { Answer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
@@ -93,25 +94,6 @@ function laneOf(options: ControlPlaneOptions, operations: Operations, route: Rou
   if (route.operation === 'intake') return options.intakeLane
   if (route.operation === 'stream') return options.streamLane
   return answering(options, operations[route.operation], params)
-}
-
-/** Runs a lane to its end: a failure nobody foresaw is a 500 with no detail, and its detail a log line. */
-export function runLane(
-  lane: Lane,
-  route: Route,
-  req: IncomingMessage,
-  res: ServerResponse,
-  exchange: Exchange,
-  logger: Logger,
-): void {
-  lane(route, req, res, exchange).catch((error: unknown) => {
-    logger.error('unexpected failure', {
-      request_id: exchange.requestId,
-      error: errorText(error),
-      stack: stackOf(error),
-    })
-    sendProblem(req, res, exchange, { code: 'internal_error' })
-  })
 }
 
 type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
@@ -207,10 +189,6 @@ function problemOf(error: unknown, logger: Logger): Problem {
       message: 'The address of the request is malformed. Correct it and send it again.',
     }
   }
-  logger.error('unexpected failure', { error: errorText(error), stack: stackOf(error) })
+  logUnexpected(logger, error, null)
   return { code: 'internal_error' }
-}
-
-function stackOf(error: unknown): string | undefined {
-  return error instanceof Error ? error.stack?.split('\n').slice(1, 6).join('\n') : undefined
 }

@@ -1,7 +1,7 @@
 // The session cookie: read from a request, given and taken back with an answer.
 
-import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
+import type { RequestHead } from './head.ts'
 import { headerValues } from './raw-headers.ts'
 
 const NAME = 'intray_session'
@@ -9,7 +9,7 @@ const NAME = 'intray_session'
 const NAME_OVER_TLS = `__Host-${NAME}`
 
 /** Null if there is none. Two of them are none: one was slipped in, and nobody can tell which. */
-export function sessionCookie(req: IncomingMessage): string | null {
+export function sessionCookie(req: RequestHead): string | null {
   if (req.headers.cookie === undefined) return null
   const name = isLoopback(req.headers.host) ? NAME : NAME_OVER_TLS
   const values = headerValues(req.rawHeaders, 'cookie')
@@ -19,12 +19,12 @@ export function sessionCookie(req: IncomingMessage): string | null {
   return values.length === 1 ? values[0]!.slice(name.length + 1) : values.length === 0 ? null : ''
 }
 
-export function setCookie(req: IncomingMessage, value: string, maxAgeS: number): string {
+export function setCookie(req: RequestHead, value: string, maxAgeS: number): string {
   const always = `${value}; Path=/; Max-Age=${maxAgeS}; HttpOnly; SameSite=Strict`
   return isLoopback(req.headers.host) ? `${NAME}=${always}` : `${NAME_OVER_TLS}=${always}; Secure`
 }
 
-export function clearCookie(req: IncomingMessage): string {
+export function clearCookie(req: RequestHead): string {
   return setCookie(req, '', 0)
 }
 

@@ -1,6 +1,6 @@
 // One request and what became of it: the notes that end up in its log line and in its answer.
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { SignedIn } from '../auth/sessions.ts'
 import type { ErrorCode } from '../model/errors.ts'
@@ -84,11 +84,4 @@ export function answerIsLast(socket: Closing): void {
  */
 export function hasLastAnswer(socket: Closing): boolean {
   return socket[LAST_ANSWERED] === true
-}
-
-/** The path alone: a query may hold a token, and no part of it is ever written down. */
-export function pathOf(req: IncomingMessage): string {
-  const url = req.url ?? '/'
-  const query = url.indexOf('?')
-  return query === -1 ? url : url.slice(0, query)
 }

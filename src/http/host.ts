@@ -1,8 +1,8 @@
 // The Host of a request: one, and the name of a host (RFC 9112, 3.2). A proxy in front of us and we must read the same
 // one: a value that can be read in two ways is how a request gets past the rules of one of them.
 
-import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
+import type { RequestHead } from './head.ts'
 
 /**
  * A name, an IPv4 address or an IPv6 address in brackets, and a port or none. RFC 3986 lets a name hold a comma as well;
@@ -18,7 +18,7 @@ export function isHost(text: string): boolean {
 /** Nearly every request names the host of the one before, and a comparison saves the 0.4 µs of the expression. */
 let lastGood = ''
 
-export function hostProblem(req: IncomingMessage): Problem | null {
+export function hostProblem(req: RequestHead): Problem | null {
   const { rawHeaders } = req
   let host: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -1,20 +1,19 @@
-// The intake lane: POST on the two intake paths, straight on node:http. It runs the checks in their order and the first
+// The intake lane: POST on the two intake paths, past every framework. It runs the checks in their order and the first
 // failure answers: token, scope, rate, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
 
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Accept, AcceptResult } from '../intake/accept.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { createRedactor, redactBytes, redactText } from '../runtime/redact.ts'
-import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
+import { JSON_CONTENT } from './answer.ts'
 import { authenticate, type Gate } from './authenticate.ts'
-import { collectBeside, collectBody, declaredLength, gunzipBody } from './body.ts'
+import { type Collected, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
+import { declaredLength, type RequestHead } from './head.ts'
 import { contentEncoding, mediaProblem } from './media.ts'
-import type { Answer } from './problem.ts'
+import { renderProblem, type TextAnswer } from './problem.ts'
 import { headerValues } from './raw-headers.ts'
-import type { Receiving } from './receiving.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
 
@@ -24,11 +23,22 @@ export interface IntakeLaneOptions {
   readonly recordRefusal: (refusal: Refusal) => void
   readonly clock: Clock
   readonly maxBodyBytes: number
-  readonly receiving: Receiving
   readonly remoteAddr: 'full' | 'truncated' | 'off'
 }
 
-export type Lane = (route: Route, req: IncomingMessage, res: ServerResponse, exchange: Exchange) => Promise<void>
+/** A message on its way in, whoever reads it from the wire. */
+export interface IntakeCall {
+  readonly route: Route
+  readonly head: RequestHead
+  readonly exchange: Exchange
+  /** Asked for once. At once where it has arrived. */
+  readBody(maxBytes: number): Collected | Promise<Collected>
+  /** The beginning of a body that was not asked for, as far as it comes. */
+  peekBody(maxBytes: number): Buffer | Promise<Buffer>
+  answer(answer: TextAnswer): void
+}
+
+export type IntakeLane = (call: IntakeCall) => Promise<void>
 
 /** Refused for what they were: kept for the integrator. The others are our trouble or nobody's. */
 const KEPT: ReadonlySet<ErrorCode> = new Set([
@@ -48,79 +58,74 @@ const KEPT_HEADERS = [
   'host',
 ] as const
 const MAX_HEADER_KEPT = 512
-const NOTHING = Buffer.alloc(0)
 const redactAgent = createRedactor(MAX_HEADER_KEPT)
 const redactType = createRedactor(MAX_HEADER_KEPT)
 
-export function createIntakeLane(options: IntakeLaneOptions): Lane {
-  const { gate, accept, maxBodyBytes, receiving } = options
+export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
+  const { gate, accept, maxBodyBytes } = options
 
   /** Answers with a problem and, if it is one to keep, keeps the request. */
-  async function refuse(
-    route: Route,
-    req: IncomingMessage,
-    res: ServerResponse,
-    exchange: Exchange,
-    problem: Problem,
-    body?: Buffer,
-  ): Promise<void> {
-    if (exchange.principal === null || !KEPT.has(problem.code)) return sendProblem(req, res, exchange, problem)
+  async function refuse(call: IntakeCall, problem: Problem, body?: Buffer): Promise<void> {
+    if (call.exchange.principal === null || !KEPT.has(problem.code)) return answerProblem(call, problem)
     // What has not arrived yet is collected while the answer goes out: a sender does not wait for our notes.
-    const head = body ?? (exchange.awaitsContinue ? NOTHING : collectBeside(req, REFUSAL_BODY_BYTES))
-    sendProblem(req, res, exchange, problem)
-    const bytes = Buffer.isBuffer(head) ? head : (await head).bytes
-    options.recordRefusal(refusalOf(route, req, exchange, problem, bytes, options.clock.now()))
+    const head = body ?? call.peekBody(REFUSAL_BODY_BYTES)
+    answerProblem(call, problem)
+    const bytes = Buffer.isBuffer(head) ? head : await head
+    options.recordRefusal(refusalOf(call, problem, bytes, options.clock.now()))
   }
 
-  return async (route, req, res, exchange) => {
-    // Without a pause where there is no need for one: the body is on its way.
-    const admission = authenticate(gate, route, req, exchange)
-    const refused = (admission instanceof Promise ? await admission : admission) ?? headProblem(req, maxBodyBytes)
-    if (refused) return refuse(route, req, res, exchange, refused)
-    if (exchange.awaitsContinue) {
-      res.writeContinue()
-      exchange.awaitsContinue = false
-    }
-    const collected = await collectBody(req, maxBodyBytes, receiving.begin())
+  return async (call) => {
+    const { route, head, exchange } = call
+    // Without a pause where there is no need for one: the body is on its way, or here.
+    const admission = authenticate(gate, route, head, exchange)
+    const refused = (admission instanceof Promise ? await admission : admission) ?? headProblem(head, maxBodyBytes)
+    if (refused) return refuse(call, refused)
+    const reading = call.readBody(maxBodyBytes)
+    const collected = reading instanceof Promise ? await reading : reading
     exchange.bytesIn = collected.bytes.length
     if (collected.state === 'gone') return
-    if (collected.state === 'no_room') return sendProblem(req, res, exchange, { code: 'overloaded' })
+    if (collected.state === 'no_room') return answerProblem(call, { code: 'overloaded' })
     if (collected.state === 'more') {
-      return refuse(route, req, res, exchange, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
+      return refuse(call, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
-    const payload = contentEncoding(req) === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
-    if (!Buffer.isBuffer(payload)) return refuse(route, req, res, exchange, payload, collected.bytes)
+    const payload = contentEncoding(head) === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
+    if (!Buffer.isBuffer(payload)) return refuse(call, payload, collected.bytes)
     const result = await accept({
       principal: exchange.principal!,
       route: route.path,
       requestId: exchange.requestId,
       payload,
-      contentType: redactType(req.headers['content-type'] ?? ''),
-      idempotencyKeys: headerValues(req.rawHeaders, 'idempotency-key'),
-      traceparent: traceparent(req),
-      userAgent: userAgent(req),
+      contentType: redactType(head.headers['content-type'] ?? ''),
+      idempotencyKeys: headerValues(head.rawHeaders, 'idempotency-key'),
+      traceparent: traceparent(head),
+      userAgent: userAgent(head),
       remoteAddr: remoteAddress(exchange.address, options.remoteAddr),
     })
-    if ('problem' in result) return refuse(route, req, res, exchange, result.problem, payload)
+    if ('problem' in result) return refuse(call, result.problem, payload)
     exchange.eventId = result.id
     exchange.outcome = result.outcome
-    sendAnswer(req, res, exchange, receiptAnswer(result))
+    call.answer(receiptAnswer(result))
   }
 }
 
+export function answerProblem(call: IntakeCall, problem: Problem): void {
+  call.exchange.error = problem.code
+  call.answer(renderProblem(problem, call.exchange.requestId))
+}
+
 /** What the headers alone tell: encoding, media type, size. */
-function headProblem(req: IncomingMessage, maxBodyBytes: number): Problem | null {
-  const encoding = contentEncoding(req)
+function headProblem(head: RequestHead, maxBodyBytes: number): Problem | null {
+  const encoding = contentEncoding(head)
   if (typeof encoding !== 'string') return encoding
-  const media = mediaProblem(req)
+  const media = mediaProblem(head)
   if (media) return media
-  return (declaredLength(req) ?? 0) > maxBodyBytes ? { code: 'payload_too_large', maxBytes: maxBodyBytes } : null
+  return (declaredLength(head) ?? 0) > maxBodyBytes ? { code: 'payload_too_large', maxBytes: maxBodyBytes } : null
 }
 
 const RECEIPT_HEADERS = { 'Content-Type': JSON_CONTENT }
 const REPLAYED_HEADERS = { 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' }
 
-function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem }>): Answer {
+function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem }>): TextAnswer {
   const again =
     outcome === 'stored' ? '' : outcome === 'duplicate' ? ',"duplicate":true' : ',"duplicate":true,"conflict":true'
   return {
@@ -130,18 +135,12 @@ function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem
   }
 }
 
-function refusalOf(
-  route: Route,
-  req: IncomingMessage,
-  exchange: Exchange,
-  problem: Problem,
-  body: Buffer,
-  receivedAt: number,
-): Refusal {
+function refusalOf(call: IntakeCall, problem: Problem, body: Buffer, receivedAt: number): Refusal {
+  const { route, head, exchange } = call
   const principal = exchange.principal!
   const headers: Record<string, string> = {}
   for (const name of KEPT_HEADERS) {
-    const value = req.headers[name]
+    const value = head.headers[name]
     if (value !== undefined) headers[name] = redactText(value).slice(0, MAX_HEADER_KEPT)
   }
   return {
@@ -154,17 +153,17 @@ function refusalOf(
     requestId: exchange.requestId,
     headers,
     body: redactBytes(body.subarray(0, REFUSAL_BODY_BYTES)),
-    bodySize: Math.max(body.length, declaredLength(req) ?? 0),
+    bodySize: Math.max(body.length, declaredLength(head) ?? 0),
   }
 }
 
 /** Kept only in the form W3C gives it. */
-function traceparent(req: IncomingMessage): string | null {
-  const value = req.headers.traceparent
+function traceparent({ headers }: RequestHead): string | null {
+  const value = headers.traceparent
   return typeof value === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : null
 }
 
-function userAgent(req: IncomingMessage): string | null {
-  const value = req.headers['user-agent']
+function userAgent({ headers }: RequestHead): string | null {
+  const value = headers['user-agent']
   return value === undefined ? null : redactAgent(value)
 }

@@ -35,11 +35,14 @@ export interface Answer {
   readonly body: string | Uint8Array
 }
 
+/** One of words alone. */
+export type TextAnswer = Answer & { readonly body: string }
+
 export function statusOf(problem: Problem): number {
   return STATUS[ERRORS[problem.code].kind]
 }
 
-export function renderProblem(problem: Problem, requestId: string): Answer & { readonly body: string } {
+export function renderProblem(problem: Problem, requestId: string): TextAnswer {
   return { status: statusOf(problem), headers: headersOf(problem), body: bodyOf(problem, requestId) }
 }
 

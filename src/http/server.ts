@@ -1,5 +1,5 @@
-// The HTTP server: one node:http server of our own with every timeout and limit set where it works, a dispatcher in
-// front, and a stop that lets what is in flight finish.
+// The HTTP server: one node:http server of our own with every timeout and limit set where it works, a front that takes plain
+// requests for intake before node sees them, a dispatcher, and a stop that lets what is in flight finish.
 
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
@@ -8,18 +8,22 @@ import { newUuid } from '../runtime/id.ts'
 import type { Logger } from '../runtime/log.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
-import { createAccessLog, type LogExchange } from './access-log.ts'
+import { type Answering, createAccessLog, type LogExchange } from './access-log.ts'
 import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
 import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
 import { type AddressOf, createAddressOf } from './client-address.ts'
 import type { ConsoleOptions } from './console/operations.ts'
-import { createControlPlane, runLane } from './control-plane.ts'
-import { beginExchange, type Exchange, hasLastAnswer, openAnswers, pathOf } from './exchange.ts'
+import { createControlPlane } from './control-plane.ts'
+import { beginExchange, Exchange, hasLastAnswer, openAnswers } from './exchange.ts'
+import { Front } from './front.ts'
+import { pathOf, type RequestHead } from './head.ts'
 import { hostProblem } from './host.ts'
 import type { InboxOptions } from './inbox/operations.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
-import type { Lane } from './intake-lane.ts'
+import type { IntakeLane } from './intake-lane.ts'
+import { createNodeIntakeLane, type Lane, runLane } from './lane.ts'
+import type { Receiving } from './receiving.ts'
 import type { Route } from './routes.ts'
 import type { Shedding } from './shedding.ts'
 
@@ -37,7 +41,8 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
-  readonly intakeLane: Lane
+  readonly intakeLane: IntakeLane
+  readonly receiving: Receiving
   readonly inbox: InboxOptions
   readonly streamLane: Lane
   readonly processing: ProcessingOperations
@@ -63,28 +68,35 @@ export class HttpServer implements Service {
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogExchange
   readonly #addressOf: AddressOf
+  readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
+  #front: Front | null = null
   #stopping: Promise<void> | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
     this.#addressOf = createAddressOf(options.trustedProxies)
+    this.#intakeRoutes = intakeRoutesOf(options.routes)
   }
 
   async start(): Promise<void> {
-    const { host, port, logger } = this.#options
+    const { host, port, logger, receiving } = this.#options
+    const intakeLane = createNodeIntakeLane(this.#options.intakeLane, receiving)
+    const onBroken = createBrokenRequestHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({
       ...this.#options,
-      clientErrorHandler: createBrokenRequestHandler(logger),
+      intakeLane,
+      clientErrorHandler: onBroken,
       serverFactory: (fastifyLane) => {
-        server = this.#createServer(this.#createDispatch(fastifyLane))
+        server = this.#createServer(this.#createDispatch(intakeLane, fastifyLane))
         return server
       },
     })
     await fastify.ready()
     this.#server = server!
+    this.#front = this.#putInFront(server!, onBroken)
     await new Promise<void>((resolve, reject) => {
       server!.once('error', reject)
       server!.listen({ host, port, backlog: BACKLOG }, () => {
@@ -112,9 +124,17 @@ export class HttpServer implements Service {
     this.#lifecycle.stopping = true
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     // After close() node enforces no timeout and leaves keep-alive sockets to themselves: both are up to us.
-    const idle = setInterval(() => server.closeIdleConnections(), CLOSE_IDLE_EVERY_MS)
-    const deadline = setTimeout(() => server.closeAllConnections(), this.#options.stopTimeout)
-    server.closeIdleConnections()
+    const closeIdle = () => {
+      server.closeIdleConnections()
+      this.#front?.closeIdle()
+    }
+    const closeAll = () => {
+      server.closeAllConnections()
+      this.#front?.closeAll()
+    }
+    const idle = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
+    const deadline = setTimeout(closeAll, this.#options.stopTimeout)
+    closeIdle()
     await closed
     clearInterval(idle)
     clearTimeout(deadline)
@@ -148,12 +168,33 @@ export class HttpServer implements Service {
     return server
   }
 
-  #createDispatch(fastifyLane: (req: IncomingMessage, res: ServerResponse) => void): Dispatch {
-    const { routes, intakeLane, logger } = this.#options
-    const intakeRoutes = new Map<string, Route>()
-    for (const route of routes) {
-      if (route.operation === 'intake') intakeRoutes.set(route.path, route).set(`${route.path}/`, route)
-    }
+  /** Connections come to the front first; it has node's own listeners for those that are not for it. */
+  #putInFront(server: Server, onBroken: (error: Error, socket: Socket) => void): Front {
+    const listeners = server.listeners('connection')
+    const front = new Front({
+      routes: this.#intakeRoutes,
+      lane: this.#options.intakeLane,
+      maxHeaderBytes: this.#options.maxHeaderBytes,
+      keepAliveTimeout: this.#options.keepAliveTimeout,
+      lifecycle: this.#lifecycle,
+      logger: this.#options.logger,
+      toNode: (socket) => {
+        for (const listener of listeners) listener.call(server, socket)
+      },
+      onBroken,
+      begin: (head) => {
+        const exchange = new Exchange(this.#lifecycle)
+        exchange.address = this.#addressOf(head)
+        return exchange
+      },
+      end: (exchange, head, answering) => this.#end(exchange, head, answering),
+    })
+    server.removeAllListeners('connection').on('connection', (socket: Socket) => front.take(socket))
+    return front
+  }
+
+  #createDispatch(intakeLane: Lane, fastifyLane: (req: IncomingMessage, res: ServerResponse) => void): Dispatch {
+    const { logger } = this.#options
     return (req, res, awaitsContinue) => {
       if (hasLastAnswer(req.socket)) {
         req.resume()
@@ -163,7 +204,7 @@ export class HttpServer implements Service {
       exchange.awaitsContinue = awaitsContinue
       const problem = framingProblem(req) ?? expectationProblem(req)
       if (problem) return sendProblem(req, res, exchange, problem)
-      const route = req.method === 'POST' ? intakeRoutes.get(pathOf(req)) : undefined
+      const route = req.method === 'POST' ? this.#intakeRoutes.get(pathOf(req)) : undefined
       if (!route) return fastifyLane(req, res)
       exchange.route = route.path
       runLane(intakeLane, route, req, res, exchange, logger)
@@ -177,14 +218,25 @@ export class HttpServer implements Service {
     res.once('close', () => {
       const open = openAnswers(req.socket)
       open.splice(open.indexOf(res), 1)
-      const ms = performance.now() - exchange.startedAt
-      this.#logExchange(exchange, req, res, ms)
-      const status = res.headersSent ? res.statusCode : null
-      const { route, outcome, error } = exchange
-      this.#options.onAnswered({ route, status, seconds: ms / 1000, outcome, error })
+      this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isOut: res.writableFinished })
     })
     return exchange
   }
+
+  #end(exchange: Exchange, head: RequestHead, answering: Answering): void {
+    const ms = performance.now() - exchange.startedAt
+    this.#logExchange(exchange, head, answering, ms)
+    const { route, outcome, error } = exchange
+    this.#options.onAnswered({ route, status: answering.status, seconds: ms / 1000, outcome, error })
+  }
+}
+
+function intakeRoutesOf(routes: readonly Route[]): ReadonlyMap<string, Route> {
+  const byPath = new Map<string, Route>()
+  for (const route of routes) {
+    if (route.operation === 'intake') byPath.set(route.path, route).set(`${route.path}/`, route)
+  }
+  return byPath
 }
 
 /** After CONNECT the socket is ours alone: node neither reads it, nor times it out, nor minds its errors. */
@@ -197,13 +249,13 @@ function refuseTunnel(socket: Socket): void {
   socket.end(rawAnswer(problem, newUuid()))
 }
 
-function expectationProblem(req: IncomingMessage): Problem | null {
+function expectationProblem(req: RequestHead): Problem | null {
   const expected = req.headers.expect?.trim().toLowerCase() ?? ''
   return expected === '' || expected === '100-continue' ? null : { code: 'expectation_failed' }
 }
 
 /** What RFC 9112 asks of every request and node lets pass: one Host, and a body framed in a way all agree on. */
-function framingProblem(req: IncomingMessage): Problem | null {
+function framingProblem(req: RequestHead): Problem | null {
   const complain = (message: string): Problem => ({ code: 'invalid_request', message })
   if (req.httpVersionMajor !== 1) return complain('Speak HTTP/1.1.')
   const host = hostProblem(req)

@@ -44,7 +44,7 @@ export class Shedding {
   enter(route: Route, req: IncomingMessage, { principal }: Exchange): Leave | Problem {
     if (route.scope !== 'processor') return NOTHING_TO_LEAVE
     const { inboxMaxPipelined, isPressed } = this.#options
-    if (openAnswers(req.socket).length > inboxMaxPipelined) return TOO_MANY_HERE
+    if (openAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined) return TOO_MANY_HERE
     const isFinishing = FINISHING.has(route.operation)
     if (!isFinishing && isPressed()) return PRESSED
     const places = route.operation === 'claim' ? this.#claims : this.#requests

@@ -14,7 +14,7 @@ import { wholeNumber } from '../../runtime/parameter.ts'
 import { sendProblem } from '../answer.ts'
 import { authenticate, type Gate } from '../authenticate.ts'
 import { answerIsLast, type Exchange } from '../exchange.ts'
-import type { Lane } from '../intake-lane.ts'
+import type { Lane } from '../lane.ts'
 import { readQuery } from '../query.ts'
 import type { Shedding } from '../shedding.ts'
 

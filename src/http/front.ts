@@ -1,0 +1,272 @@
+// In front of node's HTTP parser: reads plain requests for intake from the bare socket and writes their answers there, which
+// costs half of what node's request and response objects do (docs/adr/0027). Whatever is not plain goes to node, with the
+// connection and every byte that has arrived, and stays there.
+//
+//   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …
+//     │                                           │
+//     ╰── anything else, or part of a request and no more of it for a while ──► node
+//
+// Promises: one request at a time on a connection, answered in order; at most MAX_PLAIN_BYTES of what comes early are held.
+
+import type { Socket } from 'node:net'
+import type { Logger } from '../runtime/log.ts'
+import type { Answering } from './access-log.ts'
+import type { Collected } from './body.ts'
+import type { Exchange } from './exchange.ts'
+import type { RequestHead } from './head.ts'
+import { answerProblem, type IntakeCall, type IntakeLane } from './intake-lane.ts'
+import { logUnexpected } from './lane.ts'
+import { createReadPlainRequest, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
+import type { TextAnswer } from './problem.ts'
+import type { Route } from './routes.ts'
+import { wireText } from './wire.ts'
+
+export interface FrontOptions {
+  /** The intake routes, by every path that means one. */
+  readonly routes: ReadonlyMap<string, Route>
+  readonly lane: IntakeLane
+  readonly maxHeaderBytes: number
+  readonly keepAliveTimeout: number
+  readonly lifecycle: { readonly stopping: boolean }
+  readonly logger: Logger
+  /** Node's own listener for connections. */
+  readonly toNode: (socket: Socket) => void
+  /** A request that ended before it was whole. */
+  readonly onBroken: (error: Error, socket: Socket) => void
+  readonly begin: (head: RequestHead) => Exchange
+  /** Once for each exchange: when its answer was written, or could not be. */
+  readonly end: (exchange: Exchange, head: RequestHead, answering: Answering) => void
+}
+
+/** A client that says nothing, or stops in the middle, has so long before node takes it, and times it. */
+const PATIENCE_MS = 500
+/** As node does: a client that was told when we close should not be cut off while its request is on the way. */
+const KEEP_ALIVE_GRACE_MS = 1000
+
+const ENDED = new Error('the request ended before it was whole')
+
+export class Front {
+  readonly options: FrontOptions
+  readonly read: ReadPlainRequest
+  readonly keepAlive: string
+  readonly #connections = new Set<Connection>()
+
+  constructor(options: FrontOptions) {
+    this.options = options
+    this.read = createReadPlainRequest(options.routes, options.maxHeaderBytes)
+    this.keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveTimeout / 1000)}`
+  }
+
+  take(socket: Socket): void {
+    const connection = new Connection(this, socket, () => this.#connections.delete(connection))
+    this.#connections.add(connection)
+  }
+
+  closeIdle(): void {
+    for (const connection of this.#connections) connection.closeIfIdle()
+  }
+
+  closeAll(): void {
+    for (const { socket } of this.#connections) socket.destroy()
+  }
+}
+
+class Connection {
+  readonly socket: Socket
+  readonly #front: Front
+  readonly #onLeave: () => void
+  /** What came before it could be looked at, or is a part of a request. */
+  #held: Buffer | null = null
+  #isBusy = false
+  #hasEnded = false
+  /** Had its last answer: what was sent behind that request is not looked at (RFC 9112, 9.6). */
+  #isClosing = false
+  /** 0: none. */
+  #timeoutMs = 0
+
+  constructor(front: Front, socket: Socket, onLeave: () => void) {
+    this.#front = front
+    this.socket = socket
+    this.#onLeave = onLeave
+    socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
+    socket.on('timeout', this.#onTimeout).on('close', this.#onClose)
+    this.#setTimeout(PATIENCE_MS)
+  }
+
+  closeIfIdle(): void {
+    if (!this.#isBusy && !this.#isClosing && this.#held === null) this.socket.destroy()
+  }
+
+  /** Writes the answer of the request under way. False if the client is gone. */
+  write(text: string, encoding: BufferEncoding, isLast: boolean): boolean {
+    const { socket } = this
+    this.#isBusy = false
+    if (socket.destroyed || !socket.writable) return false
+    socket.write(text, encoding)
+    if (isLast || (this.#hasEnded && this.#held === null)) {
+      this.#isClosing = true
+      socket.destroySoon()
+      return true
+    }
+    this.#setTimeout(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
+    if (this.#held !== null) this.#goOn()
+    return true
+  }
+
+  /** With what was sent ahead of the answer. */
+  #goOn(): void {
+    const bytes = this.#held!
+    this.#held = null
+    this.socket.resume()
+    this.#look(bytes)
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    if (this.#isClosing) return
+    const bytes = this.#held === null ? chunk : Buffer.concat([this.#held, chunk])
+    if (this.#isBusy) {
+      // Nobody needs to send ahead. What was on the way is kept, and no more is read.
+      this.#held = bytes
+      this.socket.pause()
+      return
+    }
+    const isSecondLook = this.#held !== null
+    this.#held = null
+    this.#look(bytes, isSecondLook)
+  }
+
+  #look(bytes: Buffer, isSecondLook = false): void {
+    const reading = this.#front.read(bytes, this.socket)
+    if (reading === 'other' || this.socket.writableNeedDrain) {
+      this.#giveToNode(bytes)
+    } else if (reading !== 'more' && reading.isWhole) {
+      this.#run(reading)
+    } else if (isSecondLook) {
+      this.#giveToNode(bytes)
+    } else {
+      this.#held = bytes
+      this.#setTimeout(PATIENCE_MS)
+    }
+  }
+
+  #run(request: PlainRequest): void {
+    const { lane, begin, logger } = this.#front.options
+    this.#isBusy = true
+    const call = new PlainCall(this.#front, this, request, begin(request.head))
+    lane(call).catch((error: unknown) => {
+      logUnexpected(logger, error, call.exchange)
+      answerProblem(call, { code: 'internal_error' })
+    })
+  }
+
+  #giveToNode(bytes: Buffer | null): void {
+    const { socket } = this
+    if (this.#hasEnded) {
+      this.#held = bytes
+      this.#noteLost()
+      this.#held = null
+      this.#isClosing = true
+      this.#front.options.onBroken(ENDED, socket)
+      return
+    }
+    this.#leave()
+    this.#setTimeout(0)
+    socket.pause()
+    if (bytes !== null) socket.unshift(bytes)
+    this.#front.options.toNode(socket)
+    socket.resume()
+  }
+
+  #leave(): void {
+    const { socket } = this
+    socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError)
+    socket.off('timeout', this.#onTimeout).off('close', this.#onClose)
+    this.#onLeave()
+  }
+
+  readonly #onEnd = (): void => {
+    this.#hasEnded = true
+    if (this.#isBusy) return
+    if (this.#held === null) this.socket.end()
+    else this.#giveToNode(this.#held)
+  }
+
+  readonly #onError = (): void => {
+    this.socket.destroy()
+  }
+
+  readonly #onClose = (): void => {
+    this.#onLeave()
+    if (!this.#isBusy) this.#noteLost()
+  }
+
+  /** Who leaves in the middle of a request leaves a line in the log, as with node. */
+  #noteLost(): void {
+    const { read, options } = this.#front
+    const reading = this.#held === null ? 'other' : read(this.#held, this.socket)
+    if (typeof reading === 'string') return
+    const exchange = options.begin(reading.head)
+    exchange.route = reading.route.path
+    options.end(exchange, reading.head, { status: null, isOut: false })
+  }
+
+  readonly #onTimeout = (): void => {
+    if (this.#isBusy) return
+    if (this.#timeoutMs === PATIENCE_MS) {
+      const held = this.#held
+      this.#held = null
+      this.#giveToNode(held)
+    } else {
+      this.socket.destroy()
+    }
+  }
+
+  #setTimeout(ms: number): void {
+    if (ms === this.#timeoutMs) return
+    this.#timeoutMs = ms
+    this.socket.setTimeout(ms)
+  }
+}
+
+/** A plain request on its way through the intake lane. */
+class PlainCall implements IntakeCall {
+  readonly route: Route
+  readonly head: RequestHead
+  readonly exchange: Exchange
+  readonly #front: Front
+  readonly #connection: Connection
+  readonly #body: Buffer
+  readonly #isLast: boolean
+  #isAnswered = false
+
+  constructor(front: Front, connection: Connection, request: PlainRequest, exchange: Exchange) {
+    this.#front = front
+    this.#connection = connection
+    this.route = request.route
+    this.head = request.head
+    this.exchange = exchange
+    this.#body = request.body
+    this.#isLast = request.isLast
+    exchange.route = request.route.path
+  }
+
+  readBody(): Collected {
+    return { bytes: this.#body, state: 'whole' }
+  }
+
+  peekBody(maxBytes: number): Buffer {
+    return this.#body.subarray(0, maxBytes)
+  }
+
+  answer(answer: TextAnswer): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    const { exchange, head } = this
+    const { lifecycle, end } = this.#front.options
+    const isLast = this.#isLast || lifecycle.stopping
+    const connection = isLast ? 'Connection: close' : this.#front.keepAlive
+    const text = wireText(answer, exchange.requestId, exchange.rateFields, connection)
+    const isOut = this.#connection.write(text, 'utf8', isLast)
+    end(exchange, head, { status: isOut ? answer.status : null, isOut })
+  }
+}
