@@ -195,7 +195,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
       claims,
       clock,
-      awaitIndex: createAwaitIndex({ inbox: store.inbox, wake: () => indexer.wake() }),
+      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
     streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),

@@ -12,18 +12,18 @@ const LAST_LOOK_MS = 100
 export interface AwaitIndexOptions {
   readonly inbox: Pick<InboxReader, 'coverage'>
   /** Hints to the indexer that somebody waits. */
-  readonly wake: () => void
+  readonly hurry: () => void
   readonly patienceMs?: number
 }
 
 /** Resolves with the number of rows that the index still lacks: 0 as a rule. */
-export function createAwaitIndex({ inbox, wake, patienceMs = PATIENCE_MS }: AwaitIndexOptions): () => Promise<number> {
+export function createAwaitIndex({ inbox, hurry, patienceMs = PATIENCE_MS }: AwaitIndexOptions): () => Promise<number> {
   return async () => {
     let coverage = await inbox.coverage()
     const { newest } = coverage
     if (lagOf(newest, coverage) === 0) return 0
     const deadline = performance.now() + patienceMs
-    wake()
+    hurry()
     for (let look = FIRST_LOOK_MS; ; look = Math.min(2 * look, LAST_LOOK_MS)) {
       const left = deadline - performance.now()
       if (left <= 0) return lagOf(newest, coverage)

@@ -17,25 +17,25 @@ function inboxOf(coverages: readonly Coverage[]) {
 test('an index that covers everything is not waited for', async () => {
   const inbox = inboxOf([at(5, 5)])
   let woken = 0
-  assert.equal(await createAwaitIndex({ inbox, wake: () => woken++ })(), 0)
+  assert.equal(await createAwaitIndex({ inbox, hurry: () => woken++ })(), 0)
   assert.deepEqual([inbox.asked(), woken], [1, 0])
 })
 
 test('one that lags is woken, and waited for until it covers what there was at first', async () => {
   const inbox = inboxOf([at(5, 3), at(6, 4), at(9, 5)])
   let woken = 0
-  assert.equal(await createAwaitIndex({ inbox, wake: () => woken++ })(), 0)
+  assert.equal(await createAwaitIndex({ inbox, hurry: () => woken++ })(), 0)
   assert.deepEqual([inbox.asked(), woken], [3, 1])
 })
 
 test('after a while what is missing is told, re-sends included', async () => {
   const inbox = inboxOf([at(5, 3, 2)])
   const begun = performance.now()
-  assert.equal(await createAwaitIndex({ inbox, wake: () => {}, patienceMs: 30 })(), 4)
+  assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, patienceMs: 30 })(), 4)
   assert.ok(performance.now() - begun < 1000)
 })
 
 test('a store that fails meanwhile fails the read', async () => {
   const inbox = { coverage: () => Promise.reject(new Error('gone')) }
-  await assert.rejects(createAwaitIndex({ inbox, wake: () => {} })(), /gone/)
+  await assert.rejects(createAwaitIndex({ inbox, hurry: () => {} })(), /gone/)
 })

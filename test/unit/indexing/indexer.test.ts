@@ -166,6 +166,46 @@ test('when less than a batch is left it rests a moment, so that the next step ta
   assert.ok(index.steps >= 3, 'it goes on by itself')
 })
 
+/** A step of this many ms during which, and after which, messages come in; then the number of steps after so much time. */
+async function stepsInBurst(
+  t: TestContext,
+  took: number,
+  then: number,
+  result: IndexStepResult,
+  asked = false,
+): Promise<number> {
+  const first = Promise.withResolvers<IndexStepResult>()
+  const endless = Promise.withResolvers<IndexStepResult>()
+  t.after(() => endless.resolve(IDLE))
+  const index = new ScriptedIndex(first.promise, endless.promise)
+  const { indexer, settle, pass } = await start(t, index)
+  indexer.wake()
+  await pass(took)
+  first.resolve(result)
+  await settle()
+  indexer.wake()
+  await pass(then)
+  if (asked) indexer.hurry()
+  await settle()
+  return index.steps
+}
+
+test('while messages come in it rests twice as long as its step took', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 590, LAGGING), 1)
+})
+
+test('and then goes on', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 610, LAGGING), 2)
+})
+
+test('somebody who waits for the index cuts that short', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 100, LAGGING, true), 2)
+})
+
+test('a million rows behind it takes all the time there is', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 0, { ...LAGGING, lag: 1_000_001 }), 2)
+})
+
 test('a step that fails is told and tried again after a pause', async (t) => {
   const trouble = new Error('disk full')
   const index = new ScriptedIndex(trouble, trouble, NEARLY_DONE)
