@@ -76,7 +76,7 @@ class SqliteCopy implements CopySide {
       const places = table.key.map(() => '?').join(', ')
       const where = after ? `WHERE (${key}) > (${places})` : ''
       const statement = this.#db.prepare(
-        `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ?`,
+        `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ? + 0`,
       )
       statement.setReturnArrays(true)
       const rows: CopyRow[] = []

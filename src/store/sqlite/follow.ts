@@ -12,7 +12,7 @@ const SELECT_PAGE = `SELECT p.position AS position, page.* FROM (${POSITION}) p 
       i.contact_name, i.contact_email, i.message_type, i.snippet, e.size, e.sha256, e.scope, e.key_id, e.request_id
     FROM event_index i CROSS JOIN events e ON e.id = i.event_id
     WHERE i.company_id = ? AND i.account_id = ? AND i.event_id > ? AND i.event_id <= (${POSITION})
-    ORDER BY i.event_id LIMIT ?) page ON true
+    ORDER BY i.event_id LIMIT ? + 0) page ON true
   ORDER BY page.id`
 const SELECT_TENANTS = `SELECT DISTINCT account_id, company_id FROM events WHERE id > ? AND id <= ?`
 

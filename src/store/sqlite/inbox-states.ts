@@ -14,11 +14,11 @@ export const STATE_NOW = "CASE WHEN state = 'leased' AND lease_expires_at <= ? T
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const SELECT_IN_STATE = `SELECT event_id FROM deliveries INDEXED BY deliveries_by_state WHERE ${OF_QUEUE} AND state = ?
-  AND event_id < ? AND entries >= 0 AND state <> 'done' ORDER BY event_id DESC LIMIT ?`
+  AND event_id < ? AND entries >= 0 AND state <> 'done' ORDER BY event_id DESC LIMIT ? + 0`
 const SELECT_UNNOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?
-  AND event_id < ? ORDER BY event_id DESC LIMIT ?`
+  AND event_id < ? ORDER BY event_id DESC LIMIT ? + 0`
 const SELECT_NOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id <= ?
-  AND event_id < ? ORDER BY event_id DESC LIMIT ?`
+  AND event_id < ? ORDER BY event_id DESC LIMIT ? + 0`
 
 /** A state that is asked for, and the subscription as it is. */
 export interface StateView {

@@ -21,23 +21,23 @@ const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AN
   ORDER BY event_id DESC LIMIT 1`
 /** The words begin with the tenant: those of others are not in reach. */
 const SEARCH =
-  'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ?'
+  'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ? + 0'
 const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
-  AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ?`
+  AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ? + 0`
 const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
-  AND account_id = ? AND id > ? ORDER BY id LIMIT ?`
+  AND account_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
 const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
   first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
 const SELECT_CONVERSATIONS = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
-  WHERE company_id = ? AND account_id = ? AND last_event_id < ? ORDER BY last_event_id DESC LIMIT ?`
+  WHERE company_id = ? AND account_id = ? AND last_event_id < ? ORDER BY last_event_id DESC LIMIT ? + 0`
 /** A conversation has the id of its first event, and that one its channel_ref. */
 const SELECT_CONVERSATION = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ?1 AND account_id = ?2 AND id = ?3 AND channel_ref = (
     SELECT e.channel_ref FROM events e WHERE e.id = ?3 AND e.company_id = ?1 AND e.account_id = ?2)`
 const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index INDEXED BY events_by_conversation WHERE company_id = ? AND account_id = ?
-  AND conversation_id = ? AND event_id > ? ORDER BY event_id LIMIT ?`
+  AND conversation_id = ? AND event_id > ? ORDER BY event_id LIMIT ? + 0`
 
 const NEWEST = Number.MAX_SAFE_INTEGER
 
@@ -111,9 +111,11 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const where = conditions.map(({ sql }) => sql).join(' AND ')
     const rows =
       where === ''
-        ? db.prepare(`SELECT event_id, received_at ${from} LIMIT ?`).all(...range.values, limit + 1)
+        ? db.prepare(`SELECT event_id, received_at ${from} LIMIT ? + 0`).all(...range.values, limit + 1)
         : db
-            .prepare(`SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ?) AS listed WHERE ${where} LIMIT ?`)
+            .prepare(
+              `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ? + 0) AS listed WHERE ${where} LIMIT ? + 0`,
+            )
             .all(...range.values, SCAN_ROWS, ...conditions.flatMap(({ values }) => values), limit + 1)
     const ids = rows.slice(0, limit).map((row) => row.event_id as number)
     if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }

@@ -16,14 +16,14 @@ import { UPSERT_TRAFFIC } from './traffic.ts'
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
 const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
-    scope, request_id FROM events WHERE id > ? ORDER BY id LIMIT ?`
+    scope, request_id FROM events WHERE id > ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
 /** The account stands with the event. */
 const SELECT_RESENDS = `SELECT r.id, r.company_id, r.event_id, r.received_at, r.key_id, e.account_id
-  FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ?`
+  FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ? + 0`
 const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -260,7 +260,11 @@ function foldAlone(db: DatabaseSync, statements: Statements, one: Derived): Deri
   return marked
 }
 
-/** One upsert for each conversation of the batch, then one entry for each row. */
+/**
+ * One upsert for each conversation of the batch, one entry for each row, and the words of all of them last: a statement that writes more
+ * than one row, as an upsert may, makes FTS5 write down what it has gathered. In between, that was a segment for each
+ * row, and two thirds of a step.
+ */
 function fold(statements: Statements, derived: readonly Derived[]): void {
   const conversations = new Map<string, Derived[]>()
   for (const one of derived) {
@@ -280,6 +284,7 @@ function fold(statements: Statements, derived: readonly Derived[]): void {
     const id = upsertConversation(statements, group)
     for (const one of group) insertEntry(statements, one, id)
   }
+  for (const one of derived) insertWords(statements, one)
 }
 
 function upsertConversation(statements: Statements, group: readonly Derived[]): number {
@@ -321,10 +326,12 @@ function insertEntry(statements: Statements, { row, fields, unindexed }: Derived
     fields && fields.warnings.length > 0 ? JSON.stringify(fields.warnings) : null,
     unindexed,
   )
-  if (fields && fields.words.length > 0) {
-    const prefix = wordPrefix(row, spanOf(row.id))
-    statements.insertWords.run(row.id, prefix + fields.words.join(` ${prefix}`))
-  }
+}
+
+function insertWords(statements: Statements, { row, fields }: Derived): void {
+  if (fields === null || fields.words.length === 0) return
+  const prefix = wordPrefix(row, spanOf(row.id))
+  statements.insertWords.run(row.id, prefix + fields.words.join(` ${prefix}`))
 }
 
 /** Counts the next resends into `repeats`; returns the new position. */
@@ -365,7 +372,7 @@ function clearSome(db: DatabaseSync, maxRows: number): void {
     const remaining = maxRows - cleared
     if (remaining === 0) return
     const { changes } = db
-      .prepare(`DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} LIMIT ?)`)
+      .prepare(`DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} LIMIT ? + 0)`)
       .run(remaining)
     cleared += Number(changes)
   }

@@ -31,7 +31,7 @@ const DELETE_LINK = 'DELETE FROM sign_in_links WHERE operator_id = ?'
 const DELETE_OLD_LINKS = 'DELETE FROM sign_in_links WHERE expires_at <= ?'
 const AUDIT = 'id, at, operator_id, operator, action, company_id, account_id, target, request_id, address'
 const INSERT_AUDIT = `INSERT INTO audit (${AUDIT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-const SELECT_AUDIT = `SELECT ${AUDIT} FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?`
+const SELECT_AUDIT = `SELECT ${AUDIT} FROM audit WHERE id < ? ORDER BY id DESC LIMIT ? + 0`
 const DELETE_OLD_AUDIT = 'DELETE FROM audit WHERE at < ?'
 
 /** Above every UUID. */

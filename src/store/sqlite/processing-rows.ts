@@ -13,14 +13,14 @@ const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_
   entries`
 const OF_LANE = `FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL`
 const READY = `SELECT lane, held FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
-  ORDER BY ready_at, head LIMIT ?`
+  ORDER BY ready_at, head LIMIT ? + 0`
 const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
-  ORDER BY open_at, head LIMIT ?`
+  ORDER BY open_at, head LIMIT ? + 0`
 const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
 const LEASED = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const PENDING = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ?`
-const AVAILABLE = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ?`
+const PENDING = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
+const AVAILABLE = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
 const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
@@ -34,7 +34,7 @@ const INDEXED = `SELECT i.event_id, i.kind = 'event' AS is_event, i.conversation
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
     SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
     AND i.event_id <= (SELECT position FROM index_cursors WHERE lane = 'events')
-  ORDER BY i.event_id LIMIT ?4`
+  ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
   ordered, entries) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0)`
 /** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */

@@ -37,7 +37,7 @@ const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id
 const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
 const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?
   AND state = 'dead' AND entries >= 0 AND state <> 'done' AND (?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6`
-const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7`
+const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7 + 0`
 const COUNT_DEAD = `SELECT count(*) AS count ${DEAD}`
 
 /** What a claim leased, before it is read. */

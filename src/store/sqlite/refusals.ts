@@ -15,7 +15,7 @@ const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id
 const COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
   accepted_as`
 const SELECT = `SELECT ${COLUMNS} FROM refusals WHERE company_id = ? AND account_id = ? AND id < ?
-  ORDER BY id DESC LIMIT ?`
+  ORDER BY id DESC LIMIT ? + 0`
 const SELECT_ONE = `SELECT ${COLUMNS} FROM refusals WHERE company_id = ? AND account_id = ? AND id = ?`
 const ACCEPT = `UPDATE refusals SET accepted_as = ?, accepted_at = ?, accepted_by = ?
   WHERE company_id = ? AND account_id = ? AND id = ? AND accepted_as IS NULL`

@@ -49,7 +49,7 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
         const [name, key] = table
         const upTo = db
           .prepare(
-            `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ?)`,
+            `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ? + 0)`,
           )
           .get(from.after, maxRows)?.up_to as number | null
         if (upTo === null) return { ...from, table: from.table + 1, after: 0 }

@@ -16,7 +16,7 @@ const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope,
 const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
 const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
 const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
-  AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ?`
+  AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
 const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
   ORDER BY company_id, account_id LIMIT 1`
 const SELECT_TENANT = 'SELECT 1 FROM tokens WHERE company_id = ? AND account_id = ? LIMIT 1'

@@ -19,19 +19,19 @@ const SELECT = `SELECT span, at, key_id, events, resends, revisions FROM traffic
   WHERE company_id = ? AND account_id = ? AND span = ? AND at >= ? ORDER BY at, key_id`
 const DELETE_OLD = 'DELETE FROM traffic WHERE span = ? AND at < ?'
 const SELECT_REFUSALS = `SELECT code, received_at FROM refusals WHERE company_id = ? AND account_id = ?
-  ORDER BY id DESC LIMIT ?`
+  ORDER BY id DESC LIMIT ? + 0`
 
 /** The subscription `default` has the number 0. */
 const IN_STATE = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ?
   AND subscription = 0 AND state = ? AND entries >= 0 AND state <> 'done'`
-const COUNT_IN_STATE = `SELECT count(*) AS count FROM (SELECT 1 ${IN_STATE} LIMIT ?) page`
+const COUNT_IN_STATE = `SELECT count(*) AS count FROM (SELECT 1 ${IN_STATE} LIMIT ? + 0) page`
 const COUNT_LEASED = `SELECT count(*) AS leased, coalesce(sum(lease_expires_at <= ?), 0) AS expired,
     min(CASE WHEN lease_expires_at <= ? THEN event_id END) AS first
   FROM (SELECT event_id, lease_expires_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
-    AND account_id = ? AND subscription = 0 AND state = 'leased' AND entries >= 0 AND state <> 'done' LIMIT ?) page`
+    AND account_id = ? AND subscription = 0 AND state = 'leased' AND entries >= 0 AND state <> 'done' LIMIT ? + 0) page`
 const FIRST_IN_STATE = `SELECT event_id ${IN_STATE} ORDER BY event_id LIMIT 1`
 const UNNOTICED = 'FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?'
-const COUNT_UNNOTICED = `SELECT count(*) AS count FROM (SELECT kind ${UNNOTICED} LIMIT ?) page WHERE kind = 'event'`
+const COUNT_UNNOTICED = `SELECT count(*) AS count FROM (SELECT kind ${UNNOTICED} LIMIT ? + 0) page WHERE kind = 'event'`
 const FIRST_UNNOTICED = `SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1`
 const SELECT_RECEIVED_AT = `SELECT received_at FROM event_index WHERE company_id = ? AND account_id = ?
   AND event_id = ?`

@@ -150,3 +150,18 @@ test('whoever reads both files sees the index first: what it names is in the jou
     assert.match(db.location() ?? '', /\.index\.db$/)
   })
 })
+
+test('a step writes the words of all its rows at once', async () => {
+  const path = newPath()
+  await withStore(path, async (store) => {
+    const rows = Array.from({ length: 100 }, (_, n) =>
+      item({ channelRef: `page ${n}`, body: { message: { text: `word${n}` } } }),
+    )
+    await store.journal.append(rows)
+    await indexAll(store)
+  })
+  const index = new DatabaseSync(indexPath(path), { readOnly: true })
+  const { segments } = index.prepare('SELECT count(DISTINCT segid) AS segments FROM event_words_idx').get()!
+  index.close()
+  assert.equal(segments, 1)
+})

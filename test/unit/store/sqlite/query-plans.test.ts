@@ -38,8 +38,8 @@ const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly
     because: 'what is called a scan is a look into the index of words, by words',
   },
   { table: 'nodes', sql: /nodes/, because: 'has a row for each running server: one' },
-  { table: 'page', sql: /LIMIT \?\) page/, because: 'a page that was cut inside' },
-  { table: 'listed', sql: /LIMIT \?\) AS listed/, because: 'a scan that was cut inside' },
+  { table: 'page', sql: /LIMIT \? \+ 0\) page/, because: 'a page that was cut inside' },
+  { table: 'listed', sql: /LIMIT \? \+ 0\) AS listed/, because: 'a scan that was cut inside' },
   { table: '', sql: /^SELECT DISTINCT account_id, company_id FROM events WHERE id/, because: 'as long as what is new' },
   {
     table: 'operators',
@@ -48,7 +48,7 @@ const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly
   },
   ...['event_index', 'conversations', 'repeats', 'traffic'].map((table) => ({
     table,
-    sql: new RegExp(`^DELETE FROM ${table} WHERE .* IN \\(SELECT .* FROM ${table} LIMIT \\?\\)$`),
+    sql: new RegExp(`^DELETE FROM ${table} WHERE .* IN \\(SELECT .* FROM ${table} LIMIT \\? \\+ 0\\)$`),
     because: 'takes the first rows it finds, as many as the step may delete, and stops',
   })),
 ]
@@ -341,4 +341,15 @@ test('a statement that goes through a table, or sorts it, would be found', () =>
   assert.deepEqual(complaints(db, 'SELECT * FROM events WHERE a = ? ORDER BY id LIMIT 5'), [])
   assert.deepEqual(complaints(db, 'SELECT * FROM events WHERE id > ? ORDER BY id LIMIT 5'), [])
   db.close()
+})
+
+/** SQLite's planner looks at a bound `LIMIT ?`, and prepares the statement anew each time it is bound: 30 µs instead of 3. */
+test('no bound limit is left for the planner to look at', () => {
+  const sources = readdirSync(SOURCES).filter((name) => name.endsWith('.ts'))
+  const found = sources.flatMap((name) => {
+    const text = readFileSync(new URL(name, SOURCES), 'utf8')
+    return Array.from(text.matchAll(/LIMIT \?\d*(?! \+ 0|\d)/g), ([limit]) => `${name}: ${limit}`)
+  })
+  assert.ok(sources.length > 20)
+  assert.deepEqual(found, [], 'write LIMIT ? + 0')
 })
