@@ -1,5 +1,5 @@
 // In front of node's HTTP parser: reads plain requests for intake from the bare socket and writes their answers there, which
-// costs half of what node's request and response objects do (docs/adr/0027). Whatever is not plain goes to node, with the
+// costs half of what node's request and response objects do (docs/adr/0031). Whatever is not plain goes to node, with the
 // connection and every byte that has arrived, and stays there.
 //
 //   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …
@@ -43,7 +43,8 @@ const PATIENCE_MS = 500
 /** As node does: a client that was told when we close should not be cut off while its request is on the way. */
 const KEEP_ALIVE_GRACE_MS = 1000
 
-const ENDED = new Error('the request ended before it was whole')
+/** As node's parser says it. */
+const ENDED = Object.assign(new Error('the request ended before it was whole'), { code: 'HPE_INVALID_EOF_STATE' })
 
 export class Front {
   readonly options: FrontOptions
@@ -75,7 +76,7 @@ class Connection {
   readonly socket: Socket
   readonly #front: Front
   readonly #onLeave: () => void
-  /** What came before it could be looked at, or is a part of a request. */
+  /** A part of a request. */
   #held: Buffer | null = null
   #isBusy = false
   #hasEnded = false
@@ -98,44 +99,37 @@ class Connection {
   }
 
   /** Writes the answer of the request under way. False if the client is gone. */
-  write(text: string, encoding: BufferEncoding, isLast: boolean): boolean {
+  write(text: string, isLast: boolean): boolean {
     const { socket } = this
     this.#isBusy = false
     if (socket.destroyed || !socket.writable) return false
-    socket.write(text, encoding)
-    if (isLast || (this.#hasEnded && this.#held === null)) {
+    socket.write(text)
+    if (isLast || this.#hasEnded) {
       this.#isClosing = true
       socket.destroySoon()
       return true
     }
     this.#setTimeout(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
-    if (this.#held !== null) this.#goOn()
+    // With what was sent ahead of the answer.
+    if (socket.isPaused()) socket.resume()
     return true
-  }
-
-  /** With what was sent ahead of the answer. */
-  #goOn(): void {
-    const bytes = this.#held!
-    this.#held = null
-    this.socket.resume()
-    this.#look(bytes)
   }
 
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isClosing) return
-    const bytes = this.#held === null ? chunk : Buffer.concat([this.#held, chunk])
     if (this.#isBusy) {
-      // Nobody needs to send ahead. What was on the way is kept, and no more is read.
-      this.#held = bytes
+      // Nobody needs to send ahead. What was on the way goes back, so that the end of the stream stays behind it; no more is read.
       this.socket.pause()
+      this.socket.unshift(chunk)
       return
     }
+    const bytes = this.#held === null ? chunk : Buffer.concat([this.#held, chunk])
     const isSecondLook = this.#held !== null
     this.#held = null
     this.#look(bytes, isSecondLook)
   }
 
-  #look(bytes: Buffer, isSecondLook = false): void {
+  #look(bytes: Buffer, isSecondLook: boolean): void {
     const reading = this.#front.read(bytes, this.socket)
     if (reading === 'other' || this.socket.writableNeedDrain) {
       this.#giveToNode(bytes)
@@ -161,14 +155,6 @@ class Connection {
 
   #giveToNode(bytes: Buffer | null): void {
     const { socket } = this
-    if (this.#hasEnded) {
-      this.#held = bytes
-      this.#noteLost()
-      this.#held = null
-      this.#isClosing = true
-      this.#front.options.onBroken(ENDED, socket)
-      return
-    }
     this.#leave()
     this.#setTimeout(0)
     socket.pause()
@@ -187,8 +173,14 @@ class Connection {
   readonly #onEnd = (): void => {
     this.#hasEnded = true
     if (this.#isBusy) return
-    if (this.#held === null) this.socket.end()
-    else this.#giveToNode(this.#held)
+    if (this.#held === null) {
+      this.socket.end()
+      return
+    }
+    this.#noteLost()
+    this.#held = null
+    this.#isClosing = true
+    this.#front.options.onBroken(ENDED, this.socket)
   }
 
   readonly #onError = (): void => {
@@ -212,7 +204,7 @@ class Connection {
 
   readonly #onTimeout = (): void => {
     if (this.#isBusy) return
-    if (this.#timeoutMs === PATIENCE_MS) {
+    if (this.#timeoutMs === PATIENCE_MS && !this.#isClosing) {
       const held = this.#held
       this.#held = null
       this.#giveToNode(held)
@@ -250,6 +242,7 @@ class PlainCall implements IntakeCall {
     exchange.route = request.route.path
   }
 
+  /** Whole, and no longer than was declared, which the lane has looked at. */
   readBody(): Collected {
     return { bytes: this.#body, state: 'whole' }
   }
@@ -266,7 +259,7 @@ class PlainCall implements IntakeCall {
     const isLast = this.#isLast || lifecycle.stopping
     const connection = isLast ? 'Connection: close' : this.#front.keepAlive
     const text = wireText(answer, exchange.requestId, exchange.rateFields, connection)
-    const isOut = this.#connection.write(text, 'utf8', isLast)
+    const isOut = this.#connection.write(text, isLast)
     end(exchange, head, { status: isOut ? answer.status : null, isOut })
   }
 }

@@ -11,7 +11,7 @@ const LAST_LOOK_MS = 100
 
 export interface AwaitIndexOptions {
   readonly inbox: Pick<InboxReader, 'coverage'>
-  /** Hints to the indexer that somebody waits. */
+  /** Hints to the indexer that somebody waits; again and again, since each hint is good for a step. */
   readonly hurry: () => void
   readonly patienceMs?: number
 }
@@ -23,10 +23,10 @@ export function createAwaitIndex({ inbox, hurry, patienceMs = PATIENCE_MS }: Awa
     const { newest } = coverage
     if (lagOf(newest, coverage) === 0) return 0
     const deadline = performance.now() + patienceMs
-    hurry()
     for (let look = FIRST_LOOK_MS; ; look = Math.min(2 * look, LAST_LOOK_MS)) {
       const left = deadline - performance.now()
       if (left <= 0) return lagOf(newest, coverage)
+      hurry()
       await pause(Math.min(look, left))
       coverage = await inbox.coverage()
       if (lagOf(newest, coverage) === 0) return 0

@@ -17,6 +17,8 @@ const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
 /** While messages come in, it rests for so many times what the step before took. */
 const REST_SHARE = 2
+/** A step may have waited for a disk, or for another node. */
+const MOST_REST_MS = 1000
 /** In rows. */
 const MOST_BEHIND = 1_000_000
 
@@ -82,7 +84,8 @@ export class Indexer implements Service {
         if (hasMore && (!this.#hasNews || this.#isAwaited)) continue
         if (result.lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
-        if (this.#hasNews) await this.#giveWay(endedAt + REST_SHARE * (endedAt - startedAt) - performance.now())
+        const giveWayMs = Math.min(REST_SHARE * (endedAt - startedAt), MOST_REST_MS)
+        if (this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)

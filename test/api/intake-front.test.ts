@@ -119,10 +119,39 @@ describe('plain requests and others on one connection', TIMEOUT, () => {
     const app = await startTestApp(t, sqlite!)
     const connection = await connect(t, app)
     const headers = [...postHeaders(app.token), 'Connection: close']
-    connection.write(rawRequest({ target: PATH, headers, body: body(1) }))
-    const [answer] = await connection.answers(1)
-    assert.equal(answer?.headers.connection, 'close')
-    await connection.closed
+    const rows = await rowsStoredDuring(app, async () => {
+      connection.write(rawRequest({ target: PATH, headers, body: body(1) }))
+      await pause()
+      connection.write(rawPost(PATH, app.token, body(2)))
+      await connection.closed
+    })
+    const answers = await connection.answers(1)
+    assert.deepEqual(
+      answers.map(({ status, headers: { connection: wish } }) => [status, wish]),
+      [[200, 'close']],
+    )
+    assert.deepEqual(
+      rows.map(({ sourceRef }) => sourceRef),
+      ['m1'],
+    )
+  })
+
+  test('what is sent ahead of an answer and followed by the end of the stream is answered too', async (t) => {
+    const app = await startTestApp(t, sqlite!)
+    for (const behind of [
+      [rawPost(PATH, app.token, body(1)), rawPost(PATH, app.token, body(2))],
+      [Buffer.from(ping(app)), inChunks(app, 3)],
+    ]) {
+      const connection = await connect(t, app)
+      connection.write(rawPost(PATH, app.token, body(0)))
+      await pause()
+      connection.socket.end(Buffer.concat(behind))
+      await connection.closed
+      assert.deepEqual(
+        (await connection.answers(3)).map(({ status }) => status),
+        [200, 200, 200],
+      )
+    }
   })
 
   test('a client that stops in the middle is timed by node: 408', async (t) => {
