@@ -6,7 +6,7 @@
 //     │                                           │
 //     ╰── anything else, or part of a request and no more of it for a while ──► node
 //
-// Promises: one request at a time on a connection, answered in order; at most MAX_PLAIN_BYTES of what comes early are held.
+// Promises: one request at a time on a connection, answered in order; while it is under way, no more is read.
 
 import type { Socket } from 'node:net'
 import type { Logger } from '../runtime/log.ts'

@@ -42,6 +42,7 @@ const NOT_PLAIN: ReadonlySet<string> = new Set([
 ])
 /** Of these there are a few, in a few spellings. The bound is for those who make some up. */
 const MAX_NAMES = 500
+const MAX_NAME_LENGTH = 64
 
 /** All of `bytes` must be the request: a second one behind it is not plain. */
 export type ReadPlainRequest = (bytes: Buffer, socket: Socket) => PlainReading
@@ -53,9 +54,11 @@ export function createReadPlainRequest(routes: ReadonlyMap<string, Route>, maxHe
   function nameOf(sent: string): string {
     let name = names.get(sent)
     if (name === undefined) {
-      const lower = sent.toLowerCase()
+      // A copy: a slice would keep the whole head alive, and the token in it.
+      const own = Buffer.from(sent, 'latin1').toString('latin1')
+      const lower = own.toLowerCase()
       name = NAME.test(lower) && !NOT_PLAIN.has(lower) ? lower : ''
-      if (names.size < MAX_NAMES) names.set(sent, name)
+      if (names.size < MAX_NAMES && own.length <= MAX_NAME_LENGTH) names.set(own, name)
     }
     return name
   }
