@@ -4,6 +4,7 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { fileAll } from '../test/support/filed.ts'
 import { withClient } from '../test/support/postgres/databases.ts'
 import type { Random } from './random.ts'
 
@@ -85,16 +86,29 @@ export class Damage {
   }
 
   #readFile(): Buffer {
+    this.#tidy()
     const wal = `${this.#path}-wal`
     // What is in the WAL would win over what we flip in the file.
     if (existsSync(wal) && statSync(wal).size > 0) throw new Error('the WAL was not written back')
     return readFileSync(this.#path)
   }
 
+  /** Each payload in one place: its own row, and no page that was freed. */
+  #tidy(): void {
+    const db = new DatabaseSync(this.#path, { timeout: 5000 })
+    try {
+      fileAll(db)
+      db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
+    } finally {
+      db.close()
+    }
+  }
+
   #run(sql: string, values: readonly Value[]): Promise<Row[]> {
     if (this.#isFile) {
       const db = new DatabaseSync(this.#path, { timeout: 5000 })
       try {
+        fileAll(db)
         const rows = db.prepare(sql).all(...values) as Row[]
         return Promise.resolve(rows)
       } finally {

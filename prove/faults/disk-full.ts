@@ -28,7 +28,7 @@ export const diskFull: Proof = {
     const subject = await newSubject(context, {
       name: 'full',
       service: { databaseUrl: `sqlite:${join(disk.folder, 'intray.db')}` },
-      load: { onTrouble: 'go-on', connections: 8, maxTextPieces: 800, onAnswer: watch.note },
+      load: { onTrouble: 'go-on', connections: 8, maxTextPieces: 6000, onAnswer: watch.note },
     })
     const { service, load } = subject
     await service.start()
@@ -80,14 +80,15 @@ async function fillAndFree(context: ProofContext, subject: Subject, disk: SmallD
   const goal = load.acknowledged + ACKNOWLEDGEMENTS
   const running = load.run()
   await waitFor('messages to be acknowledged', () => load.acknowledged >= goal)
+  // On a full disk nothing more is filed and indexed: what is to be read then has to be there before.
+  await until('messages to be listed', async () => (await list(inbox)).events.length > 0)
   const refusals = watch.refusalsMs.length
   disk.fill()
   await waitFor('messages to be refused', () => watch.refusalsMs.length >= refusals + REFUSALS)
   watch.timesFull += 1
   // Reading needs no room.
-  const { status, body } = await inbox.ask('GET', '/v1/inbox/events?limit=200')
+  const { status, events } = await list(inbox)
   if (status !== 200) watch.broken.push(`a list was answered ${status} while the disk was full`)
-  const { events } = JSON.parse(body.toString()) as { events: readonly { id: number }[] }
   for (let read = 0; read < READS; read += 1) {
     const payload = await inbox.payload(context.random.pick(events).id)
     if (payload.status === 200) watch.reads += 1
@@ -104,6 +105,12 @@ async function fillAndFree(context: ProofContext, subject: Subject, disk: SmallD
   if (!service.isRunning) watch.broken.push('the service ended')
   await load.stop()
   await running
+}
+
+async function list(inbox: Subject['inbox']): Promise<{ status: number; events: readonly { readonly id: number }[] }> {
+  const { status, body } = await inbox.ask('GET', '/v1/inbox/events?limit=200')
+  const { events } = JSON.parse(body.toString()) as { events?: readonly { readonly id: number }[] }
+  return { status, events: events ?? [] }
 }
 
 /** Before anything is sent again: what would be missing if nobody did. */

@@ -4,8 +4,8 @@
 // After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 //
-// Messages that come in go first: while they do, it works a third of the time and falls behind in a burst, to catch up after it. Not if
-// somebody waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
+// Messages that come in go first: while they keep this process busy, it works a tenth of the time and falls behind in a burst, to
+// catch up after it. Not if somebody waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
@@ -15,8 +15,10 @@ const REST_MS = 50
 /** Without any hint: changes made by a command beside the server, and hints that were lost. */
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
-/** While messages come in, it rests for so many times what the step before took. */
-const REST_SHARE = 2
+/** While messages come in and this process is busy for more than so much of its time … */
+const BUSY = 0.5
+/** … it rests for so many times what the step before took. */
+const REST_SHARE = 9
 /** A step may have waited for a disk, or for another node. */
 const MOST_REST_MS = 1000
 /** In rows. */
@@ -27,6 +29,8 @@ export interface IndexerOptions {
   readonly limits: IndexLimits
   readonly onStep?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
+  /** How much of its time, from 0 to 1, this process was busy since this was last asked. */
+  readonly busyShare?: () => number
 }
 
 export class Indexer implements Service {
@@ -70,22 +74,25 @@ export class Indexer implements Service {
   }
 
   async #run(): Promise<void> {
-    const { index, limits, onStep, onTrouble } = this.#options
+    const { index, limits, onStep, onTrouble, busyShare = createBusyShare() } = this.#options
+    let lag = 0
     while (!this.#stopped) {
       try {
         const startedAt = performance.now()
+        const isUrgent = this.#isAwaited || lag > MOST_BEHIND
         this.#hasNews = false
         this.#isAwaited = false
-        const result = await index.step(limits)
+        const result = await index.step({ ...limits, isUrgent })
+        lag = result.lag
         onStep?.(result)
         const endedAt = performance.now()
-        if (result.clearing || result.lag > MOST_BEHIND) continue
-        const hasMore = result.lag >= limits.maxRows
+        if (result.clearing || lag > MOST_BEHIND) continue
+        const hasMore = lag >= limits.maxRows
         if (hasMore && (!this.#hasNews || this.#isAwaited)) continue
-        if (result.lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
+        if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
         const giveWayMs = Math.min(REST_SHARE * (endedAt - startedAt), MOST_REST_MS)
-        if (this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
+        if (busyShare() > BUSY && this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)
@@ -100,5 +107,15 @@ export class Indexer implements Service {
   /** As long as nobody waits for the index. */
   async #giveWay(ms: number): Promise<void> {
     if (!this.#stopped && !this.#isAwaited && ms > 0) await this.#hurry.wait(ms)
+  }
+}
+
+function createBusyShare(): () => number {
+  let last = performance.eventLoopUtilization()
+  return () => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, last)
+    last = now
+    return utilization
   }
 }

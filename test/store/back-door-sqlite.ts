@@ -3,6 +3,7 @@
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { indexPath } from '../../src/store/sqlite/index-file.ts'
+import { fileAll } from '../support/filed.ts'
 import type { BackDoor } from './back-door.ts'
 
 const DERIVED = {
@@ -29,16 +30,19 @@ export const sqliteBackDoor: BackDoor = {
       return dump
     }),
   countJournal: async (url) =>
-    using(url, { readOnly: true }, (db) => {
+    using(url, {}, (db) => {
+      fileAll(db)
       const count = (table: string) => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n)
       return { events: count('events'), resends: count('resends'), dedupe: count('dedupe') }
     }),
   replacePayload: async (url, id, payload) =>
     using(url, {}, (db) => {
+      fileAll(db)
       db.prepare('UPDATE events SET payload = ? WHERE id = ?').run(payload, id)
     }),
   smugglePayload: async (url, id, payload) =>
     using(url, {}, (db) => {
+      fileAll(db)
       db.prepare('UPDATE events SET payload = ?, size = ?, sha256 = ? WHERE id = ?').run(
         payload,
         payload.byteLength,
@@ -48,6 +52,7 @@ export const sqliteBackDoor: BackDoor = {
     }),
   erase: async (url, id, at) =>
     using(url, {}, (db) => {
+      fileAll(db)
       db.prepare('UPDATE events SET payload = NULL, erased_at = ? WHERE id = ?').run(at, id)
     }),
 }

@@ -138,6 +138,7 @@ everyStore('the tenants between two ids are those that have rows there', async (
   const first = await append(store)
   const second = await append(store, OTHER)
   const third = await append(store)
+  await indexAll(store)
   const between = async (after: number, through: number) =>
     (await store.follow.tenantsBetween(after, through)).map(({ accountId }) => accountId).toSorted()
   assert.deepEqual(await between(0, third), [7, 8])

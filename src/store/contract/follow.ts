@@ -27,6 +27,6 @@ export interface FollowHead {
 export interface Follower {
   after(tenant: Tenant, afterId: number, limit: number): Promise<FollowedPage>
   head(): Promise<FollowHead>
-  /** The tenants that have rows above the one id and up to the other. Costs what lies between. */
+  /** The tenants that have rows above the one id and up to the other, as far as they are indexed. Costs what lies between. */
   tenantsBetween(afterId: number, throughId: number): Promise<Tenant[]>
 }

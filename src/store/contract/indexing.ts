@@ -10,6 +10,8 @@
 export interface IndexLimits {
   readonly maxRows: number
   readonly maxBytes: number
+  /** Somebody waits for it, or it is far behind: messages that come in need not go first. */
+  readonly isUrgent?: boolean
 }
 
 export interface IndexProgress {

@@ -72,6 +72,10 @@ export class PostgresCopy implements CopySide {
     this.#pool = pool
   }
 
+  async filedThrough(): Promise<number> {
+    return (await this.identity()).lastIds.events
+  }
+
   identity(): Promise<CopyIdentity> {
     return this.#use(async (connection) => {
       const { databaseUuid, dedupeKey } = await readIdentity(connection)

@@ -1,85 +1,133 @@
 // Append on SQLite: one transaction for all batches that are waiting, in the writer thread.
 //
-//   dedupe row   new → event                                      → stored
-//            existed → same minted key                            → stored (our own retry)
-//                      bytes of the first                         → resend row → duplicate
-//                      bytes of a kept revision                   → resend row → conflict
-//                      other bytes                                → revision   → conflict
+//   key   new → arrivals, to be filed later (or events, at once)  → stored
+//       known → same minted key                                   → stored (our own retry)
+//               bytes of the first                                → resend row → duplicate
+//               bytes of a kept revision                          → resend row → conflict
+//               other bytes                                       → revision   → conflict
+//
+// A key is known if it is among those of what has arrived, which the writer remembers, or in `dedupe`. Whoever does not remember
+// (a command beside the server) files all that has arrived first, and puts its own messages into their places at once.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { createMintedDigest } from '../../model/dedupe.ts'
 import type { AppendOutcome } from '../contract/append.ts'
-import { type AppendBatch, type AppendRow, unpackBatch } from './append-batch.ts'
+import { type AppendBatch, type AppendRow, createSeal, digestsOf, unpackBatch } from './append-batch.ts'
+import { arrivedBatches, prepareFindArrival } from './arrivals.ts'
 import { inTransaction, storeFailure } from './connection.ts'
+import type { Filing } from './filing.ts'
+import { prepareJournalRows } from './journal-rows.ts'
+import type { RecentKeys } from './recent-keys.ts'
+import { readMeta } from './schema.ts'
 import { prepareSequence } from './sequence.ts'
 
-const INSERT_DEDUPE = `INSERT INTO dedupe (company_id, digest, event_id, sha256, minted_key) VALUES (?, ?, ?, ?, ?)
-  ON CONFLICT DO NOTHING`
+const INSERT_ARRIVALS = 'INSERT INTO arrivals (first_id, last_id, batch) VALUES (?, ?, ?)'
 const SELECT_DEDUPE = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
-const INSERT_EVENT = `INSERT INTO events (id, kind, revises, account_id, company_id, received_at, key_id, scope, route,
-    source_ref, channel_ref, idempotency_key, content_type, size, sha256, origin, request_id, traceparent, user_agent,
-    remote_addr, payload)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** A row of `arrivals` is read whole for any of its messages, and filed whole: so it is bounded. */
+const MAX_ARRIVAL_ROWS = 128
+const MAX_ARRIVAL_BYTES = 128 * 1024
+/** With so many to be filed, messages go to their places at once, and senders wait for that: memory is bounded, and so is a start. */
+const MOST_UNFILED = 1_000_000
 
 /** Several batches in one commit; the outcomes of each are its own. */
 export type AppendAll = (batches: readonly AppendBatch[]) => AppendOutcome[][]
 
-export function prepareAppend(db: DatabaseSync): AppendAll {
+/** The message that has a key. */
+interface First {
+  readonly id: number
+  readonly sha256: Uint8Array
+  readonly mintedKey: Uint8Array
+}
+
+export function prepareAppend(
+  db: DatabaseSync,
+  filing: Filing,
+  recent: RecentKeys | null,
+  mostUnfiled = MOST_UNFILED,
+): AppendAll {
   const eventIds = prepareSequence(db, 'events')
   const resendIds = prepareSequence(db, 'resends')
-  const insertDedupe = db.prepare(INSERT_DEDUPE)
+  const journal = prepareJournalRows(db)
+  const seal = createSeal(readMeta(db, 'dedupe_key'))
+  const mintedDigest = createMintedDigest()
+  const findArrival = prepareFindArrival(db)
+  const insertArrivals = db.prepare(INSERT_ARRIVALS)
   const selectDedupe = db.prepare(SELECT_DEDUPE)
   selectDedupe.setReturnArrays(true)
   const selectRevision = db.prepare(SELECT_REVISION)
   const insertResend = db.prepare(INSERT_RESEND)
-  const insertEvent = db.prepare(INSERT_EVENT)
+  if (recent) remember(db, recent)
+  /** What this transaction has added to `recent`. */
+  let remembered: { readonly key: Uint8Array; readonly id: number }[] = []
+  /** This transaction has given ids to rows in their places. */
+  let hasPlaced = false
 
-  function insert(id: number, row: AppendRow, revises: number | null): void {
-    insertEvent.run(
-      id,
-      revises === null ? 'event' : 'revision',
-      revises,
-      row.accountId,
-      row.companyId,
-      row.receivedAt,
-      row.keyId,
-      row.scope,
-      row.route,
-      row.sourceRef,
-      row.channelRef,
-      row.idempotencyKey,
-      row.contentType,
-      row.payload.byteLength,
-      row.sha256,
-      row.origin,
-      row.requestId,
-      row.traceparent,
-      row.userAgent,
-      row.remoteAddr,
-      row.payload,
-    )
+  function firstOf(row: AppendRow): First | null {
+    const id = recent?.find(row.digest) ?? 0
+    const arrival = id === 0 ? null : findArrival(id)
+    if (arrival?.companyId === row.companyId && Buffer.compare(arrival.digest, row.digest) === 0) {
+      return { id, sha256: arrival.sha256, mintedKey: Buffer.from(mintedDigest(arrival.mintedKey!)) }
+    }
+    const found = selectDedupe.get(row.companyId, row.digest) as unknown as [number, Uint8Array, Uint8Array] | undefined
+    return found ? { id: found[0], sha256: found[1], mintedKey: found[2] } : null
+  }
+
+  /** New ones lie down together; the others are looked at one by one, behind them. */
+  function appendPlain(rows: readonly AppendRow[], keys: RecentKeys): AppendOutcome[] {
+    const firstId = eventIds.peek()
+    const fresh: AppendRow[] = []
+    const outcomes = rows.map((row): AppendOutcome | null => {
+      // What is found among the recent may be another key: that is looked into behind the new ones.
+      if (keys.find(row.digest) !== 0 || selectDedupe.get(row.companyId, row.digest) !== undefined) return null
+      const id = eventIds.take()
+      keys.add(row.digest, id)
+      remembered.push({ key: row.digest, id })
+      fresh.push(row)
+      return { outcome: 'stored', id }
+    })
+    insertFresh(fresh, firstId)
+    return outcomes.map((outcome, index) => outcome ?? appendRow(rows[index]!))
+  }
+
+  function insertFresh(fresh: readonly AppendRow[], firstId: number): void {
+    for (let from = 0; from < fresh.length; ) {
+      let [to, size] = [from, 0]
+      while (to < fresh.length && to - from < MAX_ARRIVAL_ROWS && size < MAX_ARRIVAL_BYTES) {
+        size += fresh[to]!.bytes.byteLength
+        to += 1
+      }
+      const bytes = Buffer.concat(fresh.slice(from, to).map((row) => row.bytes))
+      insertArrivals.run(firstId + from, firstId + to - 1, bytes)
+      from = to
+    }
   }
 
   function appendRow(row: AppendRow): AppendOutcome {
+    const first = firstOf(row)
+    if (first) return appendAgain(row, first)
     const id = eventIds.peek()
-    if (insertDedupe.run(row.companyId, row.digest, id, row.sha256, row.mintedKey).changes === 1) {
-      insert(eventIds.take(), row, null)
-      return { outcome: 'stored', id }
-    }
-    return appendAgain(row)
+    journal.insertKey(id, row)
+    insertEvent(row, null)
+    return { outcome: 'stored', id }
   }
 
-  function appendAgain(row: AppendRow): AppendOutcome {
-    const first = selectDedupe.get(row.companyId, row.digest) as unknown as [number, Uint8Array, Uint8Array]
-    const [id, firstSha256, firstMinted] = first
-    if (row.mintedKey && Buffer.compare(row.mintedKey, firstMinted) === 0) return { outcome: 'stored', id }
-    const sameBytes = Buffer.compare(row.sha256, firstSha256) === 0
+  function insertEvent(row: AppendRow, revises: number | null): void {
+    journal.insertEvent(eventIds.take(), row, revises)
+    hasPlaced = true
+  }
+
+  function appendAgain(row: AppendRow, { id, sha256, mintedKey }: First): AppendOutcome {
+    const isRetry = row.mintedKey && Buffer.compare(mintedDigest(row.mintedKey), mintedKey) === 0
+    if (isRetry) return { outcome: 'stored', id }
+    const sameBytes = Buffer.compare(row.sha256, sha256) === 0
     if (sameBytes || selectRevision.get(id, row.sha256)) {
       insertResend.run(resendIds.take(), row.companyId, id, row.receivedAt, row.keyId, row.requestId)
     } else {
-      insert(eventIds.take(), row, id)
+      insertEvent(row, id)
     }
     return { outcome: sameBytes ? 'duplicate' : 'conflict', id }
   }
@@ -101,27 +149,50 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     }
   }
 
-  function commit(batches: readonly AppendBatch[], append: (row: AppendRow) => AppendOutcome): AppendOutcome[][] {
-    return inTransaction(db, () => {
-      eventIds.load()
-      resendIds.load()
-      const outcomes = batches.map((batch) => {
-        const own: AppendOutcome[] = []
-        for (const row of unpackBatch(batch)) own.push(append(row))
-        return own
+  type AppendRows = (rows: readonly AppendRow[], isPlain: boolean) => AppendOutcome[]
+
+  function commit(batches: readonly AppendBatch[], append: AppendRows): AppendOutcome[][] {
+    hasPlaced = false
+    try {
+      return inTransaction(db, () => {
+        if (!recent) filing.fileAll()
+        eventIds.load()
+        resendIds.load()
+        const nextResend = resendIds.peek()
+        const outcomes = batches.map((batch) => {
+          const rows = [...unpackBatch(batch.bytes)]
+          for (const row of rows) seal(row)
+          return append(rows, batch.isPlain)
+        })
+        if (hasPlaced) eventIds.save()
+        if (resendIds.peek() !== nextResend) resendIds.save()
+        return outcomes
       })
-      eventIds.save()
-      resendIds.save()
-      return outcomes
-    })
+    } catch (error) {
+      for (const { key, id } of remembered) recent?.remove(key, id)
+      throw error
+    } finally {
+      remembered = []
+    }
   }
+
+  const appendFast: AppendRows = (rows, isPlain) =>
+    isPlain && recent && recent.size < mostUnfiled ? appendPlain(rows, recent) : rows.map(appendRow)
 
   return (batches) => {
     try {
-      return commit(batches, appendRow)
+      return commit(batches, appendFast)
     } catch (error) {
       if (storeFailure(error).kind !== 'rejected') throw error
-      return commit(batches, appendAlone)
+      return commit(batches, (rows) => rows.map(appendAlone))
     }
+  }
+}
+
+/** What was not filed when the last writer ended. */
+function remember(db: DatabaseSync, recent: RecentKeys): void {
+  for (const { firstId, bytes } of arrivedBatches(db)) {
+    let id = firstId
+    for (const digest of digestsOf(bytes)) recent.add(digest, id++)
   }
 }

@@ -163,7 +163,8 @@ export function storeFailure(error: unknown): StoreFailure {
   }
 }
 
-function refusal(path: string, error: unknown): Error {
+/** Why a database cannot be opened, in a sentence. */
+export function refusal(path: string, error: unknown): Error {
   if (error instanceof StoreRefused) return error
   const code = (error as { code?: string }).code
   const sqlite = sqliteCode(error)

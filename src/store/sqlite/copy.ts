@@ -18,12 +18,16 @@ import {
   stateAfter,
 } from '../contract/copy.ts'
 import { StoreRefused } from '../contract/failure.ts'
+import { filedThrough } from './arrivals.ts'
 import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from './connection.ts'
+import { type Filing, prepareFiling } from './filing.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from './lock.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
+import { readSequence } from './sequence.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'
+const FILE_ROWS = 500
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
   if (mustExist && !existsSync(path)) throw new StoreRefused(`There is no database at ${path}.`)
@@ -45,15 +49,26 @@ export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
 }
 
+/** What comes in meanwhile is not waited for. */
+async function fileThrough(filing: Filing, id: number, filed: () => number): Promise<void> {
+  while (filed() < id) {
+    const startedAt = performance.now()
+    filing.fileSome(FILE_ROWS)
+    await new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt))
+  }
+}
+
 class SqliteCopy implements CopySide {
   readonly tables = COPY_TABLES
   readonly #db: DatabaseSync
   readonly #path: string
+  readonly #filing: Filing
   #lock: ServerLock | null = null
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
     this.#path = path
+    this.#filing = prepareFiling(db, null)
   }
 
   async identity(): Promise<CopyIdentity> {
@@ -91,12 +106,19 @@ class SqliteCopy implements CopySide {
     })
   }
 
+  filedThrough(): Promise<number> {
+    return attempt(() => filedThrough(this.#db))
+  }
+
   count(table: CopyTable): Promise<number> {
     return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
-  freeze(): Promise<void> {
+  /** Most is filed in slices, with a server's turns between them; the last of it in one go with the triggers. */
+  async freeze(): Promise<void> {
+    await attempt(() => fileThrough(this.#filing, readSequence(this.#db, 'events'), () => filedThrough(this.#db)))
     return this.#inTransaction(() => {
+      this.#filing.fileAll()
       for (const [trigger, table, change] of freezeTriggers()) {
         this.#db.exec(
           `CREATE TRIGGER IF NOT EXISTS ${trigger} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, '${FROZEN}'); END`,
@@ -126,7 +148,7 @@ class SqliteCopy implements CopySide {
     const state = readState(this.#db)
     if (state?.sourceUuid === sourceUuid) return state
     if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
-    for (const { name } of COPY_TABLES) {
+    for (const name of [...COPY_TABLES.map((table) => table.name), 'arrivals']) {
       if (this.#db.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get()) {
         throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
       }
@@ -178,7 +200,7 @@ class SqliteCopy implements CopySide {
 }
 
 function freezeTriggers(): [trigger: string, table: string, change: string][] {
-  return COPY_TABLES.flatMap(({ name }) =>
+  return [...COPY_TABLES.map(({ name }) => name), 'arrivals'].flatMap((name) =>
     CHANGES.map((change): [string, string, string] => [`frozen_${name}_${change.toLowerCase()}`, name, change]),
   )
 }
@@ -192,9 +214,9 @@ function readState(db: DatabaseSync): CopyState | null {
   return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
 }
 
-async function attempt<T>(work: () => T): Promise<T> {
+async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
   try {
-    return work()
+    return await work()
   } catch (error) {
     throw storeFailure(error)
   }

@@ -6,6 +6,7 @@ import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts
 import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { belongsTo, conversation, indexEntry, isIntact, storedEvent } from '../rows.ts'
+import { arrivedEvent, prepareFindArrival } from './arrivals.ts'
 import { readSequence } from './sequence.ts'
 
 export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
@@ -22,20 +23,29 @@ const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_eve
   FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
 
 export function prepareEventReads(db: DatabaseSync) {
+  const findArrival = prepareFindArrival(db)
+  const findPayload = (id: number, tenant?: Tenant) => {
+    const row = db.prepare(SELECT_PAYLOAD).get(id)
+    return row && belongsTo(row, tenant) ? row : null
+  }
   return {
     watermark: (): number => readSequence(db, 'events'),
     find(id: number, tenant?: Tenant): StoredEvent | null {
+      // Arrivals first: what is filed in between is then found in its place.
+      const arrival = findArrival(id, tenant)
+      if (arrival) return arrivedEvent(id, arrival)
       const row = db.prepare(SELECT).get(id)
       return row && belongsTo(row, tenant) ? storedEvent(row) : null
     },
     payload(id: number, tenant?: Tenant): Uint8Array | null {
-      const row = db.prepare(SELECT_PAYLOAD).get(id)
-      if (!row || !belongsTo(row, tenant) || row.payload === null) return null
+      const row = findArrival(id, tenant) ?? findPayload(id, tenant)
+      if (!row || row.payload === null) return null
       const payload = row.payload as Uint8Array
       if (!isIntact(payload, row.sha256 as Uint8Array)) {
         throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
       }
-      return payload
+      // Its own bytes: of an arrival they are a part of a batch, with those of others.
+      return payload.byteLength === payload.buffer.byteLength ? payload : Uint8Array.from(payload)
     },
     revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
       db.prepare(SELECT_REVISIONS).all(eventId, afterId, limit).map(storedEvent),

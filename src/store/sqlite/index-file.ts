@@ -9,6 +9,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { filedThrough } from './arrivals.ts'
 import { inTransaction, openConnection, SQLITE, sqliteCode } from './connection.ts'
 import { readCursors, startAgain } from './indexing.ts'
 import { readMeta } from './schema.ts'
@@ -109,7 +110,7 @@ function isOfThisSchema(db: DatabaseSync): boolean {
   return db.prepare(SELECT_ORIGIN).get()?.schema === SCHEMA_DIGEST
 }
 
-/** A journal that was put back from a backup ends before the last event that is indexed, or has another one in its place. */
+/** A journal that was put back from a backup ends, or is filed, before the last event that is indexed, or has another in its place. */
 function isOfJournal(db: DatabaseSync): boolean {
   const origin = db.prepare(SELECT_ORIGIN).get()!
   const lastId = origin.last_id as number
@@ -118,7 +119,7 @@ function isOfJournal(db: DatabaseSync): boolean {
   return (
     origin.database_uuid === Buffer.from(readMeta(db, 'database_uuid')).toString() &&
     request === origin.last_request &&
-    Math.max(lastId, covered.events) <= readSequence(db, 'events') &&
+    Math.max(lastId, covered.events) <= filedThrough(db) &&
     covered.resends <= readSequence(db, 'resends')
   )
 }

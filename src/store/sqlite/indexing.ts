@@ -9,14 +9,16 @@ import { TrafficTally } from '../../model/traffic.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/indexing.ts'
 import { DAMAGED, isIntact } from '../rows.ts'
+import { filedThrough } from './arrivals.ts'
 import { inTransaction, storeFailure } from './connection.ts'
+import { clearSome } from './index-clearing.ts'
 import { readSequence } from './sequence.ts'
 import { UPSERT_TRAFFIC } from './traffic.ts'
 
 const SELECT_CURSORS = 'SELECT lane, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE lane = ?'
 const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
-    scope, request_id FROM events WHERE id > ? ORDER BY id LIMIT ? + 0`
+    scope, request_id FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
@@ -28,7 +30,6 @@ const INSERT_ENTRY = `INSERT INTO event_index (company_id, account_id, event_id,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 const INSERT_WORDS = 'INSERT INTO event_words (rowid, words) VALUES (?, ?)'
-const CLEAR_WORDS = "INSERT INTO event_words (event_words) VALUES ('delete-all')"
 const UPSERT_CONVERSATION = `INSERT INTO conversations (company_id, account_id, channel_ref, id, event_count,
     first_received_at, last_event_id, last_received_at, first_contact_name, first_contact_email, last_contact_name,
     last_contact_email, last_snippet)
@@ -47,12 +48,6 @@ const UPSERT_REPEATS = `INSERT INTO repeats (company_id, event_id, resends, revi
     resends = resends + excluded.resends,
     revisions = revisions + excluded.revisions,
     last_seen_at = max(last_seen_at, excluded.last_seen_at)`
-const DERIVED_TABLES = {
-  event_index: 'company_id, account_id, event_id',
-  conversations: 'company_id, account_id, channel_ref',
-  repeats: 'company_id, event_id',
-  traffic: 'company_id, account_id, span, at, key_id',
-} as const
 
 /** A row of SELECT_EVENTS. */
 type JournalCells = [
@@ -140,12 +135,13 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
     clearSome(db, limits.maxRows)
     return { ...readProgress(db), indexed: 0, unindexed: 0 }
   }
-  const derived = foldRows(db, statements, readDerived(statements, before.events, limits))
+  const filed = filedThrough(db)
+  const derived = foldRows(db, statements, readDerived(statements, before.events, filed, limits))
   const tally = new TrafficTally()
   for (const { row } of derived) tally.add(row.companyId, row.accountId, row.receivedAt, row.keyId, counterOf(row.kind))
-  const resends = foldResends(statements, before.resends, limits.maxRows, tally)
+  const resends = foldResends(statements, before.resends, filed, limits.maxRows, tally)
   writeTraffic(statements, tally)
-  const after = { events: positionAfter(db, derived, before.events, limits), resends, clearing: false }
+  const after = { events: positionAfter(derived, before.events, filed, limits), resends, clearing: false }
   if (after.events !== before.events) statements.moveCursor.run(after.events, 'events')
   const last = derived.at(-1)
   if (last) statements.noteLast.run(last.row.id, last.row.requestId)
@@ -154,11 +150,11 @@ function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, fol
   return { ...progressAt(db, after), indexed: derived.length, unindexed }
 }
 
-/** When nothing is left to read the cursor goes to the last id given out, so that ids without a row are not waited for. */
-function positionAfter(db: DatabaseSync, derived: readonly Derived[], before: number, limits: IndexLimits): number {
+/** When nothing is left to read the cursor goes to the last id that is filed, so that ids without a row are not waited for. */
+function positionAfter(derived: readonly Derived[], before: number, filed: number, limits: IndexLimits): number {
   const bytes = derived.reduce((sum, one) => sum + one.row.size, 0)
   if (derived.length === limits.maxRows || bytes >= limits.maxBytes) return derived.at(-1)?.row.id ?? before
-  return readSequence(db, 'events')
+  return Math.max(before, filed)
 }
 
 export function readCursors(db: DatabaseSync): Cursors {
@@ -191,10 +187,10 @@ function prepareStatements(db: DatabaseSync) {
 }
 
 /** The next rows, bounded by count and by bytes; always at least one if there is one. */
-function readDerived(statements: Statements, after: number, limits: IndexLimits): Derived[] {
+function readDerived(statements: Statements, after: number, filed: number, limits: IndexLimits): Derived[] {
   const derived: Derived[] = []
   let bytes = 0
-  for (const found of statements.selectEvents.iterate(after, limits.maxRows)) {
+  for (const found of statements.selectEvents.iterate(after, filed, limits.maxRows)) {
     const cells = found as unknown as JournalCells
     derived.push(derive(cells))
     bytes += cells[7]
@@ -335,11 +331,18 @@ function insertWords(statements: Statements, { row, fields }: Derived): void {
 }
 
 /** Counts the next resends into `repeats`; returns the new position. */
-function foldResends(statements: Statements, after: number, maxRows: number, tally: TrafficTally): number {
+function foldResends(
+  statements: Statements,
+  after: number,
+  filed: number,
+  maxRows: number,
+  tally: TrafficTally,
+): number {
   const counts = new Map<number, { companyId: number; resends: number; lastSeenAt: number }>()
   let position = after
   for (const found of statements.selectResends.iterate(after, maxRows)) {
     const row = found as unknown as ResendRow
+    if (row.event_id > filed) break
     const count = counts.get(row.event_id) ?? { companyId: row.company_id, resends: 0, lastSeenAt: 0 }
     count.resends += 1
     count.lastSeenAt = Math.max(count.lastSeenAt, row.received_at)
@@ -361,22 +364,6 @@ function writeTraffic(statements: Statements, tally: TrafficTally): void {
     const { companyId, accountId, at, keyId, events, resends, revisions } = row
     statements.upsertTraffic.run(companyId, accountId, span, at, keyId, events, resends, revisions)
   }
-}
-
-/** One bounded step of a rebuild's first half. When nothing is left, the cursors are free to run again. */
-function clearSome(db: DatabaseSync, maxRows: number): void {
-  // Drops whole pages without reading them, whatever their number; later steps find it empty.
-  db.exec(CLEAR_WORDS)
-  let cleared = 0
-  for (const [table, key] of Object.entries(DERIVED_TABLES)) {
-    const remaining = maxRows - cleared
-    if (remaining === 0) return
-    const { changes } = db
-      .prepare(`DELETE FROM ${table} WHERE (${key}) IN (SELECT ${key} FROM ${table} LIMIT ? + 0)`)
-      .run(remaining)
-    cleared += Number(changes)
-  }
-  if (cleared < maxRows) db.exec('UPDATE index_cursors SET clearing = 0')
 }
 
 /** The parser's own sentence quotes the payload, which may hold anything and may be erased one day. */

@@ -8,26 +8,32 @@ import { prepareAppend } from './append.ts'
 import type { AppendBatch } from './append-batch.ts'
 import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './copy.ts'
+import { prepareFiling } from './filing.ts'
 import { prepareIndexing } from './indexing.ts'
 import { prepareNodeWrites } from './nodes.ts'
 import { prepareOperatorWrites } from './operators.ts'
 import { prepareProcessing } from './processing.ts'
+import type { RecentKeys } from './recent-keys.ts'
 import { prepareRefusalWrites } from './refusals.ts'
 import { prepareSubscriptionWrites } from './subscriptions.ts'
 import { prepareTokenWrites } from './tokens.ts'
 import { pruneTraffic } from './traffic.ts'
 
-export function prepareOperations(db: DatabaseSync) {
+/** `recent`: for the writer of a server, which alone takes messages in quickly. */
+export function prepareOperations(db: DatabaseSync, recent: RecentKeys | null = null) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
   const operators = prepareOperatorWrites(db)
-  const appendAll = prepareAppend(db)
+  const filing = prepareFiling(db, recent)
+  const appendAll = prepareAppend(db, filing, recent)
   return {
     append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
     appendAll,
+    file: filing.fileSome,
+    fileNow: filing.fileSome,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,

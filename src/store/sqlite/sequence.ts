@@ -1,14 +1,19 @@
-// Ids of a table, given out inside a transaction: loaded at its start, saved at its end, never used again.
+// Ids of a table, given out inside a transaction: loaded at its start, saved at its end, never used again. What has arrived and is
+// not filed yet has its ids with it; `sequences` need not be written for those.
 
 import type { DatabaseSync } from 'node:sqlite'
 
 export type SequenceName = 'events' | 'resends'
 
-const SELECT_SEQUENCE = 'SELECT value FROM sequences WHERE name = ?'
+const SELECT_LAST = {
+  events: `SELECT max(value, coalesce((SELECT last_id FROM arrivals WHERE first_id > 0 ORDER BY first_id DESC LIMIT 1), 0)) AS value
+    FROM sequences WHERE name = 'events'`,
+  resends: "SELECT value FROM sequences WHERE name = 'resends'",
+}
 
 /** The last id given out. */
 export function readSequence(db: DatabaseSync, name: SequenceName): number {
-  return lastIdIn(db.prepare(SELECT_SEQUENCE).get(name), name)
+  return lastIdIn(db.prepare(SELECT_LAST[name]).get(), name)
 }
 
 function lastIdIn(row: Record<string, unknown> | undefined, name: SequenceName): number {
@@ -18,22 +23,22 @@ function lastIdIn(row: Record<string, unknown> | undefined, name: SequenceName):
 
 export interface Sequence {
   load(): void
-  /** The id that `take` would give. */
+  /** The id that the next one to ask would be given. */
   peek(): number
   take(): number
   /** Gives back everything from this id on: its rows were rolled back. */
   rewind(next: number): void
+  /** Not needed where all ids went to arrivals. */
   save(): void
 }
 
 export function prepareSequence(db: DatabaseSync, name: SequenceName): Sequence {
-  const select = db.prepare(SELECT_SEQUENCE)
+  const select = db.prepare(SELECT_LAST[name])
   const update = db.prepare('UPDATE sequences SET value = ? WHERE name = ?')
-  let loaded = 0
   let last = 0
   return {
     load: () => {
-      loaded = last = lastIdIn(select.get(name), name)
+      last = lastIdIn(select.get(), name)
     },
     peek: () => last + 1,
     take: () => ++last,
@@ -41,7 +46,7 @@ export function prepareSequence(db: DatabaseSync, name: SequenceName): Sequence 
       last = next - 1
     },
     save: () => {
-      if (last !== loaded) update.run(last, name)
+      update.run(last, name)
     },
   }
 }

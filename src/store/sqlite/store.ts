@@ -4,8 +4,16 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { createPackBatch } from './append-batch.ts'
-import { CHECKPOINT_PAGES, openConnection, readSynchronous, sqliteVersion, storeFailure } from './connection.ts'
+import { packBatch } from './append-batch.ts'
+import {
+  CHECKPOINT_PAGES,
+  openConnection,
+  readSynchronous,
+  refusal,
+  sqliteCode,
+  sqliteVersion,
+  storeFailure,
+} from './connection.ts'
 import { copyProblem } from './copy.ts'
 import { createDiagnosis } from './diagnosis.ts'
 import { prepareEventReads } from './events.ts'
@@ -13,6 +21,7 @@ import { readFigures } from './figures.ts'
 import { prepareFollow } from './follow.ts'
 import { createInboxReader } from './inbox.ts'
 import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index-file.ts'
+import { createIndexSteps } from './index-steps.ts'
 import { readProgress } from './indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import { readNodes } from './nodes.ts'
@@ -59,7 +68,7 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
     return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
   } catch (error) {
     if (db.isOpen) db.close()
-    throw error
+    throw sqliteCode(error) === null ? error : refusal(path, error)
   }
 }
 
@@ -134,7 +143,7 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
 
 function composeStore({ path, facts, writer, indexer, reader, release }: Parts): Store {
   const dedupeKey = readMeta(reader, 'dedupe_key')
-  const packBatch = createPackBatch(dedupeKey)
+  const steps = createIndexSteps(writer, indexer)
   const events = prepareEventReads(reader)
   const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
@@ -166,7 +175,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
     },
     index: {
-      step: (limits) => indexer.run('indexStep', [limits]),
+      step: steps.step,
       progress: () => attempt(() => readProgress(reader)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
@@ -259,6 +268,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       for (const thread of [writer, indexer]) thread.onFatal(once)
     },
     close: async () => {
+      await steps.settled()
       if (reader.isOpen) reader.close()
       await indexer.close()
       await writer.close()

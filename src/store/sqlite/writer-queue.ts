@@ -1,7 +1,7 @@
 // Who is next on the writer. All appends that are waiting are next together, up to a bound: they share one commit.
 //
 // - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
-// - Intake goes before notes (refusals, uses of tokens), which nobody waits for; they run when no append is waiting, and at
+// - Intake goes before notes (refusals, uses of tokens, filing), which nobody waits for; they run when no append is waiting, and at
 //   the latest after NOTES_EVERY turns.
 // - Processing (claims, acks, sessions of operators) and intake take turns: neither can starve the other.
 //
@@ -37,6 +37,9 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   closeSessions: 'processing',
   useSignInLink: 'processing',
   addAudit: 'processing',
+  // Filed at once where somebody waits for it.
+  fileNow: 'processing',
+  file: 'notes',
   addRefusals: 'notes',
   touchTokens: 'notes',
   touchSession: 'notes',

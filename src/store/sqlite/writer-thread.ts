@@ -7,6 +7,7 @@ import type { AppendBatch } from './append-batch.ts'
 import { openConnection, storeFailure } from './connection.ts'
 import { attachIndex } from './index-file.ts'
 import { prepareOperations } from './operations.ts'
+import { RecentKeys } from './recent-keys.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
 import { WriterTurns } from './writer-turns.ts'
@@ -15,7 +16,7 @@ const port = parentPort!
 const { path } = workerData as { path: string }
 const db = openConnection(path, 'writer')
 attachIndex(db, path)
-const operations = prepareOperations(db)
+const operations = prepareOperations(db, new RecentKeys())
 const queue = new WriterQueue()
 const turns = new WriterTurns({ queue, execute, onEnd: close })
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */

@@ -53,7 +53,7 @@ interface Running {
 }
 
 /** Started, with time standing still. */
-async function start(t: TestContext, index: IndexStore): Promise<Running> {
+async function start(t: TestContext, index: IndexStore, busyShare = 1): Promise<Running> {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let now = 0
   t.mock.method(performance, 'now', () => now)
@@ -64,6 +64,7 @@ async function start(t: TestContext, index: IndexStore): Promise<Running> {
     limits: LIMITS,
     onStep: (result) => results.push(result),
     onTrouble: (...trouble) => troubles.push(trouble),
+    busyShare: () => busyShare,
   })
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
@@ -97,7 +98,7 @@ async function isSettled(promise: Promise<unknown>, settle: () => Promise<void>)
 test('it steps once at the start, with the limits it was given, and then waits', async (t) => {
   const index = new ScriptedIndex()
   const { results } = await start(t, index)
-  assert.deepEqual(index.limits, [LIMITS])
+  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false }])
   assert.deepEqual(results, [IDLE])
 })
 
@@ -172,13 +173,13 @@ async function stepsInBurst(
   took: number,
   then: number,
   result: IndexStepResult,
-  asked = false,
+  { asked = false, busyShare = 1 } = {},
 ): Promise<number> {
   const first = Promise.withResolvers<IndexStepResult>()
   const endless = Promise.withResolvers<IndexStepResult>()
   t.after(() => endless.resolve(IDLE))
   const index = new ScriptedIndex(first.promise, endless.promise)
-  const { indexer, settle, pass } = await start(t, index)
+  const { indexer, settle, pass } = await start(t, index, busyShare)
   indexer.wake()
   await pass(took)
   first.resolve(result)
@@ -190,16 +191,24 @@ async function stepsInBurst(
   return index.steps
 }
 
-test('while messages come in it rests twice as long as its step took', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 590, LAGGING), 1)
+test('while messages come in it rests nine times as long as its step took', async (t) => {
+  assert.equal(await stepsInBurst(t, 100, 890, LAGGING), 1)
 })
 
 test('and then goes on', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 610, LAGGING), 2)
+  assert.equal(await stepsInBurst(t, 100, 910, LAGGING), 2)
+})
+
+test('for a second at most', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 1010, LAGGING), 2)
+})
+
+test('and only where they keep the process busy', async (t) => {
+  assert.equal(await stepsInBurst(t, 300, 60, LAGGING, { busyShare: 0.5 }), 2)
 })
 
 test('somebody who waits for the index cuts that short', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 100, LAGGING, true), 2)
+  assert.equal(await stepsInBurst(t, 300, 100, LAGGING, { asked: true }), 2)
 })
 
 test('a million rows behind it takes all the time there is', async (t) => {

@@ -12,7 +12,8 @@ import { idOf, item, newToken } from '../../../store/rows.ts'
 import { failure, indexAll } from '../../../store/suite.ts'
 import { mountSmallDisk } from '../../../support/disk.ts'
 
-const ROOM_BYTES = 4_000_000
+/** What has arrived is written once more when it is filed. */
+const ROOM_BYTES = 16_000_000
 
 /** Null, and the test reported as skipped, where no file system can be mounted. */
 function smallDisk(t: TestContext, megabytes: number): string | null {
@@ -58,7 +59,7 @@ async function holds(store: Store, acknowledged: Filled['acknowledged']): Promis
 
 for (const role of ['server', 'tool'] as const) {
   test(`a ${role} on a full disk says unavailable, reads on, and resumes unaided`, async (t) => {
-    const disk = smallDisk(t, 8)
+    const disk = smallDisk(t, 20)
     if (!disk) return
     const room = ballast(disk)
     const url = `sqlite:${join(disk, 'intray.db')}`
@@ -101,7 +102,7 @@ for (const role of ['server', 'tool'] as const) {
 }
 
 test('a server is closed in good order on a full disk, and nothing acknowledged is lost', async (t) => {
-  const disk = smallDisk(t, 8)
+  const disk = smallDisk(t, 20)
   if (!disk) return
   const room = ballast(disk)
   const url = `sqlite:${join(disk, 'intray.db')}`

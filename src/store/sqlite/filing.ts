@@ -1,0 +1,87 @@
+// Filing: moves what has arrived to its places in the journal, in id order. No sender waits for it: a burst costs them the short
+// commit of an arrival, and the rest is done after it. The index does, and whoever copies.
+//
+// A slice is one transaction: every message is always in one of the two places, whoever is killed.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { StoreFailure } from '../contract/failure.ts'
+import { type AppendRow, unpackBatch } from './append-batch.ts'
+import { arrivedBatches } from './arrivals.ts'
+import { inTransaction } from './connection.ts'
+import { prepareJournalRows } from './journal-rows.ts'
+import type { RecentKeys } from './recent-keys.ts'
+import { prepareSequence } from './sequence.ts'
+
+const SELECT_ANY = 'SELECT 1 FROM arrivals WHERE first_id > 0 LIMIT 1'
+const DELETE_BATCHES = 'DELETE FROM arrivals WHERE first_id <= ?'
+
+/** A slice delays those behind it. */
+const MAX_SLICE_BYTES = 2 * 1024 * 1024
+
+interface Arrived {
+  readonly id: number
+  readonly row: AppendRow
+}
+
+export interface Filed {
+  readonly rows: number
+  readonly hasMore: boolean
+}
+
+export interface Filing {
+  /** About so many rows, in a transaction of its own. */
+  fileSome(maxRows: number): Filed
+  /** All there are, in the transaction that is open. */
+  fileAll(): void
+}
+
+/** `recent`: the keys of what has arrived, where somebody keeps them. */
+export function prepareFiling(db: DatabaseSync, recent: RecentKeys | null): Filing {
+  const journal = prepareJournalRows(db)
+  const eventIds = prepareSequence(db, 'events')
+  const selectAny = db.prepare(SELECT_ANY)
+  const deleteBatches = db.prepare(DELETE_BATCHES)
+
+  function read(maxRows: number): Arrived[] {
+    const arrived: Arrived[] = []
+    let size = 0
+    for (const { firstId, bytes } of arrivedBatches(db)) {
+      let id = firstId
+      for (const row of unpackBatch(bytes)) arrived.push({ id: id++, row })
+      size += bytes.byteLength
+      if (arrived.length >= maxRows || size >= MAX_SLICE_BYTES) break
+    }
+    return arrived
+  }
+
+  function write(arrived: readonly Arrived[]): readonly Arrived[] {
+    if (arrived.length === 0) return arrived
+    for (const { id, row } of arrived) journal.insertEvent(id, row, null)
+    // In the order of the table: neighbours share a page.
+    for (const { id, row } of arrived.toSorted(byKey)) {
+      if (!journal.insertKey(id, row)) throw new StoreFailure('rejected', `the dedupe key of event ${id} is taken`)
+    }
+    eventIds.load()
+    deleteBatches.run(arrived.at(-1)!.id)
+    eventIds.save()
+    return arrived
+  }
+
+  return {
+    fileSome(maxRows) {
+      const arrived = selectAny.get() ? inTransaction(db, () => write(read(maxRows))) : []
+      for (const { id, row } of arrived) recent?.remove(row.digest, id)
+      const hasMore = selectAny.get() !== undefined
+      // Another process may have filed what is still remembered here.
+      if (!hasMore) recent?.clear()
+      return { rows: arrived.length, hasMore }
+    },
+    fileAll() {
+      for (let arrived = read(1); arrived.length > 0; arrived = read(1)) write(arrived)
+    },
+  }
+}
+
+function byKey(one: Arrived, other: Arrived): number {
+  return one.row.companyId - other.row.companyId || Buffer.compare(one.row.digest, other.row.digest)
+}

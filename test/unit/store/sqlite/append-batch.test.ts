@@ -1,0 +1,98 @@
+// A batch, packed and unpacked: whatever goes in comes out, and it lies on disk as it always did.
+
+import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { AppendItem } from '../../../../src/store/contract/append.ts'
+import {
+  type AppendRow,
+  createSeal,
+  digestsOf,
+  packBatch,
+  rowOf,
+  unpackBatch,
+} from '../../../../src/store/sqlite/append-batch.ts'
+import { badItem, item } from '../../../store/rows.ts'
+
+const seal = createSeal(new Uint8Array(32).fill(9))
+
+const text = fc.string({ unit: 'binary', maxLength: 40 })
+const maybe = fc.option(text, { nil: null })
+const items: fc.Arbitrary<AppendItem[]> = fc.array(
+  fc
+    .record({
+      accountId: fc.maxSafeInteger(),
+      companyId: fc.maxSafeInteger(),
+      receivedAt: fc.maxSafeInteger(),
+      keyId: text,
+      scope: text,
+      sourceRef: maybe,
+      channelRef: maybe,
+      idempotencyKey: maybe,
+      contentType: text,
+      traceparent: maybe,
+      userAgent: maybe,
+      remoteAddr: maybe,
+      payload: fc.uint8Array({ maxLength: 300 }),
+    })
+    .map((fields) => item(fields)),
+  { maxLength: 8 },
+)
+
+function asItem({ digest: _d, sha256: _s, bytes: _b, payload, ...meta }: AppendRow): AppendItem {
+  return { ...meta, mintedKey: meta.mintedKey!, payload: Uint8Array.from(payload) }
+}
+
+test('what is packed is unpacked the same, from the front, by place, and after it was sealed', () => {
+  fc.assert(
+    fc.property(items, (given) => {
+      const batch = packBatch(given)
+      const rows = [...unpackBatch(batch.bytes)]
+      for (const row of rows) seal(row)
+      const expected = given.map((one) => ({ ...one, payload: Uint8Array.from(one.payload) }))
+      assert.deepEqual(rows.map(asItem), expected)
+      assert.deepEqual(
+        given.map((_, place) => asItem(rowOf(batch.bytes, place))),
+        expected,
+      )
+      const digests = [...digestsOf(batch.bytes)].map((digest) => Buffer.from(digest).toString('hex'))
+      assert.deepEqual(
+        digests,
+        rows.map(({ digest }) => Buffer.from(digest).toString('hex')),
+      )
+      for (const row of rows) assert.deepEqual(Buffer.from(row.sha256), hash('sha256', row.payload, 'buffer'))
+      assert.ok(Buffer.concat(rows.map(({ bytes }) => bytes)).equals(batch.bytes), 'the rows are the batch')
+    }),
+  )
+})
+
+test('a text that is no text for every program is kept as it is', () => {
+  const odd = '\ud800 \u0000 "\\ \u2028 é 😀'
+  const [row] = unpackBatch(packBatch([item({ channelRef: odd })]).bytes)
+  assert.equal(row?.channelRef, odd)
+})
+
+test('only what every column takes, and is not large, is plain', () => {
+  const plain = (...given: AppendItem[]) => packBatch(given).isPlain
+  assert.equal(plain(item(), item({ sourceRef: '', channelRef: 'x' })), true)
+  assert.equal(plain(item(), badItem()), false)
+  assert.equal(plain(item({ mintedKey: undefined as unknown as string })), false)
+  assert.equal(plain(item({ channelRef: 5 as unknown as string })), false)
+  assert.equal(plain(item({ companyId: 0.5 })), false)
+  assert.equal(plain(item({ payload: new Uint8Array(64 * 1024) })), true)
+  assert.equal(plain(item({ payload: new Uint8Array(64 * 1024 + 1) })), false)
+})
+
+/** It is on disk: a database that was left with arrivals is opened by the next version. */
+test('the layout is the one it always was', () => {
+  const fixed = item({
+    mintedKey: '019a8f00-0000-7000-8000-000000000001',
+    requestId: '019a8f00-0000-7000-8000-000000000002',
+    sourceRef: 'a:1',
+    body: '{}',
+  })
+  const batch = packBatch([fixed])
+  for (const row of unpackBatch(batch.bytes)) seal(row)
+  assert.equal(hash('sha256', batch.bytes), 'cb69013f503ef5fbfae18320afb632cb4fa41ed399b8aa7f5d0d6854386c6e8c')
+})
