@@ -33,7 +33,7 @@ export const INTAKE_HELP = `Usage: npm run bench -- intake [options]
   --rounds <n>        rounds per set, each contestant once a round (7)
   --seconds <n>       measured seconds per contestant and round (5)
   --warm <n>          warm-up seconds per contestant and set (3)
-  --wait-idle <n>     wait at most this long before each round for other processes to be quiet (10)
+  --wait-idle <n>     wait at most this long before each round for other processes to be quiet (60)
   --connections <n>   keep-alive connections of the throughput set (64)
   --fill <n>          then fill a fresh Intray to n events and measure again, e.g. 2000000 (0 = off)
   --skip <name>       leave out ${SKIPPABLE.join(', ')}; may be repeated
@@ -111,7 +111,7 @@ export function parseIntakeOptions(argv: readonly string[]): IntakeOptions | nul
     rounds: wholeIn('rounds', flags.rounds, quick ? 3 : 7, 1, 100),
     seconds: numberIn('seconds', flags.seconds, quick ? 2 : 5, 0.5, 300),
     warmSeconds: numberIn('warm', flags.warm, quick ? 1 : 3, 0.5, 300),
-    idleWaitSeconds: numberIn('wait-idle', flags['wait-idle'], 10, 0, 600),
+    idleWaitSeconds: numberIn('wait-idle', flags['wait-idle'], 60, 0, 600),
     connections: wholeIn('connections', flags.connections, 64, 1, 1000),
     fill: wholeIn('fill', flags.fill, 0, 0, 20_000_000),
     skip: skipped(flags.skip ?? []),

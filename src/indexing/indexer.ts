@@ -4,7 +4,7 @@
 // After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 //
-// Messages that come in go first: while they keep this process busy, it works a tenth of the time and falls behind in a burst, to
+// Messages that come in go first: while they keep this process busy, it works a twentieth of the time and falls behind in a burst, to
 // catch up after it. Not if somebody waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
 
 import type { Service } from '../runtime/service.ts'
@@ -18,9 +18,9 @@ const RETRY_MS = 1000
 /** While messages come in and this process is busy for more than so much of its time … */
 const BUSY = 0.5
 /** … it rests for so many times what the step before took. */
-const REST_SHARE = 9
+const REST_SHARE = 19
 /** A step may have waited for a disk, or for another node. */
-const MOST_REST_MS = 1000
+const MOST_REST_MS = 2000
 /** In rows. */
 const MOST_BEHIND = 1_000_000
 

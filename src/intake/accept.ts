@@ -4,7 +4,6 @@ import type { EventOrigin } from '../model/event.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { newUuid } from '../runtime/id.ts'
 import type { AppendItem } from '../store/contract/append.ts'
 import type { Receipt, SubmitResult } from './batcher.ts'
 import { readEnvelope } from './envelope.ts'
@@ -23,7 +22,7 @@ export interface Arrival {
   readonly remoteAddr: string | null
   /** Said where it did not come in by intake. */
   readonly origin?: EventOrigin
-  /** Said where the same arrival may come again. */
+  /** Said where the same arrival may come again; else the request's id, which we gave it, is its key. */
   readonly mintedKey?: string
 }
 
@@ -47,7 +46,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
     }
     const { principal } = arrival
     return submit({
-      mintedKey: arrival.mintedKey ?? newUuid(),
+      mintedKey: arrival.mintedKey ?? arrival.requestId,
       accountId: principal.accountId,
       companyId: principal.companyId,
       receivedAt: clock.now(),
