@@ -17,6 +17,8 @@ export interface Contestant {
   readonly port: number
   readonly token: string
   readonly child: ChildProcess
+  /** When nothing that it was sent is left to be done: it may rest in between and look idle. */
+  readonly finished?: () => Promise<void>
 }
 
 export const START_LIMIT_MS = 20_000

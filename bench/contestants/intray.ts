@@ -14,6 +14,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LAUNCHER = join(ROOT, 'intray')
 const CLI_LIMIT_MS = 30_000
 const LOG_TAIL_CHARS = 2000
+const FINISH_LIMIT_MS = 300_000
 
 export interface Intray extends Contestant {
   readonly name: 'intray' | 'two'
@@ -70,5 +71,9 @@ export async function startIntray(scope: Scope, databases: Databases, options: I
   const { token } = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--json'])
   if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
   const name = (options.workers ?? 1) === 1 ? 'intray' : 'two'
-  return { name, pids: pidsOf(child, databases), port, token, child, cli }
+  const finished = async (): Promise<void> => {
+    const giveUpAt = performance.now() + FINISH_LIMIT_MS
+    while (performance.now() < giveUpAt && (await cli(['reindex', '--status', '--json'])).lag !== 0);
+  }
+  return { name, pids: pidsOf(child, databases), port, token, child, cli, finished }
 }

@@ -42,9 +42,10 @@ export interface RoundPlan {
   readonly connections: number
 }
 
-/** Polls the server's CPU time until it stands still. */
-async function settle(pids: readonly number[]): Promise<number> {
+/** Until the server has done what it was sent, and its CPU time stands still. */
+async function settle({ pids, finished }: Contestant): Promise<number> {
   const startedAt = performance.now()
+  await finished?.()
   let before = cpuSecondsOf(pids)
   for (;;) {
     await interval(QUIET_SAMPLE_MS)
@@ -95,7 +96,7 @@ async function measure(
     stealShare: stealShare(ticksBefore, ticksAfter),
     otherCpuSeconds:
       busy === null || serverCpuSeconds === null ? null : Math.max(0, busy - serverCpuSeconds - report.cpuSeconds),
-    settleMs: await settle(pids),
+    settleMs: await settle(contestant),
   }
 }
 
