@@ -8,7 +8,6 @@ import {
   COPY_TABLES,
   type CopyIdentity,
   type CopyRow,
-  type CopySequence,
   type CopySide,
   type CopyState,
   type CopyTable,
@@ -27,6 +26,8 @@ import { readSequence } from './sequence.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'
+/** All that a message, token or refusal is written to. */
+const PRIMARY_TABLES = [...COPY_TABLES.map(({ name }) => name), 'arrivals']
 const FILE_ROWS = 500
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
@@ -72,15 +73,14 @@ class SqliteCopy implements CopySide {
   }
 
   async identity(): Promise<CopyIdentity> {
-    const value = (sql: string, ...args: string[]) => Number(this.#db.prepare(sql).get(...args)?.value ?? 0)
-    const lastId = (name: CopySequence) => value('SELECT value FROM sequences WHERE name = ?', name)
+    const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
     return {
       databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
       dedupeKey: readMeta(this.#db, 'dedupe_key'),
       lastIds: {
-        events: lastId('events'),
-        resends: lastId('resends'),
-        refusals: value("SELECT seq AS value FROM sqlite_sequence WHERE name = 'refusals'"),
+        events: readSequence(this.#db, 'events'),
+        resends: readSequence(this.#db, 'resends'),
+        refusals: Number(refusals?.seq ?? 0),
       },
     }
   }
@@ -148,7 +148,7 @@ class SqliteCopy implements CopySide {
     const state = readState(this.#db)
     if (state?.sourceUuid === sourceUuid) return state
     if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
-    for (const name of [...COPY_TABLES.map((table) => table.name), 'arrivals']) {
+    for (const name of PRIMARY_TABLES) {
       if (this.#db.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get()) {
         throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
       }
@@ -200,7 +200,7 @@ class SqliteCopy implements CopySide {
 }
 
 function freezeTriggers(): [trigger: string, table: string, change: string][] {
-  return [...COPY_TABLES.map(({ name }) => name), 'arrivals'].flatMap((name) =>
+  return PRIMARY_TABLES.flatMap((name) =>
     CHANGES.map((change): [string, string, string] => [`frozen_${name}_${change.toLowerCase()}`, name, change]),
   )
 }
