@@ -41,18 +41,25 @@ export interface ReadyLane {
   readonly isHeld: boolean
 }
 
+/** Bytes of the payloads, by event. */
+export type Sizes = ReadonlyMap<number, number>
+
+export interface PendingDeliveries {
+  readonly deliveries: readonly Delivery[]
+  readonly sizes: Sizes
+}
+
 /** What a plan may ask, and what it is answered. */
 export interface Questions {
   /** Lanes that may be handed out from, in their order, and locked. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
-  /** These deliveries, as they are once their lanes are locked. */
+  /** These deliveries and what else is under a lease in their lanes, as they are once the lanes are locked. */
   lock: [{ ids: readonly number[] }, readonly Delivery[]]
   leased: [{ lanes: readonly number[] }, readonly Delivery[]]
   /** In each lane the first so many in the order of events; only those available by then, if a time is given. */
-  pending: [{ lanes: readonly number[]; perLane: number; availableBy: number | null }, readonly Delivery[]]
+  pending: [{ lanes: readonly number[]; perLane: number; availableBy: number | null }, PendingDeliveries]
   pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
-  /** Bytes of the payloads. */
-  sizes: [{ ids: readonly number[] }, ReadonlyMap<number, number>]
+  sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
   /** What the index has beyond what the subscription took notice of; the subscription is locked. */
@@ -98,10 +105,12 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed> {
   expireAll(board, order)
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now
-  const waiting = Map.groupBy(yield* ask('pending', { lanes, perLane: share, availableBy }), ({ lane }) => lane)
+  const pending = yield* ask('pending', { lanes, perLane: share, availableBy })
+  const waiting = Map.groupBy(pending.deliveries, ({ lane }) => lane)
   const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
-  const sizes = picked.length > 0 ? yield* ask('sizes', { ids: picked.map(({ eventId }) => eventId) }) : new Map()
+  const back = picked.flatMap(({ eventId }) => (pending.sizes.has(eventId) ? [] : [eventId]))
+  const sizes = back.length > 0 ? new Map([...pending.sizes, ...(yield* ask('sizes', { ids: back }))]) : pending.sizes
   const { fitting, bytes } = withinBytes(picked, sizes, order)
   const handedOut = fitting.map((delivery) => board.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
   yield* finish(board, lanes, now)
@@ -159,7 +168,7 @@ function inTurns(runs: readonly (readonly Delivery[])[], limit: number): Deliver
 
 function withinBytes(
   picked: readonly Delivery[],
-  sizes: ReadonlyMap<number, number>,
+  sizes: Sizes,
   { maxBytes, atLeastOne }: ClaimOrder,
 ): { fitting: Delivery[]; bytes: number } {
   const fitting: Delivery[] = []
@@ -282,9 +291,7 @@ export function* planNotice(limit: number, now: number): Plan<number> {
 }
 
 function* boardOf(items: readonly { readonly id: number }[]): Plan<Board> {
-  const asked = yield* ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))) })
-  const lanes = Array.from(new Set(asked.map(({ lane }) => lane)))
-  return new Board([...asked, ...(lanes.length > 0 ? yield* ask('leased', { lanes }) : [])])
+  return new Board(yield* ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))) }))
 }
 
 /** Writes what changed, and when each lane that changed, or is named, has something to hand out next. */

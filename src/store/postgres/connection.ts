@@ -1,5 +1,8 @@
 // One connection to a server that takes writes. It is looked at once, when it is made; what durability rests on is set
 // again inside each transaction that needs it, since a pooler may change the session under us.
+//
+// Statements are sent without waiting for the answer to the one before: a transaction's BEGIN travels with its first
+// statement, and what only writes with whatever comes behind it. The server still runs them one after the other.
 
 import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'
@@ -43,6 +46,8 @@ export interface Statement {
   readonly text: string
 }
 
+type Config = pg.QueryConfig & { readonly query_timeout?: number }
+
 export type Value = string | number | boolean | null | Uint8Array
 export type Row = Record<string, unknown>
 
@@ -57,6 +62,9 @@ export class Connection {
   readonly #client: pg.Client
   #server: ServerFacts | null = null
   #warning: string | null = null
+  /** Statements that the server has not answered yet, and those of them that nobody waits for. */
+  #underWay = 0
+  #sent: Promise<unknown>[] = []
   #broken = false
   #onEnd: () => void = () => {}
 
@@ -69,6 +77,7 @@ export class Connection {
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
       fallback_application_name: 'intray',
+      pipeline: true,
       types,
     })
     // Without a listener a connection that breaks while nobody waits for it would end the process.
@@ -109,45 +118,53 @@ export class Connection {
 
   /** Rows as objects. */
   async query<R = Row>(statement: Statement | string, values: readonly Value[] = []): Promise<R[]> {
-    const { rows } = await this.#run<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
+    const { rows } = await this.#ask<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
     return rows as R[]
   }
 
   /** The first row as an array of cells; given up after `timeoutMs`. */
   async cells(statement: Statement, values: readonly Value[], timeoutMs: number): Promise<unknown[]> {
     const config = { ...statement, values: values as Value[], rowMode: 'array' as const, query_timeout: timeoutMs }
-    const { rows } = await this.#run<pg.QueryArrayResult>(config)
+    const { rows } = await this.#ask<pg.QueryArrayResult>(config)
     return rows[0] ?? []
   }
 
   /** Rows as arrays of cells, by the order of the columns. */
   async rows<T extends readonly unknown[]>(text: string, values: readonly Value[]): Promise<T[]> {
     const config = { text, values: values as Value[], rowMode: 'array' as const }
-    return (await this.#run<pg.QueryArrayResult>(config)).rows as unknown as T[]
+    return (await this.#ask<pg.QueryArrayResult>(config)).rows as unknown as T[]
   }
 
   /** How many rows it changed. */
   async execute(statement: Statement | string, values: readonly Value[] = []): Promise<number> {
-    const { rowCount } = await this.#run<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
+    const { rowCount } = await this.#ask<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
     return rowCount ?? 0
   }
 
   /** Several statements without values, in one message. */
   async script(text: string, timeoutMs = QUERY_TIMEOUT_MS): Promise<void> {
-    await this.#run({ text, query_timeout: timeoutMs })
+    await this.#ask({ text, query_timeout: timeoutMs })
+  }
+
+  /** In a transaction: sent and not waited for. If it fails, so does what is waited for next, at the latest the commit. */
+  send(statement: Statement | string, values: readonly Value[] = []): void {
+    this.#send({ ...textOf(statement), values: values as Value[] })
   }
 
   async transaction<T>(work: () => Promise<T>): Promise<T> {
-    await this.script(BEGIN)
+    this.#send({ text: BEGIN })
+    let isOver = false
     try {
       const result = await work()
-      const { command } = await this.#run<pg.QueryResult>({ text: 'COMMIT' })
+      isOver = true
+      const { command } = await this.#ask<pg.QueryResult>({ text: 'COMMIT' })
       // A transaction that failed half-way answers COMMIT with ROLLBACK, and with no error.
       if (command !== 'COMMIT') throw notAcknowledged(`it answered ${command}`)
       return result
     } catch (error) {
+      this.#sent = []
       // If this fails too, the end of the connection rolls back.
-      if (!this.#broken) await this.script('ROLLBACK').catch(() => this.destroy())
+      if (!isOver && !this.#broken) await this.script('ROLLBACK').catch(() => this.destroy())
       throw error
     }
   }
@@ -179,9 +196,26 @@ export class Connection {
     void this.#client.end().catch(() => {})
   }
 
-  async #run<T>(config: pg.QueryConfig & { readonly query_timeout?: number }): Promise<T> {
+  #send(config: pg.QueryConfig): void {
+    const sent = this.#run(config)
+    sent.catch(() => {})
+    this.#sent.push(sent)
+  }
+
+  /** The first failure is the one that tells: all that comes after it in a transaction fails for it. */
+  async #ask<T>(config: Config): Promise<T> {
+    const asked = this.#run<T>(config)
+    if (this.#sent.length === 0) return asked
+    for (const outcome of await Promise.allSettled([...this.#sent.splice(0), asked])) {
+      if (outcome.status === 'rejected') throw outcome.reason
+    }
+    return asked
+  }
+
+  async #run<T>(config: Config): Promise<T> {
     if (this.#broken) throw new StoreFailure('unavailable', 'the connection to the database is gone')
-    this.#warning = null
+    if (this.#underWay === 0) this.#warning = null
+    this.#underWay += 1
     let result: T
     try {
       result = (await this.#client.query(config)) as unknown as T
@@ -189,6 +223,8 @@ export class Connection {
       const failure = storeFailure(error)
       if (endsConnection(failure)) this.destroy()
       throw failure
+    } finally {
+      this.#underWay -= 1
     }
     // Set by the events of this statement, which TypeScript cannot see.
     const warning = this.#warning as string | null

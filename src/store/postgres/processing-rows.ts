@@ -48,9 +48,13 @@ const LOCK = statement(
     SELECT lane FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])))
   ORDER BY lane FOR NO KEY UPDATE`,
 )
-const DELIVERIES = statement(
-  'deliveries',
-  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])`,
+const LOCKED = statement(
+  'locked_deliveries',
+  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])
+  UNION ALL
+  SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY (ARRAY(
+    SELECT lane FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])))
+    AND state = 'leased' AND event_id <> ALL ($4::bigint[])`,
 )
 const LEASED = statement(
   'leased',
@@ -58,7 +62,8 @@ const LEASED = statement(
 )
 const PENDING = statement(
   'pending',
-  `SELECT d.* FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
+  `SELECT d.*, (SELECT size FROM intray.events e WHERE e.id = d.event_id AND e.company_id = $1) AS size
+  FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
     SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
       AND ($6::bigint IS NULL OR available_at <= $6) ORDER BY event_id LIMIT $5) d`,
 )
@@ -179,14 +184,21 @@ const answers: Answers = {
   },
   lock: async (connection, queue, { ids }) => {
     const wanted = bigints(ids)
-    const lanes = await connection.query(LOCK, [...queue, wanted])
-    if (lanes.length === 0) return []
-    return (await connection.query(DELIVERIES, [...queue, wanted])).map(delivery)
+    // The second sees what was there once the first had its locks. What has no lane is being cleared away.
+    const [lanes, rows] = await Promise.all([
+      connection.query<{ lane: number }>(LOCK, [...queue, wanted]),
+      connection.query(LOCKED, [...queue, wanted]),
+    ])
+    const locked = new Set(lanes.map(({ lane }) => lane))
+    return rows.map(delivery).filter(({ lane }) => locked.has(lane))
   },
   leased: async (connection, queue, { lanes }) =>
     (await connection.query(LEASED, [...queue, bigints(lanes)])).map(delivery),
-  pending: async (connection, queue, { lanes, perLane, availableBy }) =>
-    (await connection.query(PENDING, [...queue, bigints(lanes), perLane, availableBy])).map(delivery),
+  pending: async (connection, queue, { lanes, perLane, availableBy }) => {
+    const rows = await connection.query(PENDING, [...queue, bigints(lanes), perLane, availableBy])
+    const sizes = new Map(rows.map((row) => [row.event_id as number, (row.size ?? 0) as number]))
+    return { deliveries: rows.map(delivery), sizes }
+  },
   pendingFacts: async (connection, queue, { lanes, now }) =>
     (await connection.query(FACTS, [...queue, bigints(lanes), now])).map(
       (row): PendingFacts => ({
@@ -200,7 +212,7 @@ const answers: Answers = {
     return new Map(rows.map(({ id, size }) => [id, size]))
   },
   saveDeliveries: async (connection, queue, { deliveries, entries }) => {
-    await connection.query(UPDATE, [
+    connection.send(UPDATE, [
       ...queue,
       bigints(deliveries.map(({ eventId }) => eventId)),
       bigints(deliveries.map(({ lane }) => lane)),
@@ -215,7 +227,7 @@ const answers: Answers = {
       bigints(deliveries.map((one) => one.entries)),
     ])
     if (entries.length === 0) return
-    await connection.query(ADD_ENTRIES, [
+    connection.send(ADD_ENTRIES, [
       ...queue,
       bigints(entries.map(({ eventId }) => eventId)),
       bigints(entries.map(({ number }) => number)),
@@ -228,7 +240,7 @@ const answers: Answers = {
     ])
   },
   saveLanes: async (connection, queue, { lanes }) => {
-    await connection.query(UPDATE_LANES, [
+    connection.send(UPDATE_LANES, [
       ...queue,
       bigints(lanes.map(({ lane }) => lane)),
       bigints(lanes.map(({ head }) => head)),
@@ -254,12 +266,12 @@ const answers: Answers = {
   },
   notice: async (connection, queue, { deliveries, lanes, now }) => {
     const [ids, of] = [deliveries.map(({ eventId }) => eventId), deliveries.map(({ lane }) => lane)]
-    await connection.query(INSERT, [...queue, bigints(ids), bigints(of), now])
+    connection.send(INSERT, [...queue, bigints(ids), bigints(of), now])
     const [noticed, heads] = [lanes.map(({ lane }) => lane), lanes.map(({ head }) => head)]
-    await connection.query(NOTICE_LANES, [...queue, bigints(noticed), bigints(heads), now])
+    connection.send(NOTICE_LANES, [...queue, bigints(noticed), bigints(heads), now])
   },
   moveFrontier: async (connection, queue, { frontier }) => {
-    await connection.query(MOVE_FRONTIER, [...queue, frontier])
+    connection.send(MOVE_FRONTIER, [...queue, frontier])
   },
 }
 
