@@ -132,7 +132,7 @@ export class Batcher implements Service {
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
   #schedule(): void {
-    if (this.#scheduled || this.#underWay.length >= this.#options.maxInFlight) return
+    if (this.#scheduled || !this.#mayAppend()) return
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -140,8 +140,18 @@ export class Batcher implements Service {
     })
   }
 
+  /**
+   * There is a place, and what waits is worth one: an append costs nearly the same however few it has, so it does not set out
+   * behind a larger one with less. What is too little now goes with what comes, or when one of those is back.
+   */
+  #mayAppend(): boolean {
+    const { maxInFlight, eagerEvents } = this.#options
+    if (this.#underWay.length >= maxInFlight) return false
+    return this.#underWay.every(({ batch }) => this.#queue.length >= Math.min(batch.length, eagerEvents))
+  }
+
   #appendNext(): void {
-    if (this.#underWay.length >= this.#options.maxInFlight) return
+    if (!this.#mayAppend()) return
     const batch = this.#takeBatch()
     if (batch.length === 0) {
       if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()

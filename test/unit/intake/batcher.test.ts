@@ -384,10 +384,48 @@ describe('a store that takes several appends at once', () => {
 
   test('gets the first messages of a long turn before the turn is over', async () => {
     const { batcher, journal } = setUp({}, { maxInFlight: 2, eagerEvents: 3 })
-    const results = ['a', 'b', 'c', 'd'].map((name) => batcher.submit(item(name)))
-    assert.deepEqual(journal.commits[0]?.names ?? (await journal.commit(1)).names, ['a', 'b', 'c'])
-    assert.deepEqual((await journal.commit(2)).names, ['d'])
+    const results = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => batcher.submit(item(name)))
+    assert.deepEqual(
+      journal.commits.map(({ names }) => names),
+      [
+        ['a', 'b', 'c'],
+        ['d', 'e', 'f'],
+      ],
+    )
     for (const commit of journal.commits) commit.succeed()
+    await Promise.all(results)
+  })
+
+  test('gets no small append behind a larger one, until there is more or that one is back', async () => {
+    const { batcher, journal } = setUp({}, { maxInFlight: 3, eagerEvents: Number.POSITIVE_INFINITY })
+    const results = ['a', 'b', 'c'].map((name) => batcher.submit(item(name)))
+    assert.deepEqual((await journal.commit(1)).names, ['a', 'b', 'c'])
+    results.push(batcher.submit(item('d')), batcher.submit(item('e')))
+    await settle()
+    assert.equal(journal.commits.length, 1)
+    results.push(batcher.submit(item('f')))
+    assert.deepEqual((await journal.commit(2)).names, ['d', 'e', 'f'])
+    results.push(batcher.submit(item('g')))
+    journal.commits[0]!.succeed()
+    await settle()
+    assert.equal(journal.commits.length, 2, 'as large as each of those under way')
+    journal.commits[1]!.succeed()
+    const last = await journal.commit(3)
+    assert.deepEqual(last.names, ['g'])
+    last.succeed()
+    await Promise.all(results)
+  })
+
+  test('behind a very large one it is enough to be as many as are sent at once', async () => {
+    const { batcher, journal } = setUp({}, { maxInFlight: 2, eagerEvents: 2 })
+    const results = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => batcher.submit(item(name)))
+    journal.commits[0]!.succeed()
+    assert.deepEqual((await journal.commit(3)).names, ['e', 'f', 'g', 'h'])
+    journal.commits[1]!.succeed()
+    await settle()
+    results.push(...['i', 'j'].map((name) => batcher.submit(item(name))))
+    assert.deepEqual((await journal.commit(4)).names, ['i', 'j'])
+    for (const commit of journal.commits.slice(2)) commit.succeed()
     await Promise.all(results)
   })
 
