@@ -123,6 +123,17 @@ export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
   return writer.done()
 }
 
+/**
+ * The columns of a batch as parameters, from this number on: of 'bigint text', `unnest($1::bigint[]), unnest($2::text[])`.
+ * For the list of a SELECT, where PostgreSQL walks them in step; in FROM it would first copy each into a table of its own.
+ */
+export function unnested(types: string, from = 1): string {
+  return types
+    .split(' ')
+    .map((type, n) => `unnest($${from + n}::${type}[])`)
+    .join(', ')
+}
+
 /** The elements from `from` to before `to`, as an array of their own. */
 export function sliceArray(array: Buffer, from: number, to: number): Buffer {
   let at = HEADER_BYTES

@@ -4,30 +4,27 @@
 import type { EventKind } from '../../model/event.ts'
 import { type Extract, storable } from '../../model/extract.ts'
 import { foldEmail, spanOf, wordPrefix } from '../../model/words.ts'
-import { bigints, texts } from './binary-array.ts'
+import { bigints, texts, unnested } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
 
 const INSERT_ENTRIES: Statement = {
   name: 'intray_insert_entries',
   text: `INSERT INTO intray.event_index (company_id, account_id, event_id, kind, received_at, key_id, scope,
     conversation_id, contact_name, contact_email, email_key, message_type, snippet, warnings, unindexed)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[], $6::text[], $7::text[],
-    $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[])`,
+  SELECT ${unnested('bigint bigint bigint text bigint text text bigint text text text text text text text')}`,
 }
 /** The words of an event come as one text, with spaces between. */
 const INSERT_WORDS: Statement = {
   name: 'intray_insert_words',
   text: `INSERT INTO intray.event_words (company_id, account_id, event_id, words)
-  SELECT company_id, account_id, event_id, array_to_tsvector(string_to_array(words, ' '))
-  FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[]) AS k (company_id, account_id, event_id, words)`,
+  SELECT ${unnested('bigint bigint bigint')}, array_to_tsvector(string_to_array(unnest($4::text[]), ' '))`,
 }
 const UPSERT_CONVERSATIONS: Statement = {
   name: 'intray_upsert_conversations',
   text: `INSERT INTO intray.conversations AS c (company_id, account_id, channel_ref, id, event_count, first_received_at,
     last_event_id, last_received_at, first_contact_name, first_contact_email, last_contact_name, last_contact_email,
     last_snippet)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[],
-    $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[], $13::text[])
+  SELECT ${unnested('bigint bigint text bigint bigint bigint bigint bigint text text text text text')}
   ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
     event_count = c.event_count + excluded.event_count,
     last_event_id = excluded.last_event_id,
@@ -40,7 +37,7 @@ const UPSERT_CONVERSATIONS: Statement = {
 const UPSERT_REPEATS: Statement = {
   name: 'intray_upsert_repeats',
   text: `INSERT INTO intray.repeats AS r (company_id, event_id, resends, revisions, last_seen_at)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[])
+  SELECT ${unnested('bigint bigint bigint bigint bigint')}
   ON CONFLICT (company_id, event_id) DO UPDATE SET
     resends = r.resends + excluded.resends,
     revisions = r.revisions + excluded.revisions,

@@ -3,7 +3,7 @@
 
 import type { Delivery, DeliveryState, PendingFacts } from '../../model/processing.ts'
 import type { IndexedEvent, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
-import { bigints, texts } from './binary-array.ts'
+import { bigints, texts, unnested } from './binary-array.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 
 /** A subscription of a tenant, as every key here begins. */
@@ -88,8 +88,7 @@ const UPDATE = statement(
   'save_deliveries',
   `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
     lease_id, lease_expires_at, ordered, key_id, settled_at, entries)
-  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::text[], $7::bigint[], $8::bigint[], $9::text[],
-    $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[]) AS k
+  SELECT $1, $2, $3, ${unnested('bigint bigint text bigint bigint text bigint bigint text bigint bigint', 4)}
   ON CONFLICT (event_id, company_id, account_id, subscription) DO UPDATE SET state = excluded.state,
     attempts = excluded.attempts, available_at = excluded.available_at, lease_id = excluded.lease_id,
     lease_expires_at = excluded.lease_expires_at, ordered = excluded.ordered, key_id = excluded.key_id,
@@ -99,15 +98,13 @@ const ADD_ENTRIES = statement(
   'add_entries',
   `INSERT INTO intray.delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
     attempts, key_id, error)
-  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::bigint[],
-    $10::text[], $11::text[]) AS k`,
+  SELECT $1, $2, $3, ${unnested('bigint bigint bigint text text bigint text text', 4)}`,
 )
 const UPDATE_LANES = statement(
   'save_lanes',
   `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
     dead_count)
-  SELECT $1, $2, $3, k.* FROM unnest($4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[], $9::bigint[],
-    $10::bigint[]) AS k
+  SELECT $1, $2, $3, ${unnested('bigint bigint bigint bigint bigint bigint bigint', 4)}
   ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET head = excluded.head,
     ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
     done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`,
@@ -128,8 +125,7 @@ const INSERT = statement(
   'insert_deliveries',
   `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
     ordered, entries)
-  SELECT $1, $2, $3, k.event_id, k.lane, 'pending', 0, $6, 0, 0
-  FROM unnest($4::bigint[], $5::bigint[]) AS k (event_id, lane)`,
+  SELECT $1, $2, $3, ${unnested('bigint bigint', 4)}, 'pending', 0, $6, 0, 0`,
 )
 /** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */
 const NOTICE_LANES = statement(

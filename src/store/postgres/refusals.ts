@@ -4,7 +4,7 @@ import type { Tenant } from '../../model/principal.ts'
 import type { Refusal } from '../../model/refusal.ts'
 import type { RefusalStore } from '../contract/refusals.ts'
 import { storedRefusal } from '../rows.ts'
-import { bigints, byteas, texts } from './binary-array.ts'
+import { bigints, byteas, texts, unnested } from './binary-array.ts'
 import type { Statement } from './connection.ts'
 import { LOCKS } from './locks.ts'
 import type { Pool } from './pool.ts'
@@ -13,8 +13,7 @@ const INSERT: Statement = {
   name: 'intray_insert_refusals',
   text: `INSERT INTO intray.refusals (account_id, company_id, received_at, body_size, key_id, code, route, request_id,
     headers, body)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[], $7::text[],
-    $8::text[], $9::text[], $10::bytea[])`,
+  SELECT ${unnested('bigint bigint bigint bigint text text text text text bytea')}`,
 }
 const DELETE_OLD: Statement = {
   name: 'intray_delete_old_refusals',

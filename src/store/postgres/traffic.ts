@@ -4,15 +4,14 @@ import type { Tenant } from '../../model/principal.ts'
 import { COUNTED_UP_TO, REFUSALS_LOOKED_AT, type TrafficRow, type TrafficTally } from '../../model/traffic.ts'
 import type { TrafficReader } from '../contract/traffic.ts'
 import { refusalCounts, trafficRow } from '../rows.ts'
-import { bigints, texts } from './binary-array.ts'
+import { bigints, texts, unnested } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
 import type { Pool } from './pool.ts'
 
 const UPSERT: Statement = {
   name: 'intray_upsert_traffic',
   text: `INSERT INTO intray.traffic AS t (company_id, account_id, span, at, key_id, events, resends, revisions)
-  SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[],
-    $8::bigint[])
+  SELECT ${unnested('bigint bigint bigint bigint text bigint bigint bigint')}
   ON CONFLICT (company_id, account_id, span, at, key_id) DO UPDATE SET
     events = t.events + excluded.events,
     resends = t.resends + excluded.resends,

@@ -19,9 +19,9 @@ const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEU
 const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
 const LEASED = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const SIZED = `SELECT ${COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
-const PENDING = `${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
-const AVAILABLE = `${SIZED} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
+const SIZED = `${COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
+const PENDING = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
+const AVAILABLE = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
 const FIRST = `SELECT event_id, available_at ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT 1`
 const FIRST_AVAILABLE = `SELECT available_at AS at ${OF_LANE} AND state = 'pending' AND available_at <= ?
   ORDER BY event_id LIMIT 1`
