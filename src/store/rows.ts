@@ -6,42 +6,135 @@ import type { EventIndexEntry, StoredEvent, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
 import type { Tenant } from '../model/principal.ts'
-import type { DeliveryState, HistoryEntry } from '../model/processing.ts'
+import type { Delivery, DeliveryState, HistoryEntry } from '../model/processing.ts'
+import type { PendingDeliveries } from '../model/processing-plan.ts'
 import type { Refusal, StoredRefusal } from '../model/refusal.ts'
+import type { ClaimedEvent, ClaimRequest } from './contract/processing.ts'
 import type { RefusalCount } from './contract/traffic.ts'
 import type { SessionRecord } from './contract/operators.ts'
 import type { TrafficRow } from '../model/traffic.ts'
 
 export type Row = Record<string, unknown>
 
-export function belongsTo(row: Row, tenant: Tenant | undefined): boolean {
-  return !tenant || (row.account_id === tenant.accountId && row.company_id === tenant.companyId)
+export function belongsTo({ accountId, companyId }: Tenant, tenant: Tenant | undefined): boolean {
+  return !tenant || (accountId === tenant.accountId && companyId === tenant.companyId)
 }
 
-export function storedEvent(row: Row): StoredEvent {
+// Where many rows are read at a time they come as arrays of cells, which is half as dear as objects. The columns stand here, beside
+// what reads them.
+
+export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
+  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
+
+export type EventCells = [
+  id: number,
+  kind: StoredEvent['kind'],
+  revises: number | null,
+  accountId: number,
+  companyId: number,
+  receivedAt: number,
+  keyId: string,
+  scope: string,
+  route: string,
+  sourceRef: string | null,
+  channelRef: string | null,
+  idempotencyKey: string | null,
+  contentType: string,
+  size: number,
+  sha256: Uint8Array,
+  erasedAt: number | null,
+  origin: StoredEvent['origin'],
+  requestId: string,
+  traceparent: string | null,
+  userAgent: string | null,
+  remoteAddr: string | null,
+]
+
+export function storedEvent(cells: readonly [...EventCells, ...unknown[]]): StoredEvent {
   return {
-    id: row.id as number,
-    kind: row.kind as StoredEvent['kind'],
-    revises: row.revises as number | null,
-    accountId: row.account_id as number,
-    companyId: row.company_id as number,
-    receivedAt: row.received_at as number,
-    keyId: row.key_id as string,
-    scope: row.scope as string,
-    route: row.route as string,
-    sourceRef: row.source_ref as string | null,
-    channelRef: row.channel_ref as string | null,
-    idempotencyKey: row.idempotency_key as string | null,
-    contentType: row.content_type as string,
-    size: row.size as number,
-    sha256: row.sha256 as Uint8Array,
-    erasedAt: row.erased_at as number | null,
-    origin: row.origin as StoredEvent['origin'],
-    requestId: row.request_id as string,
-    traceparent: row.traceparent as string | null,
-    userAgent: row.user_agent as string | null,
-    remoteAddr: row.remote_addr as string | null,
+    id: cells[0],
+    kind: cells[1],
+    revises: cells[2],
+    accountId: cells[3],
+    companyId: cells[4],
+    receivedAt: cells[5],
+    keyId: cells[6],
+    scope: cells[7],
+    route: cells[8],
+    sourceRef: cells[9],
+    channelRef: cells[10],
+    idempotencyKey: cells[11],
+    contentType: cells[12],
+    size: cells[13],
+    sha256: cells[14],
+    erasedAt: cells[15],
+    origin: cells[16],
+    requestId: cells[17],
+    traceparent: cells[18],
+    userAgent: cells[19],
+    remoteAddr: cells[20],
   }
+}
+
+export const CLAIMED_COLUMNS = `${EVENT_COLUMNS}, payload`
+export type ClaimedCells = [...EventCells, payload: Uint8Array | null]
+
+/** The payload is null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
+export function claimedEvent(
+  cells: ClaimedCells,
+  { lane, attempts }: { readonly lane: number; readonly attempts: number },
+  { leaseId, leaseExpiresAt }: ClaimRequest,
+): ClaimedEvent {
+  const event = storedEvent(cells)
+  const payload = cells[21]
+  return {
+    event,
+    conversationId: event.channelRef === null ? null : lane,
+    attempts,
+    leaseId,
+    leaseExpiresAt,
+    payload: payload !== null && isIntact(payload, event.sha256) ? payload : null,
+  }
+}
+
+export const DELIVERY_COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id,
+  settled_at, entries`
+
+export type DeliveryCells = [
+  eventId: number,
+  lane: number,
+  state: DeliveryState,
+  attempts: number,
+  availableAt: number,
+  leaseId: string | null,
+  leaseExpiresAt: number | null,
+  ordered: number,
+  keyId: string | null,
+  settledAt: number | null,
+  entries: number,
+]
+
+export function delivery(cells: readonly [...DeliveryCells, ...unknown[]]): Delivery {
+  return {
+    eventId: cells[0],
+    lane: cells[1],
+    state: cells[2],
+    attempts: cells[3],
+    availableAt: cells[4],
+    leaseId: cells[5],
+    leaseExpiresAt: cells[6],
+    ordered: cells[7] === 1,
+    keyId: cells[8],
+    settledAt: cells[9],
+    entries: cells[10],
+  }
+}
+
+/** Those that wait are read with the sizes of their payloads. */
+export function pendingDeliveries(
+  rows: readonly (readonly [...DeliveryCells, size: number | null])[],
+): PendingDeliveries {
+  return { deliveries: rows.map(delivery), sizes: new Map(rows.map((cells) => [cells[0], cells[11] ?? 0])) }
 }
 
 export function indexEntry(row: Row): EventIndexEntry {
@@ -94,11 +187,6 @@ export function followedEvent(row: Row): FollowedEvent {
     keyId: row.key_id as string,
     requestId: row.request_id as string,
   }
-}
-
-export function intactPayload(row: Row): Uint8Array | null {
-  const payload = row.payload as Uint8Array | null
-  return payload !== null && isIntact(payload, row.sha256 as Uint8Array) ? payload : null
 }
 
 /** Whether bytes are still those that were taken in. About 1 µs for each KiB. */

@@ -130,8 +130,8 @@ export class Connection {
   }
 
   /** Rows as arrays of cells, by the order of the columns. */
-  async rows<T extends readonly unknown[]>(text: string, values: readonly Value[]): Promise<T[]> {
-    const config = { text, values: values as Value[], rowMode: 'array' as const }
+  async rows<T extends readonly unknown[]>(statement: Statement | string, values: readonly Value[]): Promise<T[]> {
+    const config = { ...textOf(statement), values: values as Value[], rowMode: 'array' as const }
     return (await this.#ask<pg.QueryArrayResult>(config)).rows as unknown as T[]
   }
 

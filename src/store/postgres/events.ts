@@ -4,13 +4,11 @@
 import type { Repeats } from '../../model/event.ts'
 import type { EventReader } from '../contract/events.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { belongsTo, conversation, indexEntry, isIntact, storedEvent } from '../rows.ts'
+import { belongsTo, conversation, EVENT_COLUMNS, type EventCells, indexEntry, isIntact, storedEvent } from '../rows.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 import { readWatermark } from './indexing.ts'
 import type { Pool } from './pool.ts'
 
-export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
-  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
 const SELECT: Statement = {
   name: 'intray_event',
   text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE id = $1`,
@@ -44,27 +42,31 @@ export function createEventReader(pool: Pool): EventReader {
   const one = async (statement: Statement, values: readonly (string | number)[]): Promise<Row | null> =>
     (await pool.use((connection) => connection.query(statement, values)))[0] ?? null
 
+  const cells = <C extends readonly unknown[]>(statement: Statement, values: readonly number[]): Promise<C[]> =>
+    pool.use((connection) => connection.rows<C>(statement, values))
   /** What is no id is no row, and nothing to ask the database about. */
-  const byId = async (statement: Statement, id: number): Promise<Row | null> =>
-    Number.isSafeInteger(id) ? one(statement, [id]) : null
+  const byId = async <C extends readonly unknown[]>(statement: Statement, id: number): Promise<C | undefined> =>
+    Number.isSafeInteger(id) ? (await cells<C>(statement, [id]))[0] : undefined
 
   return {
     watermark: () => pool.use((connection: Connection) => readWatermark(connection)),
     async find(id, tenant) {
-      const row = await byId(SELECT, id)
-      return row && belongsTo(row, tenant) ? storedEvent(row) : null
+      const found = await byId<EventCells>(SELECT, id)
+      const event = found && storedEvent(found)
+      return event && belongsTo(event, tenant) ? event : null
     },
     async payload(id, tenant) {
-      const row = await byId(SELECT_PAYLOAD, id)
-      if (!row || !belongsTo(row, tenant) || row.payload === null) return null
-      const payload = row.payload as Uint8Array
-      if (!isIntact(payload, row.sha256 as Uint8Array)) {
+      const found = await byId<[number, number, Uint8Array, Uint8Array | null]>(SELECT_PAYLOAD, id)
+      if (!found) return null
+      const [accountId, companyId, sha256, payload] = found
+      if (!belongsTo({ accountId, companyId }, tenant) || payload === null) return null
+      if (!isIntact(payload, sha256)) {
         throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
       }
       return payload
     },
     revisions: async (eventId, afterId, limit) =>
-      (await pool.use((connection) => connection.query(SELECT_REVISIONS, [eventId, afterId, limit]))).map(storedEvent),
+      (await cells<EventCells>(SELECT_REVISIONS, [eventId, afterId, limit])).map(storedEvent),
     async indexEntry(event) {
       const row = await one(SELECT_ENTRY, [event.companyId, event.accountId, event.id])
       return row && indexEntry(row)

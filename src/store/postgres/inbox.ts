@@ -5,10 +5,9 @@ import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../model/event-l
 import type { Tenant } from '../../model/principal.ts'
 import { type Look, lookAt, type Search, search } from '../../model/words.ts'
 import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../contract/inbox.ts'
-import { conversation, indexEntry, storedEvent } from '../rows.ts'
+import { conversation, EVENT_COLUMNS, type EventCells, indexEntry, storedEvent } from '../rows.ts'
 import { bigints } from './binary-array.ts'
 import type { Row, Statement, Value } from './connection.ts'
-import { EVENT_COLUMNS } from './events.ts'
 import { type Condition, conditionsOf, rangeOf, Values } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
 import type { Pool } from './pool.ts'
@@ -99,7 +98,8 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
   const load = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
     if (ids.length === 0) return []
     const values = [bigints(ids), companyId, accountId]
-    const events = new Map((await query(SELECT_EVENTS, values)).map((row) => [row.id as number, storedEvent(row)]))
+    const found = await pool.use((connection) => connection.rows<EventCells>(SELECT_EVENTS, values))
+    const events = new Map(found.map((cells) => [cells[0], storedEvent(cells)]))
     const entries = new Map(
       (await query(SELECT_ENTRIES, values)).map((row) => [row.event_id as number, indexEntry(row)]),
     )

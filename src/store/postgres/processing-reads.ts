@@ -5,10 +5,9 @@ import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../model/processing.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
-import { historyEntry, intactPayload, storedEvent } from '../rows.ts'
+import { CLAIMED_COLUMNS, type ClaimedCells, claimedEvent, historyEntry } from '../rows.ts'
 import { bigints, texts } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
-import { EVENT_COLUMNS } from './events.ts'
 import { stateAt } from './inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
 
@@ -21,7 +20,7 @@ export interface Grant {
 
 const SELECT_EVENTS: Statement = {
   name: 'intray_claimed_events',
-  text: `SELECT ${EVENT_COLUMNS}, payload FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
+  text: `SELECT ${CLAIMED_COLUMNS} FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
 }
 /** One look for all who wait: for each queue an entry of two or three indexes. */
 const READY: Statement = {
@@ -78,21 +77,19 @@ export async function readCounts(connection: Connection, queue: Queue, lanes: re
 export async function readClaimed(
   connection: Connection,
   grants: readonly Grant[],
-  { tenant, leaseId, leaseExpiresAt }: ClaimRequest,
+  request: ClaimRequest,
 ): Promise<ClaimedEvent[]> {
   if (grants.length === 0) return []
-  const rows = await connection.query(SELECT_EVENTS, [tenant.companyId, bigints(grants.map(({ eventId }) => eventId))])
-  const byId = new Map(rows.map((row) => [row.id as number, row]))
-  return grants.map(({ eventId, lane, attempts }) => {
-    const row = byId.get(eventId)
-    if (!row) throw new StoreFailure('rejected', `event ${eventId} is not in the journal`)
-    const event = storedEvent(row)
-    const conversationId = event.channelRef === null ? null : lane
-    return { event, conversationId, attempts, leaseId, leaseExpiresAt, payload: intactPayload(row) }
+  const ids = bigints(grants.map(({ eventId }) => eventId))
+  const rows = await connection.rows<ClaimedCells>(SELECT_EVENTS, [request.tenant.companyId, ids])
+  const byId = new Map(rows.map((cells) => [cells[0], cells]))
+  return grants.map((grant) => {
+    const cells = byId.get(grant.eventId)
+    if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
+    return claimedEvent(cells, grant, request)
   })
 }
 
-/** Null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
 export async function readReady(
   connection: Connection,
   queues: readonly (QueueName & { readonly ordered: boolean })[],

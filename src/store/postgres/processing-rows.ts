@@ -1,17 +1,16 @@
 // The rows that processing works on, on PostgreSQL: answers to what a plan asks, one statement each for all lanes at once.
 // A lane's row is the lock of everything in the lane; see the migration for the order in which they are taken.
 
-import type { Delivery, DeliveryState, PendingFacts } from '../../model/processing.ts'
+import type { PendingFacts } from '../../model/processing.ts'
 import type { IndexedEvent, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
+import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
 import { bigints, texts, unnested } from './binary-array.ts'
-import type { Connection, Row, Statement } from './connection.ts'
+import type { Connection, Statement } from './connection.ts'
 
 /** A subscription of a tenant, as every key here begins. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
 
 const OF_QUEUE = 'company_id = $1 AND account_id = $2 AND subscription = $3'
-const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
-  entries`
 const statement = (name: string, text: string): Statement => ({ name: `intray_${name}`, text })
 
 /** Only lanes that nobody is at: two claims at once share the queue and do not wait for each other. */
@@ -50,21 +49,21 @@ const LOCK = statement(
 )
 const LOCKED = statement(
   'locked_deliveries',
-  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])
+  `SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])
   UNION ALL
-  SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY (ARRAY(
+  SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY (ARRAY(
     SELECT lane FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])))
     AND state = 'leased' AND event_id <> ALL ($4::bigint[])`,
 )
 const LEASED = statement(
   'leased',
-  `SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND state = 'leased'`,
+  `SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND state = 'leased'`,
 )
 const PENDING = statement(
   'pending',
   `SELECT d.*, (SELECT size FROM intray.events e WHERE e.id = d.event_id AND e.company_id = $1) AS size
   FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
-    SELECT ${COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+    SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
       AND ($6::bigint IS NULL OR available_at <= $6) ORDER BY event_id LIMIT $5) d`,
 )
 /** A lane whose first is not available yet is looked through for one that is: only what backs off stands before it. */
@@ -183,18 +182,15 @@ const answers: Answers = {
     // The second sees what was there once the first had its locks. What has no lane is being cleared away.
     const [lanes, rows] = await Promise.all([
       connection.query<{ lane: number }>(LOCK, [...queue, wanted]),
-      connection.query(LOCKED, [...queue, wanted]),
+      connection.rows<DeliveryCells>(LOCKED, [...queue, wanted]),
     ])
     const locked = new Set(lanes.map(({ lane }) => lane))
     return rows.map(delivery).filter(({ lane }) => locked.has(lane))
   },
   leased: async (connection, queue, { lanes }) =>
-    (await connection.query(LEASED, [...queue, bigints(lanes)])).map(delivery),
-  pending: async (connection, queue, { lanes, perLane, availableBy }) => {
-    const rows = await connection.query(PENDING, [...queue, bigints(lanes), perLane, availableBy])
-    const sizes = new Map(rows.map((row) => [row.event_id as number, (row.size ?? 0) as number]))
-    return { deliveries: rows.map(delivery), sizes }
-  },
+    (await connection.rows<DeliveryCells>(LEASED, [...queue, bigints(lanes)])).map(delivery),
+  pending: async (connection, queue, { lanes, perLane, availableBy }) =>
+    pendingDeliveries(await connection.rows(PENDING, [...queue, bigints(lanes), perLane, availableBy])),
   pendingFacts: async (connection, queue, { lanes, now }) =>
     (await connection.query(FACTS, [...queue, bigints(lanes), now])).map(
       (row): PendingFacts => ({
@@ -269,20 +265,4 @@ const answers: Answers = {
   moveFrontier: async (connection, queue, { frontier }) => {
     connection.send(MOVE_FRONTIER, [...queue, frontier])
   },
-}
-
-function delivery(row: Row): Delivery {
-  return {
-    eventId: row.event_id as number,
-    lane: row.lane as number,
-    state: row.state as DeliveryState,
-    attempts: row.attempts as number,
-    availableAt: row.available_at as number,
-    leaseId: row.lease_id as string | null,
-    leaseExpiresAt: row.lease_expires_at as number | null,
-    ordered: row.ordered === 1,
-    keyId: row.key_id as string | null,
-    settledAt: row.settled_at as number | null,
-    entries: row.entries as number,
-  }
 }

@@ -5,12 +5,10 @@ import type { Conversation } from '../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { belongsTo, conversation, indexEntry, isIntact, storedEvent } from '../rows.ts'
+import { belongsTo, conversation, EVENT_COLUMNS, type EventCells, indexEntry, isIntact, storedEvent } from '../rows.ts'
 import { arrivedEvent, prepareFindArrival } from './arrivals.ts'
 import { readSequence } from './sequence.ts'
 
-export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
-  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
 const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
 const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
@@ -24,9 +22,15 @@ const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_eve
 
 export function prepareEventReads(db: DatabaseSync) {
   const findArrival = prepareFindArrival(db)
+  const cellsOf = (sql: string, ...args: readonly number[]): EventCells[] => {
+    const select = db.prepare(sql)
+    select.setReturnArrays(true)
+    return select.all(...args) as unknown as EventCells[]
+  }
   const findPayload = (id: number, tenant?: Tenant) => {
     const row = db.prepare(SELECT_PAYLOAD).get(id)
-    return row && belongsTo(row, tenant) ? row : null
+    const owner = { accountId: row?.account_id as number, companyId: row?.company_id as number }
+    return row && belongsTo(owner, tenant) ? row : null
   }
   return {
     watermark: (): number => readSequence(db, 'events'),
@@ -34,8 +38,8 @@ export function prepareEventReads(db: DatabaseSync) {
       // Arrivals first: what is filed in between is then found in its place.
       const arrival = findArrival(id, tenant)
       if (arrival) return arrivedEvent(id, arrival)
-      const row = db.prepare(SELECT).get(id)
-      return row && belongsTo(row, tenant) ? storedEvent(row) : null
+      const event = cellsOf(SELECT, id).map(storedEvent)[0]
+      return event && belongsTo(event, tenant) ? event : null
     },
     payload(id: number, tenant?: Tenant): Uint8Array | null {
       const row = findArrival(id, tenant) ?? findPayload(id, tenant)
@@ -48,7 +52,7 @@ export function prepareEventReads(db: DatabaseSync) {
       return payload.byteLength === payload.buffer.byteLength ? payload : Uint8Array.from(payload)
     },
     revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
-      db.prepare(SELECT_REVISIONS).all(eventId, afterId, limit).map(storedEvent),
+      cellsOf(SELECT_REVISIONS, eventId, afterId, limit).map(storedEvent),
     indexEntry(event: StoredEvent): EventIndexEntry | null {
       const row = db.prepare(SELECT_ENTRY).get(event.companyId, event.accountId, event.id)
       return row ? indexEntry(row) : null

@@ -7,8 +7,7 @@ import { type FoundIds, type IdPage, leadOf, pageOfIds, SCAN_ROWS } from '../../
 import type { Tenant } from '../../model/principal.ts'
 import { type Look, lookAt, type Search, search } from '../../model/words.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../contract/inbox.ts'
-import { conversation, indexEntry, storedEvent } from '../rows.ts'
-import { EVENT_COLUMNS } from './events.ts'
+import { conversation, EVENT_COLUMNS, type EventCells, indexEntry, storedEvent } from '../rows.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
 import { readCursors } from './indexing.ts'
@@ -52,9 +51,10 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
 
   const load = ({ companyId, accountId }: Tenant, ids: readonly number[]): ListedEvent[] => {
     const selectEvent = db.prepare(SELECT_EVENT)
+    selectEvent.setReturnArrays(true)
     const selectEntry = db.prepare(SELECT_ENTRY)
     return ids.flatMap((id) => {
-      const event = selectEvent.get(id, companyId, accountId)
+      const event = selectEvent.get(id, companyId, accountId) as unknown as EventCells | undefined
       const entry = selectEntry.get(id, companyId, accountId)
       return event && entry ? [{ event: storedEvent(event), entry: indexEntry(entry) }] : []
     })

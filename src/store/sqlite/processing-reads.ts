@@ -6,14 +6,13 @@ import type { Tenant } from '../../model/principal.ts'
 import type { DeliveryState } from '../../model/processing.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
-import { historyEntry, intactPayload, storedEvent } from '../rows.ts'
-import { EVENT_COLUMNS } from './events.ts'
+import { CLAIMED_COLUMNS, type ClaimedCells, claimedEvent, historyEntry } from '../rows.ts'
 import { STATE_NOW } from './inbox-states.ts'
 import { type Grant, queueOf } from './processing.ts'
 import { readSubscription, readSubscriptions } from './subscriptions.ts'
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
-const SELECT_EVENT = `SELECT ${EVENT_COLUMNS}, payload FROM events WHERE id = ?`
+const SELECT_EVENT = `SELECT ${CLAIMED_COLUMNS} FROM events WHERE id = ?`
 const FIRST_READY = `SELECT ready_at AS at FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at IS NOT NULL
   ORDER BY ready_at LIMIT 1`
 const FIRST_OPEN = `SELECT open_at AS at FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at IS NOT NULL
@@ -29,6 +28,7 @@ const SELECT_HISTORY = `SELECT event_id, number, at, what, state, attempts, key_
 
 export function prepareProcessingReads(db: DatabaseSync) {
   const selectEvent = db.prepare(SELECT_EVENT)
+  selectEvent.setReturnArrays(true)
   const firstReady = db.prepare(FIRST_READY)
   const firstOpen = db.prepare(FIRST_OPEN)
   const hasNews = db.prepare(HAS_NEWS)
@@ -36,13 +36,11 @@ export function prepareProcessingReads(db: DatabaseSync) {
   const selectState = db.prepare(SELECT_STATE)
 
   return {
-    claimed: (grants: readonly Grant[], { leaseId, leaseExpiresAt }: ClaimRequest): ClaimedEvent[] =>
-      grants.map(({ eventId, lane, attempts }) => {
-        const row = selectEvent.get(eventId)
-        if (!row) throw new StoreFailure('rejected', `event ${eventId} is not in the journal`)
-        const event = storedEvent(row)
-        const conversationId = event.channelRef === null ? null : lane
-        return { event, conversationId, attempts, leaseId, leaseExpiresAt, payload: intactPayload(row) }
+    claimed: (grants: readonly Grant[], request: ClaimRequest): ClaimedEvent[] =>
+      grants.map((grant) => {
+        const cells = selectEvent.get(grant.eventId) as unknown as ClaimedCells | undefined
+        if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
+        return claimedEvent(cells, grant, request)
       }),
 
     ready(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
@@ -102,5 +100,3 @@ export function prepareProcessingReads(db: DatabaseSync) {
     },
   }
 }
-
-/** Null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */

@@ -2,24 +2,23 @@
 // transaction is the lock.
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import type { Delivery, DeliveryState, HistoryEntry, PendingFacts } from '../../model/processing.ts'
+import type { Delivery, HistoryEntry, PendingFacts } from '../../model/processing.ts'
 import type { IndexedEvent, LaneChange, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
+import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
 
 /** A subscription of a tenant, as every key here begins. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
-const COLUMNS = `event_id, lane, state, attempts, available_at, lease_id, lease_expires_at, ordered, key_id, settled_at,
-  entries`
 const OF_LANE = `FROM deliveries INDEXED BY deliveries_by_lane WHERE ${OF_QUEUE} AND lane = ? AND settled_at IS NULL`
 const READY = `SELECT lane, held FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at <= ?
   ORDER BY ready_at, head LIMIT ? + 0`
 const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at <= ?
   ORDER BY open_at, head LIMIT ? + 0`
 const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
-const DELIVERY = `SELECT ${COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
-const LEASED = `SELECT ${COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const SIZED = `${COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
+const DELIVERY = `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
+const LEASED = `SELECT ${DELIVERY_COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
+const SIZED = `${DELIVERY_COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
 const PENDING = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
 const AVAILABLE = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
 const FIRST = `SELECT event_id, available_at ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT 1`
@@ -89,6 +88,9 @@ export function prepareAnswers(db: DatabaseSync): Answers {
   for (const one of arrays) one.setReturnArrays(true)
   const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
+  const leasedOf = (queue: Queue, lane: number): Delivery[] =>
+    (prepared.leased.all(...queue, lane) as unknown as DeliveryCells[]).map(delivery)
+
   function factsOf(queue: Queue, lane: number, now: number): PendingFacts {
     const first = prepared.first.get(...queue, lane) as unknown as [number, number] | undefined
     if (!first) return { lane, head: null, openAt: null }
@@ -111,24 +113,24 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       const found = new Map<number, Delivery>()
       const lanes = new Set<number>()
       for (const id of ids) {
-        const row = found.has(id) ? undefined : prepared.delivery.get(...queue, id)
-        if (!row) continue
-        const one = delivery(row)
+        const cells = found.has(id) ? undefined : prepared.delivery.get(...queue, id)
+        if (!cells) continue
+        const one = delivery(cells as unknown as DeliveryCells)
         found.set(id, one)
         if (lanes.has(one.lane)) continue
         lanes.add(one.lane)
-        for (const leased of prepared.leased.all(...queue, one.lane).map(delivery)) found.set(leased.eventId, leased)
+        for (const leased of leasedOf(queue, one.lane)) found.set(leased.eventId, leased)
       }
       return Array.from(found.values())
     },
-    leased: (queue, { lanes }) => lanes.flatMap((lane) => prepared.leased.all(...queue, lane).map(delivery)),
+    leased: (queue, { lanes }) => lanes.flatMap((lane) => leasedOf(queue, lane)),
     pending: (queue, { lanes, perLane, availableBy }) => {
       const rows = lanes.flatMap((lane) =>
         availableBy === null
           ? prepared.pending.all(...queue, lane, perLane)
           : prepared.available.all(...queue, lane, availableBy, perLane),
-      ) as unknown as (readonly [...Cells, size: number | null])[]
-      return { deliveries: rows.map(delivery), sizes: new Map(rows.map((row) => [row[0], row[11] ?? 0])) }
+      )
+      return pendingDeliveries(rows as unknown as [...DeliveryCells, number | null][])
     },
     pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
     sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
@@ -154,39 +156,6 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
       prepared.moveFrontier.run(frontier, companyId, accountId, subscription)
     },
-  }
-}
-
-/** A row of COLUMNS, as an array. */
-type Cells = [
-  eventId: number,
-  lane: number,
-  state: DeliveryState,
-  attempts: number,
-  availableAt: number,
-  leaseId: string | null,
-  leaseExpiresAt: number | null,
-  ordered: number,
-  keyId: string | null,
-  settledAt: number | null,
-  entries: number,
-]
-
-function delivery(row: unknown): Delivery {
-  const [eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId, settledAt, entries] =
-    row as Cells
-  return {
-    eventId,
-    lane,
-    state,
-    attempts,
-    availableAt,
-    leaseId,
-    leaseExpiresAt,
-    ordered: ordered === 1,
-    keyId,
-    settledAt,
-    entries,
   }
 }
 
