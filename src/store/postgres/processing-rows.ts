@@ -126,7 +126,7 @@ const INSERT = statement(
     ordered, entries)
   SELECT $1, $2, $3, ${unnested('bigint bigint', 4)}, 'pending', 0, $6, 0, 0`,
 )
-/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */
+/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
 const NOTICE_LANES = statement(
   'notice_lanes',
   `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
@@ -137,7 +137,9 @@ const NOTICE_LANES = statement(
     head = coalesce(l.head, excluded.head),
     ready_at = coalesce(l.ready_at, excluded.ready_at),
     open_at = CASE WHEN l.held <> 1 AND excluded.ready_at < l.ready_at
-      THEN least(l.open_at, excluded.ready_at) ELSE l.open_at END`,
+      THEN least(l.open_at, excluded.ready_at) ELSE l.open_at END
+  WHERE l.head IS NULL OR l.ready_at IS NULL
+    OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`,
 )
 const MOVE_FRONTIER = statement(
   'move_frontier',

@@ -40,14 +40,16 @@ const INDEXED = `SELECT i.event_id, i.kind = 'event' AS is_event, i.conversation
   ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
   ordered, entries) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0)`
-/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. */
+/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
 const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
   ON CONFLICT DO UPDATE SET
     head = coalesce(l.head, excluded.head),
     ready_at = coalesce(l.ready_at, excluded.ready_at),
     open_at = CASE WHEN l.held <> 1 AND excluded.ready_at < l.ready_at
-      THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END`
+      THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END
+  WHERE l.head IS NULL OR l.ready_at IS NULL
+    OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`
 const MOVE_FRONTIER = 'UPDATE subscriptions SET frontier = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
 export type Answers = { readonly [N in keyof Questions]: (queue: Queue, ask: Questions[N][0]) => Questions[N][1] }
