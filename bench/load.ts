@@ -1,5 +1,5 @@
 // The load generator: a process of its own that answers each job from its parent (IPC) with one report.
-// Promises: closed loop, no pipelining, every connection open before the clock starts; a rate counts only answers inside
+// Promises: closed loop (or, with a rate, no faster than that), no pipelining, every connection open before the clock starts; a rate counts only answers inside
 // the window; what was not a proper 200 is counted as an error with a sample. A job ends in bounded time.
 
 import { Connection, type Listener } from './load/connection.ts'
@@ -71,6 +71,12 @@ class Session implements Listener {
     if (this.#job.count !== null && this.#issued - this.#errorCount >= this.#job.count) return false
     this.#issued++
     return true
+  }
+
+  /** Of the request that was just allowed to start. */
+  dueInMs(now: number): number {
+    const { rate } = this.#job
+    return rate === undefined ? 0 : this.#startedAt + ((this.#issued - 1) / rate) * 1000 - now
   }
 
   finished(): void {

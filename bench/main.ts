@@ -4,6 +4,7 @@
 import { runInbox } from './inbox.ts'
 import { runIntake } from './intake.ts'
 import { runProfile } from './profile.ts'
+import { runSustained } from './sustained.ts'
 import { UsageError } from './usage-error.ts'
 
 interface Benchmark {
@@ -17,6 +18,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     run: runIntake,
   },
   inbox: { summary: 'reading and processing: rates, and whether the cost stays as the store grows', run: runInbox },
+  sustained: { summary: 'a steady load for minutes on a filled store: does the index keep up?', run: runSustained },
   profile: { summary: 'top functions of the CPU profiles that `intake --profile <folder>` wrote', run: runProfile },
 }
 

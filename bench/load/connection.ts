@@ -1,15 +1,17 @@
-// One keep-alive connection in a closed loop: send, read the whole answer, tell the session, send again.
+// One keep-alive connection in a closed loop: send, read the whole answer, tell the session, send again, at once or when it
+// is due.
 // Promises: an answer counts only if it is HTTP/1.1 200, framed by Content-Length to the byte, and says {"ok":true.
 // Uses `onread` with a buffer of its own: no stream machinery and no allocation per read.
 
 import { connect, type Socket } from 'node:net'
 import { RequestBuffer } from './request.ts'
 
-/** What a connection tells its session. `mayStart` decides whether another request is sent. */
+/** What a connection tells its session. `mayStart` decides whether another request is sent, `dueInMs` when. */
 export interface Listener {
   answered(latencyMs: number, now: number): void
   failed(kind: string, detail: string): void
   mayStart(now: number): boolean
+  dueInMs(now: number): number
   finished(): void
 }
 
@@ -55,6 +57,13 @@ export class Connection {
       this.finish()
       return
     }
+    const dueInMs = this.#listener.dueInMs(now)
+    if (dueInMs > 0) setTimeout(() => this.#send(performance.now()), dueInMs)
+    else this.#send(now)
+  }
+
+  #send(now: number): void {
+    if (this.#done) return
     this.#inFlight = true
     this.#sentAt = now
     this.#socket?.write(this.#request.next())

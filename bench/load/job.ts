@@ -8,6 +8,8 @@ export interface LoadJob {
   readonly seconds: number
   /** End after this many good answers instead of after `seconds`. */
   readonly count: number | null
+  /** Requests a second, evenly; as many as the server takes if left out. */
+  readonly rate?: number
 }
 
 export interface LoadReport {

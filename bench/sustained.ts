@@ -1,0 +1,180 @@
+// `bench sustained`: a share of what bare node:http takes, for minutes, on a store that is full already. Does the index keep up?
+// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+
+import { setTimeout as interval } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { type Contestant, startBare } from './contestants/contestant.ts'
+import { STORES, type StoreName, startDatabases } from './contestants/databases.ts'
+import { type Intray, startIntray } from './contestants/intray.ts'
+import { putEvents } from './inbox/client.ts'
+import { drainIndex } from './intake/fill.ts'
+import { LoadGenerator } from './load/generator.ts'
+import type { LoadReport } from './load/job.ts'
+import { machineFacts } from './machine.ts'
+import { machineTicks, stealShare } from './proc.ts'
+import { Scope } from './scope.ts'
+import { median } from './stats.ts'
+import { table } from './table.ts'
+import { UsageError } from './usage-error.ts'
+
+const HELP = `Usage: npm run bench -- sustained [options]
+
+  --store <name>      ${STORES.join(', ')} (sqlite)
+  --events <n>        stored and indexed before the load begins (1000000)
+  --seconds <n>       how long it lasts (180)
+  --share <x>         of the rate that bare node:http takes (0.30)
+  --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
+  --help`
+
+const CONNECTIONS = 64
+const BARE_ROUNDS = 3
+const BARE_SECONDS = 4
+const LOOK_EVERY_MS = 5000
+/** The index works in steps: its lag goes up and down by what comes in during a pause, which is two seconds at most. */
+const PAUSE_SECONDS = 2
+const CONVERSATIONS = 40_000
+
+interface Options {
+  readonly store: StoreName
+  readonly events: number
+  readonly seconds: number
+  readonly share: number
+  readonly folder: string
+}
+
+interface Sample {
+  readonly second: number
+  readonly lag: number
+}
+
+export async function runSustained(argv: readonly string[]): Promise<number> {
+  const options = parse(argv)
+  if (!options) {
+    console.log(HELP)
+    return 0
+  }
+  const scope = new Scope(options.folder)
+  try {
+    const { cpu, cores, node } = machineFacts()
+    console.log(`${cpu}, ${cores} cores, Node ${node}, ${options.store}\n`)
+    console.log(await measure(scope, options))
+    return 0
+  } finally {
+    await scope.close()
+  }
+}
+
+function parse(argv: readonly string[]): Options | null {
+  const text = { type: 'string' } as const
+  const options = { store: text, events: text, seconds: text, share: text, folder: text } as const
+  const { values } = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } })
+  if (values.help) return null
+  const store = STORES.find((name) => name === (values.store ?? 'sqlite'))
+  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}.`)
+  const number = (name: string, value: string | undefined, fallback: number, least: number): number => {
+    const given = Number(value ?? fallback)
+    if (!(given >= least)) throw new UsageError(`--${name} must be a number from ${least} on.`)
+    return given
+  }
+  return {
+    store,
+    events: number('events', values.events, 1_000_000, 0),
+    seconds: number('seconds', values.seconds, 180, 20),
+    share: number('share', values.share, 0.3, 0.01),
+    folder: values.folder ?? '/tmp',
+  }
+}
+
+function say(line: string): void {
+  process.stderr.write(`bench: ${line}\n`)
+}
+
+async function measure(scope: Scope, { store, events, seconds, share }: Options): Promise<string> {
+  const load = new LoadGenerator(scope)
+  const bare = await startBare(scope)
+  const databases = await startDatabases(store, scope)
+  const databaseUrl = await databases.newUrl()
+  await putEvents(
+    databaseUrl,
+    events,
+    (n) => `page ${n % CONVERSATIONS}`,
+    (stored) => {
+      if (stored % 100_000 === 0) say(`stored ${stored.toLocaleString('en')} of ${events.toLocaleString('en')}`)
+    },
+  )
+  const intray = await startIntray(scope, { ...databases, newUrl: async () => databaseUrl })
+  await drainIndex(intray)
+  const before = await bareRates(load, bare)
+  const rate = share * median(before)
+  say(`bare takes ${median(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)
+  const ticks = machineTicks()
+  const { report, samples } = await underLoad(load, intray, rate, seconds)
+  const stolen = stealShare(ticks, machineTicks())
+  const drained = await drainIndex(intray)
+  // The machine may have become faster or slower meanwhile.
+  const bareRate = median([...before, ...(await bareRates(load, bare))])
+  await scope.stop(intray.child)
+  await databases.close()
+  const half = samples.length >> 1
+  const [early, late] = [samples.slice(0, half), samples.slice(half)].map((part) => median(part.map(({ lag }) => lag)))
+  const growth = late! - early!
+  const rows = [
+    [
+      'sustained / bare',
+      (report.rate / bareRate).toFixed(2),
+      `>= ${share.toFixed(2)}`,
+      verdict(report.rate >= share * bareRate),
+    ],
+    ['errors', String(report.errorCount), '0', verdict(report.errorCount === 0)],
+    [
+      'lag, second half less first (medians)',
+      Math.round(growth).toLocaleString('en'),
+      `<= ${Math.round(PAUSE_SECONDS * report.rate).toLocaleString('en')} (${PAUSE_SECONDS} s of load)`,
+      verdict(growth <= PAUSE_SECONDS * report.rate),
+    ],
+  ]
+  const course = samples.map(({ second, lag }) => `${second.toFixed(0)} s ${lag.toLocaleString('en')}`).join(', ')
+  return [
+    table(
+      ['', '', 'must be', ''].map((title) => ({ title })),
+      rows,
+    ),
+    `\n${report.rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${report.p50Ms.toFixed(2)} ms, p99 ${report.p99Ms.toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
+    `lag: ${course}; 0 after ${((drained.drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
+  ].join('\n')
+}
+
+function verdict(isHeld: boolean): string {
+  return isHeld ? 'pass' : 'FAIL'
+}
+
+async function bareRates(load: LoadGenerator, { port, token }: Contestant): Promise<number[]> {
+  const rates: number[] = []
+  for (let round = 0; round <= BARE_ROUNDS; round++) {
+    const report = await load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
+    // The first is for warming up.
+    if (round > 0) rates.push(report.rate)
+  }
+  return rates
+}
+
+async function underLoad(
+  load: LoadGenerator,
+  intray: Intray,
+  rate: number,
+  seconds: number,
+): Promise<{ report: LoadReport; samples: Sample[] }> {
+  const { port, token } = intray
+  const samples: Sample[] = []
+  const startedAt = performance.now()
+  const running = load.run({ port, token, connections: CONNECTIONS, seconds, count: null, rate })
+  const over = new AbortController()
+  const done = running.finally(() => over.abort())
+  while (!over.signal.aborted) {
+    await interval(LOOK_EVERY_MS, null, { signal: over.signal }).catch(() => {})
+    if (over.signal.aborted) break
+    const { lag } = await intray.cli(['reindex', '--status', '--json'])
+    samples.push({ second: (performance.now() - startedAt) / 1000, lag: Number(lag) })
+  }
+  return { report: await done, samples }
+}
