@@ -22,11 +22,12 @@ const HELP = `Usage: npm run bench -- sustained [options]
   --store <name>      ${STORES.join(', ')} (sqlite)
   --events <n>        stored and indexed before the load begins (1000000)
   --seconds <n>       how long it lasts (180)
-  --share <x>         of the rate that bare node:http takes (0.30)
+  --share <x>         of the rate that bare node:http takes; a little more than must be held (0.34)
   --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
   --help`
 
 const CONNECTIONS = 64
+const LEAST = 0.3
 const BARE_ROUNDS = 3
 const BARE_SECONDS = 4
 const LOOK_EVERY_MS = 5000
@@ -80,7 +81,7 @@ function parse(argv: readonly string[]): Options | null {
     store,
     events: number('events', values.events, 1_000_000, 0),
     seconds: number('seconds', values.seconds, 180, 20),
-    share: number('share', values.share, 0.3, 0.01),
+    share: number('share', values.share, 0.34, 0.01),
     folder: values.folder ?? '/tmp',
   }
 }
@@ -122,8 +123,8 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
     [
       'sustained / bare',
       (report.rate / bareRate).toFixed(2),
-      `>= ${share.toFixed(2)}`,
-      verdict(report.rate >= share * bareRate),
+      `>= ${LEAST.toFixed(2)}`,
+      verdict(report.rate >= LEAST * bareRate),
     ],
     ['errors', String(report.errorCount), '0', verdict(report.errorCount === 0)],
     [

@@ -52,6 +52,9 @@ interface UnderWay {
   readonly startedAt: number
 }
 
+/** What is too little to set out behind a larger append waits no longer than this for more. */
+const COMPANY_MS = 20
+
 /** How much the newest append counts in what one takes. */
 const NEWEST_COUNTS = 0.2
 
@@ -66,6 +69,7 @@ export class Batcher implements Service {
   /** What an append takes, lately. */
   #appendMs = 0
   #scheduled = false
+  #patience: NodeJS.Timeout | null = null
   #stopped = false
   readonly #idle = Promise.withResolvers<void>()
 
@@ -132,7 +136,14 @@ export class Batcher implements Service {
 
   /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
   #schedule(): void {
-    if (this.#scheduled || !this.#mayAppend()) return
+    if (this.#scheduled || this.#underWay.length >= this.#options.maxInFlight) return
+    if (!this.#isWorthIt()) {
+      this.#patience ??= setTimeout(() => {
+        this.#patience = null
+        if (this.#underWay.length < this.#options.maxInFlight) this.#append()
+      }, COMPANY_MS)
+      return
+    }
     this.#scheduled = true
     setImmediate(() => {
       this.#scheduled = false
@@ -141,17 +152,21 @@ export class Batcher implements Service {
   }
 
   /**
-   * There is a place, and what waits is worth one: an append costs nearly the same however few it has, so it does not set out
-   * behind a larger one with less. What is too little now goes with what comes, or when one of those is back.
+   * An append costs nearly the same however few it has, so it does not set out behind a larger one with less. What is too little now
+   * goes with what comes, when one of those is back, or after COMPANY_MS: one of those may be stuck.
    */
-  #mayAppend(): boolean {
-    const { maxInFlight, eagerEvents } = this.#options
-    if (this.#underWay.length >= maxInFlight) return false
+  #isWorthIt(): boolean {
+    const { eagerEvents } = this.#options
     return this.#underWay.every(({ batch }) => this.#queue.length >= Math.min(batch.length, eagerEvents))
   }
 
   #appendNext(): void {
-    if (!this.#mayAppend()) return
+    if (this.#underWay.length >= this.#options.maxInFlight) return
+    if (this.#isWorthIt()) this.#append()
+    else if (this.#queue.length > 0) this.#schedule()
+  }
+
+  #append(): void {
     const batch = this.#takeBatch()
     if (batch.length === 0) {
       if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()

@@ -7,12 +7,14 @@
 import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'
 import type { Host } from './address.ts'
-import { endsConnection, notAcknowledged, storeFailure } from './failure.ts'
+import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failure.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
 /** A statement that is still running then is given up, by the server and (a little later) by us. */
 const STATEMENT_TIMEOUT_MS = 30_000
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5000
+
+const TRANSACTION_ABORTED = '25P02'
 
 /** Plans are kept for the life of a session: one that was made while a table was small must not scan it when it is not. */
 const SESSION = `SET enable_seqscan = off;
@@ -65,6 +67,8 @@ export class Connection {
   /** Statements that the server has not answered yet, and those of them that nobody waits for. */
   #underWay = 0
   #sent: Promise<unknown>[] = []
+  /** What made the transaction fail: all that comes after it fails for it, and is told so. */
+  #cause: StoreFailure | null = null
   #broken = false
   #onEnd: () => void = () => {}
 
@@ -151,8 +155,13 @@ export class Connection {
     this.#send({ ...textOf(statement), values: values as Value[] })
   }
 
-  async transaction<T>(work: () => Promise<T>): Promise<T> {
-    this.#send({ text: BEGIN })
+  /**
+   * Where the first statement only reads or locks, BEGIN travels with it. Where it writes, BEGIN is waited for: if that alone were to
+   * fail, the write would stand by itself.
+   */
+  async transaction<T>(work: () => Promise<T>, first: 'reads' | 'writes' = 'writes'): Promise<T> {
+    if (first === 'reads') this.#send({ text: BEGIN })
+    else await this.script(BEGIN)
     let isOver = false
     try {
       const result = await work()
@@ -202,7 +211,6 @@ export class Connection {
     this.#sent.push(sent)
   }
 
-  /** The first failure is the one that tells: all that comes after it in a transaction fails for it. */
   async #ask<T>(config: Config): Promise<T> {
     const asked = this.#run<T>(config)
     if (this.#sent.length === 0) return asked
@@ -222,6 +230,8 @@ export class Connection {
     } catch (error) {
       const failure = storeFailure(error)
       if (endsConnection(failure)) this.destroy()
+      if (sqlState(failure.cause) === TRANSACTION_ABORTED && this.#cause) throw this.#cause
+      this.#cause = failure
       throw failure
     } finally {
       this.#underWay -= 1

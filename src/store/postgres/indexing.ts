@@ -109,7 +109,7 @@ export function createIndexing(pool: Pool) {
         return await connection.transaction(async () => {
           await takeTurn(connection)
           return stepInTurn(connection, limits, found, fold)
-        })
+        }, 'reads')
       } catch (error) {
         if (sqlState(storeFailure(error).cause) !== LOCK_NOT_AVAILABLE) throw error
         return nothingDone(connection, await readCursors(connection))

@@ -62,8 +62,8 @@ export class Pool {
     }
   }
 
-  transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.use((connection) => connection.transaction(() => work(connection)))
+  transaction<T>(work: (connection: Connection) => Promise<T>, first?: 'reads' | 'writes'): Promise<T> {
+    return this.use((connection) => connection.transaction(() => work(connection), first))
   }
 
   async acquire(): Promise<Connection> {

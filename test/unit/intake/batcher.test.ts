@@ -416,6 +416,22 @@ describe('a store that takes several appends at once', () => {
     await Promise.all(results)
   })
 
+  test('sends what is too little all the same when a larger append is stuck', async (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { batcher, journal } = setUp({}, { maxInFlight: 2, eagerEvents: Number.POSITIVE_INFINITY })
+    const stuck = ['a', 'b', 'c'].map((name) => batcher.submit(item(name)))
+    await settle()
+    const single = batcher.submit(item('d'))
+    await settle()
+    assert.equal(journal.commits.length, 1)
+    t.mock.timers.tick(20)
+    assert.deepEqual(journal.commits[1]?.names, ['d'])
+    journal.commits[1]!.succeed()
+    assert.equal(codeOf(await single), 'stored')
+    journal.commits[0]!.succeed()
+    await Promise.all(stuck)
+  })
+
   test('behind a very large one it is enough to be as many as are sent at once', async () => {
     const { batcher, journal } = setUp({}, { maxInFlight: 2, eagerEvents: 2 })
     const results = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'].map((name) => batcher.submit(item(name)))

@@ -1,0 +1,114 @@
+// Statements that travel together: what is told when one of them fails, and what stays of it.
+
+import assert from 'node:assert/strict'
+import test, { type TestContext } from 'node:test'
+import type { StoreFailure } from '../../../../src/store/contract/failure.ts'
+import { parseAddress } from '../../../../src/store/postgres/address.ts'
+import { Connection } from '../../../../src/store/postgres/connection.ts'
+import { sqlState } from '../../../../src/store/postgres/failure.ts'
+import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
+
+const DIVIDE = 'SELECT 1 / (SELECT 0)'
+const DIVISION_BY_ZERO = '22012'
+
+async function setUp(t: TestContext): Promise<Connection> {
+  const connection = await Connection.open(parseAddress(await newPostgresDatabase()).hosts[0]!)
+  t.after(() => connection.close())
+  await connection.script('CREATE TABLE kept (n integer)')
+  return connection
+}
+
+const kept = async (connection: Connection): Promise<number[]> =>
+  (await connection.query<{ n: number }>('SELECT n FROM kept ORDER BY n')).map(({ n }) => n)
+
+async function stateOf(work: Promise<unknown>): Promise<string | null> {
+  const failure = await work.then(
+    () => assert.fail('it did not fail'),
+    (error: StoreFailure) => error,
+  )
+  return sqlState(failure.cause)
+}
+
+for (const first of ['reads', 'writes'] as const) {
+  test(`a transaction that ${first} first commits what was sent and not waited for`, async (t) => {
+    const connection = await setUp(t)
+    await connection.transaction(async () => {
+      connection.send('INSERT INTO kept VALUES (1)')
+      connection.send('INSERT INTO kept VALUES (2)')
+    }, first)
+    assert.deepEqual(await kept(connection), [1, 2])
+  })
+}
+
+test('what was sent and failed fails the commit behind it, under its own name, and nothing stays', async (t) => {
+  const connection = await setUp(t)
+  const failing = connection.transaction(async () => {
+    connection.send('INSERT INTO kept VALUES (1)')
+    connection.send(DIVIDE)
+    connection.send('INSERT INTO kept VALUES (2)')
+  }, 'reads')
+  assert.equal(await stateOf(failing), DIVISION_BY_ZERO)
+  assert.deepEqual(await kept(connection), [], 'and the connection is as good as before')
+})
+
+test('what is asked behind a failure is told that failure', async (t) => {
+  const connection = await setUp(t)
+  const failing = connection.transaction(async () => {
+    connection.send(DIVIDE)
+    await connection.query('SELECT 1')
+    assert.fail('not reached')
+  })
+  assert.equal(await stateOf(failing), DIVISION_BY_ZERO)
+})
+
+test('of two that are asked together the one that failed is told, whichever is answered for first', async (t) => {
+  const connection = await setUp(t)
+  for (const asked of [
+    [DIVIDE, 'SELECT 1'],
+    [DIVIDE, DIVIDE],
+    ['SELECT 1', DIVIDE],
+  ]) {
+    const failing = connection.transaction(() => Promise.all(asked.map((text) => connection.query(text))), 'reads')
+    assert.equal(await stateOf(failing), DIVISION_BY_ZERO)
+  }
+})
+
+test('a failure that was undone by a savepoint is not told again', async (t) => {
+  const connection = await setUp(t)
+  await connection.transaction(async () => {
+    const undone = await connection.savepoint(async () => connection.send(DIVIDE))
+    assert.equal(sqlState(undone?.cause), DIVISION_BY_ZERO)
+    connection.send('INSERT INTO kept VALUES (1)')
+  })
+  assert.deepEqual(await kept(connection), [1])
+  const failing = connection.transaction(async () => {
+    connection.send('INSERT INTO kept VALUES (NULL), (2)')
+    connection.send('SELECT nothing')
+  })
+  assert.equal(await stateOf(failing), '42703')
+  assert.deepEqual(await kept(connection), [1])
+})
+
+test('a transaction that its own code ends leaves nothing behind, answered or not', async (t) => {
+  const connection = await setUp(t)
+  const failing = connection.transaction(async () => {
+    connection.send('INSERT INTO kept VALUES (1)')
+    throw new Error('changed its mind')
+  }, 'reads')
+  await assert.rejects(failing, /changed its mind/)
+  assert.deepEqual(await kept(connection), [])
+})
+
+test('where the first statement writes, it is not sent before BEGIN was answered', async (t) => {
+  const connection = await setUp(t)
+  // BEGIN fails here, since a transaction that was left open has failed.
+  await connection.script('BEGIN')
+  assert.equal(await stateOf(connection.query(DIVIDE)), DIVISION_BY_ZERO)
+  let isBegun = false
+  const failing = connection.transaction(async () => {
+    isBegun = true
+    connection.send('INSERT INTO kept VALUES (1)')
+  })
+  assert.equal(await stateOf(failing), DIVISION_BY_ZERO)
+  assert.equal(isBegun, false)
+})
