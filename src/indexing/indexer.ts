@@ -17,9 +17,9 @@ const REST_MS = 50
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
 /** From so much of its time that this process is busy on it rests longer the busier it is … */
-const BUSY_FROM = 0.72
+const BUSY_FROM = 0.5
 /** … and from here on for so many times what the step before took. */
-const BUSY_FULLY = 0.82
+const BUSY_FULLY = 0.6
 const REST_SHARE = 19
 /** A step may have waited for a disk, or for another node. */
 const MOST_REST_MS = 2000
