@@ -4,9 +4,8 @@
 // After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 //
-// Messages that come in go first: the busier they keep this process, the longer it rests after a step, until it works a twentieth of
-// the time and falls behind in a burst, to catch up after it. A load that leaves room it keeps up with. It does not rest if somebody
-// waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
+// Messages that come in go first: while they keep this process busy, it works a twentieth of the time and falls behind in a burst, to
+// catch up after it. Not if somebody waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
@@ -16,10 +15,9 @@ const REST_MS = 50
 /** Without any hint: changes made by a command beside the server, and hints that were lost. */
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
-/** From so much of its time that this process is busy on it rests longer the busier it is … */
-const BUSY_FROM = 0.5
-/** … and from here on for so many times what the step before took. */
-const BUSY_FULLY = 0.6
+/** While messages come in and this process is busy for more than so much of its time … */
+const BUSY = 0.5
+/** … it rests for so many times what the step before took. */
 const REST_SHARE = 19
 /** A step may have waited for a disk, or for another node. */
 const MOST_REST_MS = 2000
@@ -93,8 +91,8 @@ export class Indexer implements Service {
         if (hasMore && (!this.#hasNews || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
-        const giveWayMs = Math.min(restShare(busyShare()) * (endedAt - startedAt), MOST_REST_MS)
-        if (this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
+        const giveWayMs = Math.min(REST_SHARE * (endedAt - startedAt), MOST_REST_MS)
+        if (busyShare() > BUSY && this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)
@@ -110,10 +108,6 @@ export class Indexer implements Service {
   async #giveWay(ms: number): Promise<void> {
     if (!this.#stopped && !this.#isAwaited && ms > 0) await this.#hurry.wait(ms)
   }
-}
-
-function restShare(busy: number): number {
-  return REST_SHARE * Math.min(1, Math.max(0, (busy - BUSY_FROM) / (BUSY_FULLY - BUSY_FROM)))
 }
 
 function createBusyShare(): () => number {

@@ -2,7 +2,8 @@
 // again inside each transaction that needs it, since a pooler may change the session under us.
 //
 // Statements are sent without waiting for the answer to the one before: a transaction's BEGIN travels with its first
-// statement, and what only writes with whatever comes behind it. The server still runs them one after the other.
+// statement where that only looks, and what only writes with whatever comes behind it. The server still runs them one
+// after the other.
 
 import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'

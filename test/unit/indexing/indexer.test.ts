@@ -207,14 +207,6 @@ test('and only where they keep the process busy', async (t) => {
   assert.equal(await stepsInBurst(t, 300, 60, LAGGING, { busyShare: 0.5 }), 2)
 })
 
-test('half as long where they keep it half as busy', async (t) => {
-  assert.equal(await stepsInBurst(t, 100, 940, LAGGING, { busyShare: 0.55 }), 1)
-})
-
-test('and then it goes on as well', async (t) => {
-  assert.equal(await stepsInBurst(t, 100, 960, LAGGING, { busyShare: 0.55 }), 2)
-})
-
 test('somebody who waits for the index cuts that short', async (t) => {
   assert.equal(await stepsInBurst(t, 300, 100, LAGGING, { asked: true }), 2)
 })
