@@ -2,10 +2,10 @@
 // Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
 
 import { parseArgs } from 'node:util'
-import { type Databases, STORES, type StoreName, startDatabases } from './contestants/databases.ts'
-import { type Intray, startIntray } from './contestants/intray.ts'
-import { Processor, putEvents } from './inbox/client.ts'
-import { drainIndex } from './intake/fill.ts'
+import { type Databases, STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
+import { startFilled } from './contestants/filled.ts'
+import type { Intray } from './contestants/intray.ts'
+import { Processor } from './inbox/client.ts'
 import { machineFacts } from './machine.ts'
 import { Scope } from './scope.ts'
 import { median } from './stats.ts'
@@ -66,8 +66,6 @@ function parse(argv: readonly string[]): Options | null {
   const options = { store: text, small: text, large: text, run: text, claims: text, skip: text, folder: text } as const
   const { values } = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } })
   if (values.help) return null
-  const store = STORES.find((name) => name === (values.store ?? 'sqlite'))
-  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}.`)
   const count = (name: string, value: string | undefined, fallback: number): number => {
     const number = Number(value ?? fallback)
     if (!Number.isInteger(number) || number < 1000)
@@ -75,7 +73,7 @@ function parse(argv: readonly string[]): Options | null {
     return number
   }
   return {
-    store,
+    store: storeNamed(values.store),
     small: count('small', values.small, 20_000),
     large: count('large', values.large, 1_000_000),
     run: count('run', values.run, 100_000),
@@ -90,28 +88,18 @@ function skipped(name: string): string {
   return name
 }
 
-function say(line: string): void {
-  process.stderr.write(`bench: ${line}\n`)
-}
-
 interface Filled {
   readonly intray: Intray
   readonly processor: Processor
 }
 
-async function startFilled(
+async function startProcessor(
   scope: Scope,
   databases: Databases,
   count: number,
   channelOf: (n: number) => string,
 ): Promise<Filled> {
-  const databaseUrl = await databases.newUrl()
-  await putEvents(databaseUrl, count, channelOf, (stored) => {
-    if (stored % 100_000 === 0) say(`stored ${stored.toLocaleString('en')} of ${count.toLocaleString('en')}`)
-  })
-  const intray = await startIntray(scope, { ...databases, newUrl: async () => databaseUrl })
-  const { firstLag, drainedMs } = await drainIndex(intray)
-  say(`indexed ${firstLag.toLocaleString('en')} in ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`)
+  const intray = await startFilled(scope, databases, count, channelOf)
   const { token } = await intray.cli(tokenArgs)
   return { intray, processor: new Processor(intray.port, String(token)) }
 }
@@ -124,11 +112,12 @@ async function stop(scope: Scope, { intray, processor }: Filled): Promise<void> 
 }
 
 async function measureRates(scope: Scope, databases: Databases, options: Options): Promise<string> {
-  const many = await startFilled(scope, databases, 2 * options.claims, (n) => `page ${n % 2000}`)
+  // More than are claimed: whoever finds nothing left waits a second for more.
+  const many = await startProcessor(scope, databases, 2 * options.claims + 10 * BATCH, (n) => `page ${n % 2000}`)
   const byOne = await drain(many.processor, options.claims, true, 1)
   const byFour = await drain(many.processor, options.claims, true, 4)
   await stop(scope, many)
-  const one = await startFilled(scope, databases, options.run, () => 'the one page')
+  const one = await startProcessor(scope, databases, options.run, () => 'the one page')
   const ordered = await drain(one.processor, Math.min(options.claims, options.run / 2), true, 1)
   const unordered = await drain(one.processor, Math.min(options.claims, options.run / 2), false, 4)
   await stop(scope, one)
@@ -184,7 +173,7 @@ async function measureGrowth(scope: Scope, databases: Databases, options: Option
   const both: Filled[] = []
   for (const size of [options.small, options.large]) {
     const conversations = Math.ceil(size / EVENTS_PER_CONVERSATION)
-    both.push(await startFilled(scope, databases, size, (n) => `page ${n % conversations}`))
+    both.push(await startProcessor(scope, databases, size, (n) => `page ${n % conversations}`))
   }
   const [small, large] = (await measureReads(both.map(({ processor }) => processor))) as [Figures, Figures]
   for (const filled of both) await stop(scope, filled)

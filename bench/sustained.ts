@@ -4,9 +4,9 @@
 import { setTimeout as interval } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Contestant, startBare } from './contestants/contestant.ts'
-import { STORES, type StoreName, startDatabases } from './contestants/databases.ts'
-import { type Intray, startIntray } from './contestants/intray.ts'
-import { putEvents } from './inbox/client.ts'
+import { STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
+import { startFilled } from './contestants/filled.ts'
+import type { Intray } from './contestants/intray.ts'
 import { drainIndex } from './intake/fill.ts'
 import { LoadGenerator } from './load/generator.ts'
 import type { LoadReport } from './load/job.ts'
@@ -70,15 +70,13 @@ function parse(argv: readonly string[]): Options | null {
   const options = { store: text, events: text, seconds: text, share: text, folder: text } as const
   const { values } = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } })
   if (values.help) return null
-  const store = STORES.find((name) => name === (values.store ?? 'sqlite'))
-  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}.`)
   const number = (name: string, value: string | undefined, fallback: number, least: number): number => {
     const given = Number(value ?? fallback)
     if (!(given >= least)) throw new UsageError(`--${name} must be a number from ${least} on.`)
     return given
   }
   return {
-    store,
+    store: storeNamed(values.store),
     events: number('events', values.events, 1_000_000, 0),
     seconds: number('seconds', values.seconds, 180, 20),
     share: number('share', values.share, 0.34, 0.01),
@@ -94,17 +92,7 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
   const load = new LoadGenerator(scope)
   const bare = await startBare(scope)
   const databases = await startDatabases(store, scope)
-  const databaseUrl = await databases.newUrl()
-  await putEvents(
-    databaseUrl,
-    events,
-    (n) => `page ${n % CONVERSATIONS}`,
-    (stored) => {
-      if (stored % 100_000 === 0) say(`stored ${stored.toLocaleString('en')} of ${events.toLocaleString('en')}`)
-    },
-  )
-  const intray = await startIntray(scope, { ...databases, newUrl: async () => databaseUrl })
-  await drainIndex(intray)
+  const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
   const before = await bareRates(load, bare)
   const rate = share * median(before)
   say(`bare takes ${median(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)

@@ -6,9 +6,17 @@ import { join } from 'node:path'
 import { createDatabase } from '../../test/support/postgres/databases.ts'
 import { createCluster, type PostgresServer, startPostgres } from '../../test/support/postgres/server.ts'
 import type { Scope } from '../scope.ts'
+import { UsageError } from '../usage-error.ts'
 
 export const STORES = ['sqlite', 'postgres'] as const
 export type StoreName = (typeof STORES)[number]
+
+/** What --store was given. */
+export function storeNamed(name = 'sqlite'): StoreName {
+  const store = STORES.find((known) => known === name)
+  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}, not "${name}".`)
+  return store
+}
 
 export interface Databases {
   readonly store: StoreName

@@ -4,7 +4,7 @@
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { CONTESTANTS } from '../contestants/contestant.ts'
-import { STORES, type StoreName } from '../contestants/databases.ts'
+import { STORES, type StoreName, storeNamed } from '../contestants/databases.ts'
 import { UsageError } from '../usage-error.ts'
 
 const SKIPPABLE = [...CONTESTANTS, 'latency', 'drain'] as const
@@ -95,19 +95,13 @@ function skipped(names: readonly string[]): ReadonlySet<Skippable> {
   return skip
 }
 
-function storeOf(name: string | undefined): StoreName {
-  const store = STORES.find((known) => known === (name ?? 'sqlite'))
-  if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}, not "${name}".`)
-  return store
-}
-
 /** Null when help was asked for. */
 export function parseIntakeOptions(argv: readonly string[]): IntakeOptions | null {
   const flags = parse(argv)
   if (flags.help) return null
   const quick = flags.quick === true
   const options: IntakeOptions = {
-    store: storeOf(flags.store),
+    store: storeNamed(flags.store),
     rounds: wholeIn('rounds', flags.rounds, quick ? 3 : 7, 1, 100),
     seconds: numberIn('seconds', flags.seconds, quick ? 2 : 5, 0.5, 300),
     warmSeconds: numberIn('warm', flags.warm, quick ? 1 : 3, 0.5, 300),
