@@ -31,7 +31,7 @@ const LEAST = 0.3
 const BARE_ROUNDS = 3
 const BARE_SECONDS = 4
 const LOOK_EVERY_MS = 5000
-/** The index works in steps: its lag goes up and down by what comes in during a pause, which is two seconds at most. */
+/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. */
 const PAUSE_SECONDS = 2
 const CONVERSATIONS = 40_000
 

@@ -76,6 +76,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
     },
     onTrouble,
+    waiting: () => batcher.waiting.events,
   })
   const batcher = new Batcher({
     journal: store.journal,

@@ -4,8 +4,10 @@
 // After a step that took all there was it rests for REST_MS: under load each step then takes many rows and
 // one sync, instead of running behind every single commit. On an idle server the first hint is followed at once.
 //
-// Messages that come in go first: while they keep this process busy, it works a twentieth of the time and falls behind in a burst, to
-// catch up after it. Not if somebody waits for the index, and not without end: past MOST_BEHIND it takes all the time it can get.
+// Messages that come in go first: in a burst it works a fiftieth of the time and falls behind, to catch up after it; with a steady load
+// it keeps up. The two are told apart by what waits for the disk while the index rests, since its own work makes messages wait under
+// either: so now and then it rests for a look. It gives way to nobody who waits for the index, and not without end: past MOST_BEHIND
+// it takes all the time it can get.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
@@ -15,12 +17,20 @@ const REST_MS = 50
 /** Without any hint: changes made by a command beside the server, and hints that were lost. */
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
-/** While messages come in and this process is busy for more than so much of its time … */
-const BUSY = 0.5
-/** … it rests for so many times what the step before took. */
-const REST_SHARE = 19
+/** So long it works at a stretch while messages come in, before it rests for a look; twice as long after each that found no burst. */
+const FIRST_STRETCH_MS = 200
+const LONGEST_STRETCH_MS = 1600
+/** A burst: on average so many messages wait for the disk, and not for a slow one, since this process is busy as well. */
+const CROWD = 20
+const BUSY = 0.4
+/** How long a look is, and one in a burst, which may have stopped for a moment; and how often it counts. */
+const LOOK_MS = 100
+const LONG_LOOK_MS = 250
+const COUNT_EVERY_MS = 10
+/** In a burst it rests for so many times what the step before took. */
+const REST_SHARE = 49
 /** A step may have waited for a disk, or for another node. */
-const MOST_REST_MS = 2000
+const MOST_REST_MS = 5000
 /** In rows. */
 const MOST_BEHIND = 1_000_000
 
@@ -29,6 +39,8 @@ export interface IndexerOptions {
   readonly limits: IndexLimits
   readonly onStep?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
+  /** How many messages wait for the disk now. */
+  readonly waiting: () => number
   /** How much of its time, from 0 to 1, this process was busy since this was last asked. */
   readonly busyShare?: () => number
 }
@@ -43,9 +55,15 @@ export class Indexer implements Service {
   /** Since the last step began: something was committed, somebody asked. */
   #hasNews = false
   #isAwaited = false
+  /** It found a burst when it last looked. */
+  #givesWay = false
+  #restedAt = 0
+  #stretchMs = FIRST_STRETCH_MS
+  readonly #busyShare: () => number
 
   constructor(options: IndexerOptions) {
     this.#options = options
+    this.#busyShare = options.busyShare ?? createBusyShare()
   }
 
   start(): void {
@@ -74,25 +92,28 @@ export class Indexer implements Service {
   }
 
   async #run(): Promise<void> {
-    const { index, limits, onStep, onTrouble, busyShare = createBusyShare() } = this.#options
+    const { index, limits, onStep, onTrouble } = this.#options
     let lag = 0
+    this.#restedAt = performance.now()
     while (!this.#stopped) {
       try {
         const startedAt = performance.now()
         const isUrgent = this.#isAwaited || lag > MOST_BEHIND
+        const isLast = !isUrgent && (this.#givesWay || startedAt - this.#restedAt >= this.#stretchMs)
         this.#hasNews = false
         this.#isAwaited = false
-        const result = await index.step({ ...limits, isUrgent })
+        const result = await index.step({ ...limits, isUrgent, isLast })
         lag = result.lag
         onStep?.(result)
         const endedAt = performance.now()
         if (result.clearing || lag > MOST_BEHIND) continue
+        const isLookDue = isLast && this.#hasNews
+        if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
         const hasMore = lag >= limits.maxRows
-        if (hasMore && (!this.#hasNews || this.#isAwaited)) continue
+        if (hasMore && (!isLookDue || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
-        const giveWayMs = Math.min(REST_SHARE * (endedAt - startedAt), MOST_REST_MS)
-        if (busyShare() > BUSY && this.#hasNews) await this.#giveWay(endedAt + giveWayMs - performance.now())
+        if (isLookDue) await this.#giveWay(REST_SHARE * (endedAt - startedAt))
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)
@@ -104,9 +125,29 @@ export class Indexer implements Service {
     if (!this.#stopped && ms > 0) await this.#halt.wait(ms)
   }
 
-  /** As long as nobody waits for the index. */
+  #rested(givesWay: boolean, stretchMs: number): void {
+    this.#givesWay = givesWay
+    this.#stretchMs = stretchMs
+    this.#restedAt = performance.now()
+  }
+
+  /** Looks, and rests for no longer than this while there is a burst. As long as nobody waits for the index. */
   async #giveWay(ms: number): Promise<void> {
-    if (!this.#stopped && !this.#isAwaited && ms > 0) await this.#hurry.wait(ms)
+    const until = performance.now() + Math.min(ms, MOST_REST_MS)
+    const isBurst = await this.#isCrowded(LOOK_MS)
+    for (let goesOn = isBurst; goesOn && performance.now() < until; ) goesOn = await this.#isCrowded(LONG_LOOK_MS)
+    this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS))
+  }
+
+  async #isCrowded(ms: number): Promise<boolean> {
+    this.#busyShare()
+    let waiting = 0
+    for (let left = ms; left > 0; left -= COUNT_EVERY_MS) {
+      if (this.#stopped || this.#isAwaited) return false
+      await this.#hurry.wait(COUNT_EVERY_MS)
+      waiting += this.#options.waiting()
+    }
+    return this.#busyShare() > BUSY && (waiting * COUNT_EVERY_MS) / ms > CROWD
   }
 }
 

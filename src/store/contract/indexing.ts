@@ -12,6 +12,8 @@ export interface IndexLimits {
   readonly maxBytes: number
   /** Somebody waits for it, or it is far behind: messages that come in need not go first. */
   readonly isUrgent?: boolean
+  /** No step follows at once: nothing is begun for the next one. */
+  readonly isLast?: boolean
 }
 
 export interface IndexProgress {

@@ -35,7 +35,7 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
     const filing = ahead ?? file(limits)
     ahead = null
     const filed = await Promise.allSettled([filing])
-    if (filed[0].status === 'fulfilled' && filed[0].value) {
+    if (filed[0].status === 'fulfilled' && filed[0].value && !limits.isLast) {
       ahead = file(limits)
       // Whoever takes the next step is told.
       ahead.catch(() => {})

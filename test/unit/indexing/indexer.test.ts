@@ -52,8 +52,15 @@ interface Running {
   pass(ms: number): Promise<void>
 }
 
+interface Pressure {
+  waiting: number
+  busyShare: number
+}
+
+const BURST: Pressure = { waiting: 21, busyShare: 0.5 }
+
 /** Started, with time standing still. */
-async function start(t: TestContext, index: IndexStore, busyShare = 1): Promise<Running> {
+async function start(t: TestContext, index: IndexStore, pressure = BURST): Promise<Running> {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   let now = 0
   t.mock.method(performance, 'now', () => now)
@@ -64,7 +71,8 @@ async function start(t: TestContext, index: IndexStore, busyShare = 1): Promise<
     limits: LIMITS,
     onStep: (result) => results.push(result),
     onTrouble: (...trouble) => troubles.push(trouble),
-    busyShare: () => busyShare,
+    waiting: () => pressure.waiting,
+    busyShare: () => pressure.busyShare,
   })
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
@@ -78,7 +86,7 @@ async function start(t: TestContext, index: IndexStore, busyShare = 1): Promise<
   }
   t.after(async () => {
     const stopped = indexer.stop()
-    await pass(2000)
+    await pass(6000)
     await stopped
   })
   indexer.start()
@@ -98,7 +106,7 @@ async function isSettled(promise: Promise<unknown>, settle: () => Promise<void>)
 test('it steps once at the start, with the limits it was given, and then waits', async (t) => {
   const index = new ScriptedIndex()
   const { results } = await start(t, index)
-  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false }])
+  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false, isLast: false }])
   assert.deepEqual(results, [IDLE])
 })
 
@@ -167,52 +175,124 @@ test('when less than a batch is left it rests a moment, so that the next step ta
   assert.ok(index.steps >= 3, 'it goes on by itself')
 })
 
-/** A step of this many ms during which, and after which, messages come in; then the number of steps after so much time. */
-async function stepsInBurst(
-  t: TestContext,
-  took: number,
-  then: number,
-  result: IndexStepResult,
-  { asked = false, busyShare = 1 } = {},
-): Promise<number> {
-  const first = Promise.withResolvers<IndexStepResult>()
-  const endless = Promise.withResolvers<IndexStepResult>()
-  t.after(() => endless.resolve(IDLE))
-  const index = new ScriptedIndex(first.promise, endless.promise)
-  const { indexer, settle, pass } = await start(t, index, busyShare)
-  indexer.wake()
-  await pass(took)
-  first.resolve(result)
-  await settle()
-  indexer.wake()
-  await pass(then)
-  if (asked) indexer.hurry()
-  await settle()
-  return index.steps
+/** Far behind for ever; each of its steps takes so many ms, and meanwhile messages come in. */
+class FloodedIndex extends ScriptedIndex {
+  readonly #tookMs: number
+  readonly #result: IndexStepResult
+  onStep: () => void = () => {}
+
+  constructor(tookMs: number, result = LAGGING) {
+    super()
+    this.#tookMs = tookMs
+    this.#result = result
+  }
+
+  override async step(limits: IndexLimits): Promise<IndexStepResult> {
+    await super.step(limits)
+    this.onStep()
+    await new Promise((resolve) => setTimeout(resolve, this.#tookMs))
+    return this.#result
+  }
 }
 
-test('while messages come in it rests nineteen times as long as its step took', async (t) => {
-  assert.equal(await stepsInBurst(t, 100, 1890, LAGGING), 1)
+async function startFlooded(t: TestContext, index: FloodedIndex, pressure = BURST): Promise<Running> {
+  const running = await start(t, index, pressure)
+  index.onStep = () => running.indexer.wake()
+  running.indexer.wake()
+  return running
+}
+
+test('while messages come in it works for a fifth of a second, and rests for a look', async (t) => {
+  const index = new FloodedIndex(100)
+  const { pass } = await startFlooded(t, index)
+  await pass(350)
+  assert.deepEqual(
+    index.limits.map(({ isLast }) => isLast),
+    [false, false, true],
+  )
+  await pass(500)
+  assert.equal(index.steps, 3)
 })
 
-test('and then goes on', async (t) => {
-  assert.equal(await stepsInBurst(t, 100, 1910, LAGGING), 2)
+test('in a burst it then rests forty-nine times as long as a step took', async (t) => {
+  const index = new FloodedIndex(50)
+  const { pass } = await startFlooded(t, index)
+  await pass(350)
+  const { steps } = index
+  await pass(2300)
+  assert.equal(index.steps, steps)
+  await pass(400)
+  assert.equal(index.steps, steps + 1)
+  assert.equal(index.limits.at(-1)?.isLast, true, 'and again after each step')
+  await pass(2300)
+  assert.equal(index.steps, steps + 1)
 })
 
-test('for two seconds at most', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 2010, LAGGING), 2)
+test('for five seconds at most', async (t) => {
+  const index = new FloodedIndex(500)
+  const { pass } = await startFlooded(t, index)
+  await pass(1050)
+  const { steps } = index
+  await pass(4900)
+  assert.equal(index.steps, steps)
+  await pass(500)
+  assert.equal(index.steps, steps + 1)
 })
 
-test('and only where they keep the process busy', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 60, LAGGING, { busyShare: 0.5 }), 2)
+for (const [load, pressure] of [
+  ['under a steady load, of which little waits while the index rests', { waiting: 20, busyShare: 1 }],
+  ['where messages wait for a slow disk', { waiting: 500, busyShare: 0.4 }],
+] as const) {
+  test(`${load}, it goes on after a look, for longer each time`, async (t) => {
+    const index = new FloodedIndex(100)
+    const { pass } = await startFlooded(t, index, pressure)
+    await pass(10_000)
+    assert.ok(index.steps >= 85, `${index.steps} steps of 100 ms in ten seconds`)
+  })
+}
+
+test('a burst is over when little waits for a quarter of a second, and at a look after the next step', async (t) => {
+  const index = new FloodedIndex(100)
+  const pressure = { ...BURST }
+  const { pass } = await startFlooded(t, index, pressure)
+  await pass(2000)
+  const { steps } = index
+  pressure.waiting = 5
+  await pass(500)
+  assert.ok(index.steps >= steps + 1)
+  await pass(2000)
+  assert.ok(index.steps > steps + 12, `${index.steps - steps} steps of 100 ms in two seconds and a half`)
+})
+
+test('a moment in which nothing waits does not end it', async (t) => {
+  const index = new FloodedIndex(100)
+  const pressure = { ...BURST }
+  const { pass } = await startFlooded(t, index, pressure)
+  await pass(2000)
+  const { steps } = index
+  pressure.waiting = 0
+  await pass(300)
+  Object.assign(pressure, BURST)
+  await pass(3000)
+  assert.ok(index.steps <= steps + 1, `${index.steps - steps} steps`)
 })
 
 test('somebody who waits for the index cuts that short', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 100, LAGGING, { asked: true }), 2)
+  const index = new FloodedIndex(100)
+  const { indexer, settle, pass } = await startFlooded(t, index)
+  await pass(1500)
+  const { steps } = index
+  indexer.hurry()
+  await settle()
+  assert.equal(index.steps, steps + 1)
+  assert.equal(index.limits.at(-1)?.isUrgent, true)
 })
 
 test('a million rows behind it takes all the time there is', async (t) => {
-  assert.equal(await stepsInBurst(t, 300, 0, { ...LAGGING, lag: 1_000_001 }), 2)
+  const index = new FloodedIndex(100, { ...LAGGING, lag: 1_000_001 })
+  const { pass } = await startFlooded(t, index)
+  await pass(5000)
+  assert.ok(index.steps >= 49, `${index.steps} steps of 100 ms in five seconds`)
 })
 
 test('a step that fails is told and tried again after a pause', async (t) => {
@@ -269,6 +349,6 @@ test('stopping twice, or what was never started, is fine', async (t) => {
   const { indexer } = await start(t, new ScriptedIndex())
   await Promise.all([indexer.stop(), indexer.stop()])
   await indexer.stop()
-  const never = new Indexer({ index: new ScriptedIndex(), limits: LIMITS, onTrouble: () => {} })
+  const never = new Indexer({ index: new ScriptedIndex(), limits: LIMITS, onTrouble: () => {}, waiting: () => 0 })
   await never.stop()
 })
