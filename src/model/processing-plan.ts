@@ -17,7 +17,6 @@ import {
   type Lease,
   type LaneTimes,
   laneTimes,
-  noticed,
   type PendingFacts,
   requeue,
 } from './processing.ts'
@@ -29,10 +28,22 @@ export interface LaneChange extends LaneTimes {
   readonly dead: number
 }
 
+export interface LaneState extends LaneTimes {
+  readonly lane: number
+}
+
 export interface IndexedEvent {
   readonly eventId: number
   readonly isEvent: boolean
   readonly conversationId: number | null
+  readonly size: number
+}
+
+/** What a subscription took notice of: what is leased at once, what waits, and the lanes of which all has to wait. */
+export interface NoticedEvents {
+  readonly leased: readonly Delivery[]
+  readonly waiting: readonly Delivery[]
+  readonly behind: readonly { readonly lane: number; readonly head: number }[]
 }
 
 export interface ReadyLane {
@@ -61,17 +72,20 @@ export interface Questions {
   pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
   sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
+  /** A lane that never had anything is made. */
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
+  /** As they are once they are locked; one that never had anything is not among them. */
+  lanes: [{ lanes: readonly number[] }, readonly LaneState[]]
   /** What the index has beyond what the subscription took notice of; the subscription is locked. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
-  notice: [{ deliveries: readonly Delivery[]; lanes: readonly { lane: number; head: number }[]; now: number }, unknown]
+  notice: [NoticedEvents & { now: number }, unknown]
   moveFrontier: [{ frontier: number }, unknown]
 }
 
 export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]
 export type Plan<T> = Generator<Question, T, unknown>
 
-function* ask<N extends keyof Questions>(name: N, about: Questions[N][0]): Plan<Questions[N][1]> {
+export function* ask<N extends keyof Questions>(name: N, about: Questions[N][0]): Plan<Questions[N][1]> {
   return (yield { name, ask: about } as Question) as Questions[N][1]
 }
 
@@ -92,13 +106,15 @@ export interface Claimed {
   readonly bytes: number
   /** There is no room for more: in number, or in bytes. */
   readonly isFull: boolean
+  /** None was locked. */
+  readonly foundNoLane: boolean
 }
 
 /** What was handed out: the heads of the lanes first, then what follows them, in turns. */
 export function* planClaim(order: ClaimOrder): Plan<Claimed> {
   const { now, limit, lease } = order
   const ready = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
-  if (ready.length === 0) return { handedOut: [], bytes: 0, isFull: false }
+  if (ready.length === 0) return { handedOut: [], bytes: 0, isFull: false, foundNoLane: true }
   const lanes = ready.map(({ lane }) => lane)
   const held = ready.filter(({ isHeld: is }) => is).map(({ lane }) => lane)
   const board = new Board(held.length > 0 ? yield* ask('leased', { lanes: held }) : [])
@@ -114,7 +130,8 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed> {
   const { fitting, bytes } = withinBytes(picked, sizes, order)
   const handedOut = fitting.map((delivery) => board.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
   yield* finish(board, lanes, now)
-  return { handedOut, bytes, isFull: handedOut.length === limit || fitting.length < picked.length }
+  const isFull = handedOut.length === limit || fitting.length < picked.length
+  return { handedOut, bytes, isFull, foundNoLane: false }
 }
 
 /** Leases that nobody kept. Of a run only the first had begun, as far as one can tell: it alone answers for it. */
@@ -153,7 +170,7 @@ function runOf(
   return (run[0]?.attempts ?? 0) > 0 ? run.slice(0, 1) : [...run]
 }
 
-function inTurns(runs: readonly (readonly Delivery[])[], limit: number): Delivery[] {
+export function inTurns(runs: readonly (readonly Delivery[])[], limit: number): Delivery[] {
   const picked: Delivery[] = []
   const longest = Math.max(...runs.map((run) => run.length))
   for (let turn = 0; turn < longest; turn++) {
@@ -166,7 +183,7 @@ function inTurns(runs: readonly (readonly Delivery[])[], limit: number): Deliver
   return picked
 }
 
-function withinBytes(
+export function withinBytes(
   picked: readonly Delivery[],
   sizes: Sizes,
   { maxBytes, atLeastOne }: ClaimOrder,
@@ -272,22 +289,6 @@ export function* planRequeue(ids: readonly number[], now: number, keyId: string)
   for (const row of dead) board.put(row, requeue(row, now, keyId))
   yield* finish(board, [], now)
   return dead.map(({ eventId }) => eventId)
-}
-
-/** Takes notice of the next events of the index. How many rows it went through. */
-export function* planNotice(limit: number, now: number): Plan<number> {
-  const rows = yield* ask('indexed', { limit })
-  const last = rows.at(-1)
-  if (!last) return 0
-  const deliveries = rows
-    .filter(({ isEvent }) => isEvent)
-    .map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now))
-  const heads = new Map<number, number>()
-  for (const { lane, eventId } of deliveries) if (!heads.has(lane)) heads.set(lane, eventId)
-  const lanes = Array.from(heads, ([lane, head]) => ({ lane, head })).toSorted((a, b) => a.lane - b.lane)
-  if (deliveries.length > 0) yield* ask('notice', { deliveries, lanes, now })
-  yield* ask('moveFrontier', { frontier: last.eventId })
-  return rows.length
 }
 
 function* boardOf(items: readonly { readonly id: number }[]): Plan<Board> {

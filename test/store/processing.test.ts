@@ -399,3 +399,33 @@ everyStore('what an expired run gives back does not overtake what lies between',
   assert.deepEqual(ofLane, lane.slice(0, ofLane.length))
   assert.ok(ofLane.length > 0)
 })
+
+everyStore(
+  'processors that want no order share one conversation, and none goes away empty while there is enough',
+  async (store) => {
+    const ids = await appendAll(
+      store,
+      Array.from({ length: 1500 }, () => ({ channelRef: 'page' })),
+    )
+    const seen: number[] = []
+    const emptyWith: number[] = []
+    const work = async (): Promise<void> => {
+      for (;;) {
+        const claimed = await claim(store, { ordered: false, limit: 50 })
+        seen.push(...idsOf(claimed))
+        if (claimed.length === 0) emptyWith.push(ids.length - seen.length)
+        if (seen.length === ids.length) return
+        assert.ok((await ack(store, claimed)).every(Boolean))
+      }
+    }
+    await Promise.all([work(), work(), work(), work()])
+    assert.deepEqual(
+      seen.toSorted((a, b) => a - b),
+      ids,
+    )
+    assert.ok(
+      emptyWith.every((left) => left <= 3 * 50),
+      `empty with so many left: ${emptyWith.join(', ')}`,
+    )
+  },
+)

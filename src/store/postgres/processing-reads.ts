@@ -3,6 +3,7 @@
 
 import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../model/processing.ts'
+import type { Grant } from '../../model/processing-notice.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
 import { CLAIMED_COLUMNS, type ClaimedCells, claimedEvent, historyEntry } from '../rows.ts'
@@ -10,13 +11,6 @@ import { bigints, texts } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
 import { stateAt } from './inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
-
-/** What a claim leased, before it is read. */
-export interface Grant {
-  readonly eventId: number
-  readonly lane: number
-  readonly attempts: number
-}
 
 const SELECT_EVENTS: Statement = {
   name: 'intray_claimed_events',

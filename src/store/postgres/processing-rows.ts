@@ -1,8 +1,8 @@
 // The rows that processing works on, on PostgreSQL: answers to what a plan asks, one statement each for all lanes at once.
 // A lane's row is the lock of everything in the lane; see the migration for the order in which they are taken.
 
-import type { PendingFacts } from '../../model/processing.ts'
-import type { IndexedEvent, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
+import type { Delivery, PendingFacts } from '../../model/processing.ts'
+import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
 import { bigints, texts, unnested } from './binary-array.ts'
 import type { Connection, Statement } from './connection.ts'
@@ -24,15 +24,15 @@ const OPEN = statement(
   `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT $5
   FOR NO KEY UPDATE SKIP LOCKED`,
 )
-/** When every lane that is ready has somebody at it: the first of them is waited for, while no other is held. */
-const WAIT_READY = statement(
-  'wait_ready_lane',
-  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1
-  FOR NO KEY UPDATE`,
-)
-const WAIT_OPEN = statement(
-  'wait_open_lane',
-  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT 1
+/**
+ * When every lane that is ready has somebody at it: the first of them is waited for, while no other is held. It may come back open
+ * where it was ready, or ready where it was open.
+ */
+const WAIT = statement(
+  'wait_lane',
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND (ready_at <= $4 OR ($5 AND open_at <= $4)) AND lane = coalesce(
+    (SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1),
+    (SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND $5 AND open_at <= $4 ORDER BY open_at, head LIMIT 1))
   FOR NO KEY UPDATE`,
 )
 const READY_LANE = statement(
@@ -108,6 +108,12 @@ const UPDATE_LANES = statement(
     ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
     done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`,
 )
+/** In the order of their ids, as above. */
+const LANES = statement(
+  'lanes',
+  `SELECT lane, head, ready_at, open_at, held FROM intray.lanes WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[])
+  ORDER BY lane FOR NO KEY UPDATE`,
+)
 const LOCK_FRONTIER = statement(
   'lock_frontier',
   `SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
@@ -116,8 +122,9 @@ const LOCK_FRONTIER = statement(
 /** Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over. */
 const INDEXED = statement(
   'indexed_after',
-  `SELECT event_id, kind = 'event' AS is_event, conversation_id FROM intray.event_index
-  WHERE company_id = $1 AND account_id = $2 AND event_id > $3
+  `SELECT event_id, kind = 'event', conversation_id, (SELECT size FROM intray.events e WHERE e.id = event_id AND e.company_id = $1)
+  FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > (
+      SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3)
     AND event_id <= (SELECT position FROM intray.index_cursors WHERE lane = 'events') ORDER BY event_id LIMIT $4`,
 )
 const INSERT = statement(
@@ -125,6 +132,13 @@ const INSERT = statement(
   `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
     ordered, entries)
   SELECT $1, $2, $3, ${unnested('bigint bigint', 4)}, 'pending', 0, $6, 0, 0`,
+)
+/** All under one lease. */
+const INSERT_LEASED = statement(
+  'insert_leased',
+  `INSERT INTO intray.deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
+    lease_id, lease_expires_at, ordered, key_id, entries)
+  SELECT $1, $2, $3, ${unnested('bigint bigint', 4)}, 'leased', 1, $6::bigint, $7::text, $8::bigint, $9::bigint, $10::text, 0`,
 )
 /** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
 const NOTICE_LANES = statement(
@@ -154,6 +168,15 @@ export type Answers = {
   ) => Promise<Questions[N][1]>
 }
 
+type LaneCells = [
+  lane: number,
+  head: number | null,
+  readyAt: number | null,
+  openAt: number | null,
+  held: LaneState['held'],
+]
+type IndexedCells = [eventId: number, isEvent: boolean, conversationId: number | null, size: number | null]
+
 /** Runs a plan to its end, inside the caller's transaction. */
 export async function runPlan<T>(plan: Plan<T>, connection: Connection, queue: Queue): Promise<T> {
   let step = plan.next()
@@ -175,9 +198,7 @@ const answers: Answers = {
     const ready = await lanesOf(READY, limit)
     const open = ordered || ready.length === limit ? [] : await lanesOf(OPEN, limit - ready.length)
     const found = [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))]
-    if (found.length > 0) return found
-    const waitedFor = await lanesOf(WAIT_READY)
-    return ordered || waitedFor.length > 0 ? waitedFor : lanesOf(WAIT_OPEN)
+    return found.length > 0 ? found : lanesOf(WAIT, !ordered)
   },
   lock: async (connection, queue, { ids }) => {
     const wanted = bigints(ids)
@@ -245,24 +266,41 @@ const answers: Answers = {
       bigints(lanes.map(({ dead }) => dead)),
     ])
   },
+  lanes: async (connection, queue, { lanes }) =>
+    (await connection.rows<LaneCells>(LANES, [...queue, bigints(lanes)])).map(
+      ([lane, head, readyAt, openAt, held]): LaneState => ({ lane, head, readyAt, openAt, held }),
+    ),
   indexed: async (connection, queue, { limit }) => {
-    const [companyId, accountId] = queue
-    const [locked] = await connection.query<{ frontier: number }>(LOCK_FRONTIER, queue)
-    if (!locked) return []
-    const rows = await connection.query(INDEXED, [companyId, accountId, locked.frontier, limit])
+    // The second sees the frontier as it is once the first has its lock.
+    const [locked, rows] = await Promise.all([
+      connection.query(LOCK_FRONTIER, queue),
+      connection.rows<IndexedCells>(INDEXED, [...queue, limit]),
+    ])
+    if (locked.length === 0) return []
     return rows.map(
-      (row): IndexedEvent => ({
-        eventId: row.event_id as number,
-        isEvent: row.is_event as boolean,
-        conversationId: row.conversation_id as number | null,
+      ([eventId, isEvent, conversationId, size]): IndexedEvent => ({
+        eventId,
+        isEvent,
+        conversationId,
+        size: size ?? 0,
       }),
     )
   },
-  notice: async (connection, queue, { deliveries, lanes, now }) => {
-    const [ids, of] = [deliveries.map(({ eventId }) => eventId), deliveries.map(({ lane }) => lane)]
-    connection.send(INSERT, [...queue, bigints(ids), bigints(of), now])
-    const [noticed, heads] = [lanes.map(({ lane }) => lane), lanes.map(({ head }) => head)]
-    connection.send(NOTICE_LANES, [...queue, bigints(noticed), bigints(heads), now])
+  notice: async (connection, queue, { leased, waiting, behind, now }) => {
+    const placesOf = (some: readonly Delivery[]) => [
+      bigints(some.map(({ eventId }) => eventId)),
+      bigints(some.map(({ lane }) => lane)),
+    ]
+    const [first] = leased
+    if (first) {
+      const { availableAt, leaseId, leaseExpiresAt, ordered, keyId } = first
+      const lease = [availableAt, leaseId, leaseExpiresAt, ordered ? 1 : 0, keyId]
+      connection.send(INSERT_LEASED, [...queue, ...placesOf(leased), ...lease])
+    }
+    if (waiting.length > 0) connection.send(INSERT, [...queue, ...placesOf(waiting), now])
+    if (behind.length === 0) return
+    const [lanes, heads] = [behind.map(({ lane }) => lane), behind.map(({ head }) => head)]
+    connection.send(NOTICE_LANES, [...queue, bigints(lanes), bigints(heads), now])
   },
   moveFrontier: async (connection, queue, { frontier }) => {
     connection.send(MOVE_FRONTIER, [...queue, frontier])

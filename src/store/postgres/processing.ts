@@ -1,28 +1,17 @@
-// Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane;
-// taking notice of new events is one of its own, before the claim tries again: it has to wait for lanes.
+// Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane; taking
+// notice of new events has to wait for lanes, and is one of its own unless the claim found none.
 
 import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
-import {
-  type ClaimOrder,
-  planAck,
-  planClaim,
-  planExtend,
-  planNotice,
-  planRelease,
-  planRequeue,
-} from '../../model/processing-plan.ts'
+import { ClaimCourse, type Grant, planNotice } from '../../model/processing-notice.ts'
+import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../model/processing-plan.ts'
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../contract/processing.ts'
 import type { Connection, Statement } from './connection.ts'
 import type { Pool } from './pool.ts'
-import { type Grant, readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
+import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
 import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
 import { together } from './together.ts'
-
-/** Events a subscription takes notice of in one go, and how often in one claim: a claim's work is bounded. */
-const NOTICE_ROWS = 1000
-const NOTICES = 2
 
 const SELECT_ID: Statement = {
   name: 'intray_subscription_id',
@@ -64,24 +53,23 @@ export function createProcessing(pool: Pool): ProcessingStore {
     if (!queue) return null
     if (lane === undefined) return []
     const held = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const grants: Grant[] = []
-    let bytes = 0
-    for (let notices = 0; ; notices++) {
-      const room = { limit: limit - grants.length, maxBytes: maxBytes - bytes, atLeastOne: grants.length === 0 }
-      const order: ClaimOrder = { now, lease: held, lane, maxAttempts, ...room }
-      const claimed = await together(pool, (connection) => runPlan(planClaim(order), connection, queue))
-      grants.push(...claimed.handedOut.map(({ eventId, lane: of, attempts }) => ({ eventId, lane: of, attempts })))
-      bytes += claimed.bytes
-      if (claimed.isFull || notices === NOTICES) return grants
-      if ((await notice(queue, tenant, now)) === 0) return grants
+    const course = new ClaimCourse({ now, lease: held, lane, limit, maxBytes, maxAttempts })
+    const notice = (connection: Connection) => {
+      if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
+      return runPlan(planNotice(course.noticeRows, course.order), connection, queue)
     }
-  }
-
-  function notice(queue: Queue, { companyId, accountId }: Tenant, now: number): Promise<number> {
-    return together(pool, async (connection) => {
-      if (queue[2] === 0) await connection.query(ADD_DEFAULT, [companyId, accountId, now])
-      return runPlan(planNotice(NOTICE_ROWS, now), connection, queue)
+    const [claimed, noticed] = await together(pool, async (connection) => {
+      const first = await runPlan(planClaim(course.order), connection, queue)
+      // With no lane locked it may wait for some, in the same transaction.
+      return [first, first.foundNoLane ? await notice(connection) : null] as const
     })
+    course.take(claimed)
+    if (noticed) course.takeNoticed(noticed)
+    while (course.noticeRows > 0) course.takeNoticed(await together(pool, notice))
+    if (course.grants.length > 0) return course.grants
+    // Somebody else may have taken notice meanwhile, of more than they have room for.
+    course.take(await together(pool, (connection) => runPlan(planClaim(course.order), connection, queue)))
+    return course.grants
   }
 
   return {

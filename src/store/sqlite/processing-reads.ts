@@ -4,11 +4,12 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../model/principal.ts'
 import type { DeliveryState } from '../../model/processing.ts'
+import type { Grant } from '../../model/processing-notice.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../contract/processing.ts'
 import { CLAIMED_COLUMNS, type ClaimedCells, claimedEvent, historyEntry } from '../rows.ts'
 import { STATE_NOW } from './inbox-states.ts'
-import { type Grant, queueOf } from './processing.ts'
+import { queueOf } from './processing.ts'
 import { readSubscription, readSubscriptions } from './subscriptions.ts'
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'

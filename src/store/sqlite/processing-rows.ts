@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../model/processing.ts'
-import type { IndexedEvent, LaneChange, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
+import type { IndexedEvent, LaneChange, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
 
 /** A subscription of a tenant, as every key here begins. */
@@ -28,18 +28,22 @@ const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
-const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held = ?, done_count = done_count + ?,
-  dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
+const SAVE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+    dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
+    done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`
+const LANE = `SELECT head, ready_at, open_at, held FROM lanes WHERE ${OF_QUEUE} AND lane = ?`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
-const INDEXED = `SELECT i.event_id, i.kind = 'event' AS is_event, i.conversation_id FROM event_index i
+const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
+  FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
     SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
     AND i.event_id <= (SELECT position FROM index_cursors WHERE lane = 'events')
   ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
-  ordered, entries) VALUES (?, ?, ?, ?, ?, 'pending', 0, ?, 0, 0)`
+  lease_id, lease_expires_at, ordered, key_id, entries) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
 /** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
 const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
@@ -78,7 +82,8 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
     update: db.prepare(UPDATE),
-    updateLane: db.prepare(UPDATE_LANE),
+    saveLane: db.prepare(SAVE_LANE),
+    lane: db.prepare(LANE),
     addEntry: db.prepare(ADD_ENTRY),
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
@@ -86,7 +91,16 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
   // Rows as arrays: half the time of rows as objects.
-  const arrays = [prepared.delivery, prepared.leased, prepared.pending, prepared.available, prepared.first]
+  const { indexed, lane: oneLane } = prepared
+  const arrays = [
+    prepared.delivery,
+    prepared.leased,
+    prepared.pending,
+    prepared.available,
+    prepared.first,
+    indexed,
+    oneLane,
+  ]
   for (const one of arrays) one.setReturnArrays(true)
   const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
@@ -141,19 +155,25 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       for (const one of entries) prepared.addEntry.run(...queue, ...entryCells(one))
     },
     saveLanes: (queue, { lanes }) => {
-      for (const one of lanes) prepared.updateLane.run(...laneCells(one), ...queue, one.lane)
+      for (const one of lanes) prepared.saveLane.run(...queue, one.lane, ...laneCells(one))
     },
+    lanes: (queue, { lanes }) =>
+      lanes.flatMap((lane): LaneState[] => {
+        const cells = prepared.lane.get(...queue, lane) as unknown as LaneCells | undefined
+        return cells ? [{ lane, head: cells[0], readyAt: cells[1], openAt: cells[2], held: cells[3] }] : []
+      }),
     indexed: (queue, { limit }) =>
-      prepared.indexed.all(...queue, limit).map(
-        (row): IndexedEvent => ({
-          eventId: row.event_id as number,
-          isEvent: row.is_event === 1,
-          conversationId: row.conversation_id as number | null,
+      (prepared.indexed.all(...queue, limit) as unknown as IndexedCells[]).map(
+        ([eventId, isEvent, conversationId, size]): IndexedEvent => ({
+          eventId,
+          isEvent: isEvent === 1,
+          conversationId,
+          size: size ?? 0,
         }),
       ),
-    notice: (queue, { deliveries, lanes, now }) => {
-      for (const { eventId, lane } of deliveries) prepared.insert.run(...queue, eventId, lane, now)
-      for (const { lane, head } of lanes) prepared.noticeLane.run(...queue, lane, head, now)
+    notice: (queue, { leased, waiting, behind, now }) => {
+      for (const one of [...leased, ...waiting]) prepared.insert.run(...queue, ...newCells(one))
+      for (const { lane, head } of behind) prepared.noticeLane.run(...queue, lane, head, now)
     },
     moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
       prepared.moveFrontier.run(frontier, companyId, accountId, subscription)
@@ -164,6 +184,14 @@ export function prepareAnswers(db: DatabaseSync): Answers {
 function cellsOf(one: Delivery): SQLInputValue[] {
   const { state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId, settledAt, entries } = one
   return [state, attempts, availableAt, leaseId, leaseExpiresAt, ordered ? 1 : 0, keyId, settledAt, entries]
+}
+
+type IndexedCells = [eventId: number, isEvent: number, conversationId: number | null, size: number | null]
+type LaneCells = [head: number | null, readyAt: number | null, openAt: number | null, held: LaneState['held']]
+
+function newCells(one: Delivery): SQLInputValue[] {
+  const { eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId } = one
+  return [eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered ? 1 : 0, keyId]
 }
 
 function laneCells({ head, readyAt, openAt, held, done, dead }: LaneChange): SQLInputValue[] {

@@ -4,16 +4,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
-import {
-  type Claimed,
-  planAck,
-  planClaim,
-  planExtend,
-  planNotice,
-  planRelease,
-  planRequeue,
-  type Settled,
-} from '../../model/processing-plan.ts'
+import { ClaimCourse, type Grant, planNotice } from '../../model/processing-notice.ts'
+import { planAck, planClaim, planExtend, planRelease, planRequeue, type Settled } from '../../model/processing-plan.ts'
 import type {
   AckRequest,
   ClaimRequest,
@@ -26,10 +18,6 @@ import type {
 import { inTransaction } from './connection.ts'
 import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 
-/** Events a subscription takes notice of in one go, and how often in one claim: a claim's work is bounded. */
-const NOTICE_ROWS = 1000
-const NOTICES = 2
-
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
 const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
@@ -39,13 +27,6 @@ const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = 
   AND state = 'dead' AND entries >= 0 AND state <> 'done' AND (?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6`
 const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7 + 0`
 const COUNT_DEAD = `SELECT count(*) AS count ${DEAD}`
-
-/** What a claim leased, before it is read. */
-export interface Grant {
-  readonly eventId: number
-  readonly lane: number
-  readonly attempts: number
-}
 
 export function prepareProcessing(db: DatabaseSync) {
   const answers = prepareAnswers(db)
@@ -67,16 +48,12 @@ export function prepareProcessing(db: DatabaseSync) {
     const lane = request.channelRef === null ? null : laneOf(db, tenant, request.channelRef)
     if (lane === undefined) return []
     const lease = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const grants: Grant[] = []
-    let bytes = 0
-    for (let notices = 0; ; notices++) {
-      const room = { limit: limit - grants.length, maxBytes: maxBytes - bytes, atLeastOne: grants.length === 0 }
-      const claimed: Claimed = runPlan(planClaim({ now, lease, lane, maxAttempts, ...room }), answers, queue)
-      grants.push(...claimed.handedOut.map(({ eventId, lane: of, attempts }) => ({ eventId, lane: of, attempts })))
-      bytes += claimed.bytes
-      if (claimed.isFull || notices === NOTICES) return grants
-      if (runPlan(planNotice(NOTICE_ROWS, now), answers, queue) === 0) return grants
+    const course = new ClaimCourse({ now, lease, lane, limit, maxBytes, maxAttempts })
+    course.take(runPlan(planClaim(course.order), answers, queue))
+    while (course.noticeRows > 0) {
+      course.takeNoticed(runPlan(planNotice(course.noticeRows, course.order), answers, queue))
     }
+    return course.grants
   }
 
   return {
