@@ -19,9 +19,9 @@ const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
 /** So long it works at a stretch while messages come in, before it rests for a look; twice as long after each that found no burst. */
 const FIRST_STRETCH_MS = 200
-const LONGEST_STRETCH_MS = 1600
+const LONGEST_STRETCH_MS = 3200
 /** A burst: on average so many messages wait for the disk, and not for a slow one, since this process is busy as well. */
-const CROWD = 20
+const CROWD = 24
 const BUSY = 0.4
 /** How long a look is, and one in a burst, which may have stopped for a moment; and how often it counts. */
 const LOOK_MS = 100
@@ -103,13 +103,15 @@ export class Indexer implements Service {
         this.#hasNews = false
         this.#isAwaited = false
         const result = await index.step({ ...limits, isUrgent, isLast })
+        // On PostgreSQL what is behind a transaction that somebody left open has to wait for its end.
+        const isMoving = result.indexed > 0 || result.lag < lag
         lag = result.lag
         onStep?.(result)
         const endedAt = performance.now()
-        if (result.clearing || lag > MOST_BEHIND) continue
+        if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
         const isLookDue = isLast && this.#hasNews
         if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
-        const hasMore = lag >= limits.maxRows
+        const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
@@ -135,6 +137,8 @@ export class Indexer implements Service {
   async #giveWay(ms: number): Promise<void> {
     const until = performance.now() + Math.min(ms, MOST_REST_MS)
     const isBurst = await this.#isCrowded(LOOK_MS)
+    // It did not look to the end: the look is due after the next step.
+    if (this.#stopped || this.#isAwaited) return
     for (let goesOn = isBurst; goesOn && performance.now() < until; ) goesOn = await this.#isCrowded(LONG_LOOK_MS)
     this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS))
   }

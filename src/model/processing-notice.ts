@@ -1,23 +1,14 @@
 // Taking notice: a subscription makes rows for the next events of the index. What a claim may have of them it gets at once, so that
 // most events are written as leased and never as waiting.
 
-import {
-  type Delivery,
-  handOut,
-  HELD,
-  joinedTimes,
-  type LaneTimes,
-  type Lease,
-  laneTimes,
-  noticed,
-} from './processing.ts'
+import { type Delivery, handOut, laneTimes, noticed } from './processing.ts'
 import {
   ask,
   type Claimed,
   type ClaimOrder,
   type IndexedEvent,
   inTurns,
-  type LaneChange,
+  type LaneState,
   type Plan,
   withinBytes,
 } from './processing-plan.ts'
@@ -29,6 +20,8 @@ const NOTICES = 2
 export interface Noticed extends Claimed {
   /** So many entries of the index it went through. */
   readonly rows: number
+  /** So many events it did not hand out. */
+  readonly left: number
 }
 
 /**
@@ -40,25 +33,32 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const few = yield* ask('indexed', { limit: rows })
   const found = few.length === rows && !areHeads(few) ? yield* ask('indexed', { limit: NOTICE_ROWS }) : few
   const last = found.at(-1)
-  if (!last) return { rows: 0, handedOut: [], bytes: 0, isFull: false, foundNoLane: true }
+  if (!last) return { rows: 0, left: 0, handedOut: [], bytes: 0, isFull: false }
   const events = found.filter(({ isEvent }) => isEvent)
   const byLane = Map.groupBy(
     events.map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now)),
     ({ lane }) => lane,
   )
-  const ids = Array.from(byLane.keys()).toSorted((a, b) => a - b)
-  const states = ids.length > 0 ? yield* ask('lanes', { lanes: ids }) : []
-  const timesOf = new Map<number, LaneTimes>(states.map((one) => [one.lane, one]))
-  const runs = Array.from(byLane).flatMap(([lane, run]) =>
-    (order.lane === null || order.lane === lane) && takesMore(timesOf.get(lane), lease) ? [run] : [],
-  )
+  const runs = Array.from(byLane).flatMap(([lane, run]) => (order.lane === null || order.lane === lane ? [run] : []))
   const picked = inTurns(runs, limit)
-  const { fitting, bytes } = withinBytes(picked, new Map(events.map(({ eventId, size }) => [eventId, size])), order)
-  const leased = fitting.map((delivery) => handOut(delivery, lease))
-  yield* write(byLane, leased, timesOf, now)
+  const sizes = new Map(events.map(({ eventId, size }) => [eventId, size]))
+  const { fitting } = withinBytes(picked, sizes, order)
+  const leased = yield* take(
+    fitting.map((delivery) => handOut(delivery, lease)),
+    byLane,
+  )
+  const isLeased = new Set(leased.map(({ eventId }) => eventId))
+  const waiting = Array.from(byLane.values()).flatMap((run) => run.filter(({ eventId }) => !isLeased.has(eventId)))
+  const taken = new Set(leased.map(({ lane }) => lane))
+  const behind = Array.from(byLane).flatMap(([lane, [head]]) =>
+    taken.has(lane) ? [] : [{ lane, head: head!.eventId }],
+  )
+  if (byLane.size > 0)
+    yield* ask('notice', { leased, waiting, behind: behind.toSorted((a, b) => a.lane - b.lane), now })
   yield* ask('moveFrontier', { frontier: last.eventId })
-  const isFull = leased.length === limit || fitting.length < picked.length
-  return { rows: found.length, handedOut: leased, bytes, isFull, foundNoLane: ids.length === 0 }
+  const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
+  const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
+  return { rows: found.length, left: waiting.length, handedOut: leased, bytes, isFull }
 }
 
 function areHeads(found: readonly IndexedEvent[]): boolean {
@@ -68,43 +68,21 @@ function areHeads(found: readonly IndexedEvent[]): boolean {
   return new Set(lanes).size === lanes.length
 }
 
-/** Nothing is before what is new; or what is does not matter to whoever wants no order. */
-function takesMore(times: LaneTimes | undefined, { ordered }: Lease): boolean {
-  return !times || times.head === null || (!ordered && times.held === HELD.unordered)
-}
-
-function* write(
-  byLane: ReadonlyMap<number, readonly Delivery[]>,
-  leased: readonly Delivery[],
-  timesOf: ReadonlyMap<number, LaneTimes>,
-  now: number,
-): Plan<void> {
-  const leasedBy = Map.groupBy(leased, ({ lane }) => lane)
-  const waiting: Delivery[] = []
-  const behind: { lane: number; head: number }[] = []
-  const changes: LaneChange[] = []
-  for (const [lane, run] of byLane) {
-    const taken = leasedBy.get(lane) ?? []
-    // A run is taken from its beginning.
-    const left = run.slice(taken.length)
-    waiting.push(...left)
-    if (taken.length === 0) behind.push({ lane, head: run[0]!.eventId })
-    else changes.push({ lane, ...timesWith(timesOf.get(lane), taken, left[0], now), done: 0, dead: 0 })
-  }
-  if (byLane.size > 0)
-    yield* ask('notice', { leased, waiting, behind: behind.toSorted((a, b) => a.lane - b.lane), now })
-  if (changes.length > 0) yield* ask('saveLanes', { lanes: changes })
-}
-
-function timesWith(
-  times: LaneTimes | undefined,
-  leased: readonly Delivery[],
-  next: Delivery | undefined,
-  now: number,
-): LaneTimes {
-  const openAt = next ? now : null
-  if (times && times.head !== null) return joinedTimes(times, leased, openAt)
-  return laneTimes(leased, { head: next ?? null, openAt })
+/** Those of them whose lane had nothing to do: nothing is before what is new there. */
+function* take(leased: readonly Delivery[], byLane: ReadonlyMap<number, readonly Delivery[]>): Plan<Delivery[]> {
+  const changes = Array.from(
+    Map.groupBy(leased, ({ lane }) => lane),
+    ([lane, run]): LaneState => {
+      // A run is taken from its beginning.
+      const next = byLane.get(lane)![run.length] ?? null
+      return { lane, ...laneTimes(run, { head: next, openAt: next?.availableAt ?? null }) }
+    },
+  )
+  const lanes = changes.toSorted((a, b) => a.lane - b.lane)
+  const named = new Set(lanes.map(({ lane }) => lane))
+  const beside = Array.from(byLane.keys()).filter((lane) => !named.has(lane))
+  const taken = new Set(byLane.size > 0 ? yield* ask('takeIdle', { lanes, beside }) : [])
+  return leased.filter(({ lane }) => taken.has(lane))
 }
 
 /** What a claim leased, before it is read. */
@@ -120,7 +98,9 @@ export class ClaimCourse {
   readonly #whole: Omit<ClaimOrder, 'atLeastOne'>
   #bytes = 0
   #notices = 0
-  #isOver = false
+  #left = 0
+  #isFull = false
+  #isAtEnd = false
 
   constructor(whole: Omit<ClaimOrder, 'atLeastOne'>) {
     this.#whole = whole
@@ -135,19 +115,28 @@ export class ClaimCourse {
 
   /** Of how many entries of the index it should take notice next; 0: it is over. */
   get noticeRows(): number {
-    if (this.#isOver || this.#notices === NOTICES) return 0
+    if (this.#isFull || this.#isAtEnd || this.#notices === NOTICES) return 0
     return this.#notices > 0 && this.grants.length === 0 ? NOTICE_ROWS : this.order.limit
+  }
+
+  /**
+   * Whether it should look for lanes that are ready once more: if it has nothing yet, since another claim may have taken notice of
+   * more than it had room for; and if it wants no order, since what is new may be behind something that does not hold it up.
+   */
+  get mayLookAgain(): boolean {
+    return !this.#isFull && (this.grants.length === 0 || (this.#left > 0 && !this.#whole.lease.ordered))
   }
 
   take({ handedOut, bytes, isFull }: Claimed): void {
     for (const { eventId, lane, attempts } of handedOut) this.grants.push({ eventId, lane, attempts })
     this.#bytes += bytes
-    this.#isOver ||= isFull
+    this.#isFull ||= isFull
   }
 
   takeNoticed(noticed: Noticed): void {
     this.take(noticed)
     this.#notices += 1
-    this.#isOver ||= noticed.rows === 0
+    this.#left += noticed.left
+    this.#isAtEnd ||= noticed.rows === 0
   }
 }

@@ -21,15 +21,14 @@ import {
   requeue,
 } from './processing.ts'
 
-export interface LaneChange extends LaneTimes {
+export interface LaneState extends LaneTimes {
   readonly lane: number
+}
+
+export interface LaneChange extends LaneState {
   /** How many more are done, and dead, than before. */
   readonly done: number
   readonly dead: number
-}
-
-export interface LaneState extends LaneTimes {
-  readonly lane: number
 }
 
 export interface IndexedEvent {
@@ -72,10 +71,9 @@ export interface Questions {
   pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
   sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
-  /** A lane that never had anything is made. */
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
-  /** As they are once they are locked; one that never had anything is not among them. */
-  lanes: [{ lanes: readonly number[] }, readonly LaneState[]]
+  /** Gives their times to those of the lanes that have nothing to do, or never had; which ones. All are locked, those named beside them too. */
+  takeIdle: [{ lanes: readonly LaneState[]; beside: readonly number[] }, readonly number[]]
   /** What the index has beyond what the subscription took notice of; the subscription is locked. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   notice: [NoticedEvents & { now: number }, unknown]
@@ -106,12 +104,10 @@ export interface Claimed {
   readonly bytes: number
   /** There is no room for more: in number, or in bytes. */
   readonly isFull: boolean
-  /** None was locked. */
-  readonly foundNoLane: boolean
 }
 
 /** What was handed out: the heads of the lanes first, then what follows them, in turns. */
-export function* planClaim(order: ClaimOrder): Plan<Claimed> {
+export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNoLane: boolean }> {
   const { now, limit, lease } = order
   const ready = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
   if (ready.length === 0) return { handedOut: [], bytes: 0, isFull: false, foundNoLane: true }

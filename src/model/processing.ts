@@ -229,16 +229,6 @@ export function laneTimes(leased: readonly Delivery[], pending: Omit<PendingFact
   }
 }
 
-/** A lane under leases that hold nobody up, with more of them. What is new stands behind all that was there. */
-export function joinedTimes(times: LaneTimes, leased: readonly Delivery[], openAt: number | null): LaneTimes {
-  const [{ leaseExpiresAt }] = leased as [Delivery]
-  const expiresAt = leaseExpiresAt ?? 0
-  const was = times.readyAt ?? 0
-  const readyAt = Math.max(was, expiresAt)
-  const first = Math.min(times.openAt ?? was, expiresAt, openAt ?? Number.MAX_SAFE_INTEGER)
-  return { ...times, readyAt, openAt: earlier(first, readyAt) }
-}
-
 function earlier(time: number | null, than: number): number | null {
   return time !== null && time < than ? time : null
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Store } from '../../src/store/contract/store.ts'
+import { newUuid } from '../../src/runtime/id.ts'
 import { readMigrations } from '../../src/store/migrations.ts'
 import { connect, createDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { newPostgres } from '../support/postgres/server.ts'
@@ -10,7 +11,7 @@ import { drivers } from '../support/drivers.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
 import { startChild } from './child.ts'
-import { idOf, item } from './rows.ts'
+import { idOf, item, NOON, TENANT } from './rows.ts'
 import { indexAll, newDatabase } from './suite.ts'
 
 const postgres = drivers.find(({ name }) => name === 'postgres')!
@@ -109,4 +110,47 @@ test('while the indexer of one node is at work another leaves it alone; when it 
   await other.index.requestRebuild()
   await indexAll(other)
   assert.deepEqual(arrived, await backDoorOf(postgres).dumpIndex(database.url))
+})
+
+test('a claim that waited for a lane in vain does not hold it while it takes notice', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const store = await database.open('server')
+  const queue = { tenant: TENANT, subscription: 'default' }
+  const claim = (now: number) => {
+    const lease = { leaseId: newUuid(), leaseExpiresAt: now + 30_000, keyId: 'PPPPPPPPPP', maxAttempts: 3 }
+    return store.processing.claim({
+      ...queue,
+      ...lease,
+      limit: 5,
+      maxBytes: 1000,
+      ordered: true,
+      channelRef: null,
+      now,
+    })
+  }
+  await store.journal.append([item({ channelRef: 'page' })])
+  await indexAll(store)
+  const [first] = (await claim(NOON))!
+  const items = [{ id: first!.event.id, leaseId: first!.leaseId, delayMs: 0, error: null }]
+  await store.processing.release({ ...queue, items, now: NOON, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0 })
+  const [holder, noticing, watcher] = await Promise.all([0, 1, 2].map(() => connect(database.url)))
+  t.after(() => Promise.all([holder!.end(), noticing!.end(), watcher!.end()]))
+  const waiters = async () =>
+    Number(
+      (
+        await watcher!.query(
+          "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+        )
+      ).rows[0].count,
+    )
+  await holder!.query('BEGIN; SELECT FROM intray.lanes FOR NO KEY UPDATE')
+  const claiming = claim(NOON)
+  await until('the claim waits for the lane', async () => (await waiters()) === 1)
+  await noticing!.query('BEGIN; SELECT FROM intray.subscriptions FOR NO KEY UPDATE')
+  await holder!.query(`UPDATE intray.lanes SET held = 1, ready_at = ${NOON + 30_000}; COMMIT`)
+  await until('the claim waits for the subscription', async () => (await waiters()) === 1)
+  const free = await noticing!.query('SELECT lane FROM intray.lanes FOR NO KEY UPDATE SKIP LOCKED')
+  assert.equal(free.rowCount, 1)
+  await noticing!.query('ROLLBACK')
+  assert.deepEqual(await claiming, [])
 })

@@ -117,7 +117,7 @@ class History {
   async #drain(subscription: string): Promise<void> {
     for (let rounds = 0; rounds < 400; rounds++) {
       this.#now += 3_600_000
-      const claimed = await this.#claim(subscription, { ordered: rounds % 3 !== 0, limit: 50 })
+      const claimed = await this.#claim(subscription, { ordered: rounds % 3 !== 0, limit: 50, isPlain: true })
       if (claimed.length === 0) return
       await this.#ack(
         subscription,
@@ -157,8 +157,10 @@ class History {
 
   async #claim(
     subscription: string,
-    { ordered = this.#random.below(3) > 0, limit = 1 + this.#random.below(6) } = {},
+    { ordered = this.#random.below(3) > 0, limit = 1 + this.#random.below(6), isPlain = false } = {},
   ): Promise<readonly ClaimedEvent[]> {
+    const channelRef = isPlain || this.#random.below(4) > 0 ? null : this.#random.pick(CHANNELS)
+    const maxBytes = isPlain || this.#random.below(4) > 0 ? 1 << 20 : 1 + this.#random.below(20)
     const leaseId = newUuid()
     const leaseExpiresAt = this.#now + 5000 + this.#random.below(25_000)
     const known = this.#known.get(subscription)!
@@ -170,9 +172,9 @@ class History {
       tenant: this.#tenant,
       subscription,
       limit,
-      maxBytes: 1 << 20,
+      maxBytes,
       ordered,
-      channelRef: null,
+      channelRef,
       leaseId,
       leaseExpiresAt,
       keyId: 'PPPPPPPPPP',
@@ -182,6 +184,13 @@ class History {
     assert.ok(claimed)
     const ids = claimed.map(({ event }) => event.id)
     this.log.push(`claim ${subscription} ${ordered ? 'ordered' : 'unordered'} ${limit}: ${ids.join(' ')}`)
+    if (channelRef !== null)
+      assert.ok(
+        ids.every((id) => known.get(id)?.lane === channelRef),
+        'from the conversation that was named',
+      )
+    const bytes = claimed.reduce((sum, { event }) => sum + event.size, 0)
+    assert.ok(bytes <= maxBytes || ids.length === 1, 'no more bytes than were asked for, or one event')
     assert.ok(ids.length <= limit && new Set(ids).size === ids.length, 'a claim hands out each event once')
     const states = await this.#store.processing.states(
       { tenant: this.#tenant, subscription },

@@ -429,3 +429,15 @@ everyStore(
     )
   },
 )
+
+everyStore(
+  'without order, what is new is handed out past something that backs off, in the same claim',
+  async (store) => {
+    await appendAll(store, [{ channelRef: 'page' }])
+    await release(store, await claim(store), NOON, 60_000)
+    const [id] = await appendAll(store, [{ channelRef: 'page' }])
+    assert.deepEqual(idsOf(await claim(store)), [], 'with order it waits')
+    const [other] = await appendAll(store, [{ channelRef: 'page' }])
+    assert.deepEqual(idsOf(await claim(store, { ordered: false })), [id, other])
+  },
+)

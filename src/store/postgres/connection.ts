@@ -179,6 +179,15 @@ export class Connection {
     }
   }
 
+  /**
+   * In a transaction that wrote nothing so far: lets go of what it locked, and begins anew. What follows reads or locks first, as in one that
+   * began like that.
+   */
+  startOver(): void {
+    this.#send({ text: 'ROLLBACK' })
+    this.#send({ text: BEGIN })
+  }
+
   /** Runs `work`; if it fails for its data, nothing of it stays, and the transaction goes on. */
   async savepoint(work: () => Promise<void>): Promise<StoreFailure | null> {
     await this.script('SAVEPOINT one')

@@ -13,26 +13,26 @@ export type Queue = readonly [companyId: number, accountId: number, subscription
 const OF_QUEUE = 'company_id = $1 AND account_id = $2 AND subscription = $3'
 const statement = (name: string, text: string): Statement => ({ name: `intray_${name}`, text })
 
-/** Only lanes that nobody is at: two claims at once share the queue and do not wait for each other. */
+const IN_ORDER = `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head`
+const WITHOUT_ORDER = `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head`
+/**
+ * Only lanes that nobody is at: two claims at once share the queue and do not wait for each other. When every lane that is ready
+ * has somebody at it, the first of them is waited for, while no other is held.
+ */
 const READY = statement(
   'ready_lanes',
-  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT $5
-  FOR NO KEY UPDATE SKIP LOCKED`,
+  `WITH free AS (${IN_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED),
+    waited AS (SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 AND NOT EXISTS (SELECT FROM free)
+      AND lane = (SELECT lane FROM (${IN_ORDER} LIMIT 1) first) FOR NO KEY UPDATE)
+  SELECT lane, held FROM free UNION ALL SELECT lane, held FROM waited`,
 )
-const OPEN = statement(
-  'open_lanes',
-  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head LIMIT $5
-  FOR NO KEY UPDATE SKIP LOCKED`,
-)
-/**
- * When every lane that is ready has somebody at it: the first of them is waited for, while no other is held. It may come back open
- * where it was ready, or ready where it was open.
- */
+const READY_NOW = statement('ready_lanes_now', `${IN_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED`)
+const OPEN_NOW = statement('open_lanes_now', `${WITHOUT_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED`)
+/** For whoever wants no order: it may come back open where it was ready, or ready where it was open. */
 const WAIT = statement(
   'wait_lane',
-  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND (ready_at <= $4 OR ($5 AND open_at <= $4)) AND lane = coalesce(
-    (SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head LIMIT 1),
-    (SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND $5 AND open_at <= $4 ORDER BY open_at, head LIMIT 1))
+  `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND (ready_at <= $4 OR open_at <= $4) AND lane = coalesce(
+    (SELECT lane FROM (${IN_ORDER} LIMIT 1) ready), (SELECT lane FROM (${WITHOUT_ORDER} LIMIT 1) open))
   FOR NO KEY UPDATE`,
 )
 const READY_LANE = statement(
@@ -108,11 +108,19 @@ const UPDATE_LANES = statement(
     ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
     done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`,
 )
-/** In the order of their ids, as above. */
-const LANES = statement(
-  'lanes',
-  `SELECT lane, head, ready_at, open_at, held FROM intray.lanes WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[])
-  ORDER BY lane FOR NO KEY UPDATE`,
+const LOCK_LANES = statement(
+  'lock_named_lanes',
+  `SELECT lane FROM intray.lanes WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) ORDER BY lane FOR NO KEY UPDATE`,
+)
+/** In the order of their ids, as above: it may have to wait for those that are there. */
+const TAKE_IDLE = statement(
+  'take_idle_lanes',
+  `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+    dead_count)
+  SELECT $1, $2, $3, ${unnested('bigint bigint bigint bigint bigint', 4)}, 0, 0
+  ON CONFLICT (lane, company_id, account_id, subscription) DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at,
+    open_at = excluded.open_at, held = excluded.held
+  WHERE l.head IS NULL RETURNING lane`,
 )
 const LOCK_FRONTIER = statement(
   'lock_frontier',
@@ -168,13 +176,6 @@ export type Answers = {
   ) => Promise<Questions[N][1]>
 }
 
-type LaneCells = [
-  lane: number,
-  head: number | null,
-  readyAt: number | null,
-  openAt: number | null,
-  held: LaneState['held'],
-]
 type IndexedCells = [eventId: number, isEvent: boolean, conversationId: number | null, size: number | null]
 
 /** Runs a plan to its end, inside the caller's transaction. */
@@ -195,10 +196,11 @@ const answers: Answers = {
         (row): ReadyLane => ({ lane: row.lane, isHeld: row.held !== 0 }),
       )
     if (lane !== null) return lanesOf(READY_LANE, lane, !ordered)
-    const ready = await lanesOf(READY, limit)
-    const open = ordered || ready.length === limit ? [] : await lanesOf(OPEN, limit - ready.length)
+    if (ordered) return lanesOf(READY, limit)
+    const ready = await lanesOf(READY_NOW, limit)
+    const open = ready.length === limit ? [] : await lanesOf(OPEN_NOW, limit - ready.length)
     const found = [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))]
-    return found.length > 0 ? found : lanesOf(WAIT, !ordered)
+    return found.length > 0 ? found : lanesOf(WAIT)
   },
   lock: async (connection, queue, { ids }) => {
     const wanted = bigints(ids)
@@ -255,21 +257,16 @@ const answers: Answers = {
     ])
   },
   saveLanes: async (connection, queue, { lanes }) => {
-    connection.send(UPDATE_LANES, [
-      ...queue,
-      bigints(lanes.map(({ lane }) => lane)),
-      bigints(lanes.map(({ head }) => head)),
-      bigints(lanes.map(({ readyAt }) => readyAt)),
-      bigints(lanes.map(({ openAt }) => openAt)),
-      bigints(lanes.map(({ held }) => held)),
-      bigints(lanes.map(({ done }) => done)),
-      bigints(lanes.map(({ dead }) => dead)),
-    ])
+    const [done, dead] = [lanes.map((one) => one.done), lanes.map((one) => one.dead)]
+    connection.send(UPDATE_LANES, [...queue, ...laneArrays(lanes), bigints(done), bigints(dead)])
   },
-  lanes: async (connection, queue, { lanes }) =>
-    (await connection.rows<LaneCells>(LANES, [...queue, bigints(lanes)])).map(
-      ([lane, head, readyAt, openAt, held]): LaneState => ({ lane, head, readyAt, openAt, held }),
-    ),
+  takeIdle: async (connection, queue, { lanes, beside }) => {
+    const all = [...lanes.map(({ lane }) => lane), ...beside]
+    if (beside.length > 0) connection.send(LOCK_LANES, [...queue, bigints(all)])
+    if (lanes.length === 0) return []
+    const taken = await connection.query<{ lane: number }>(TAKE_IDLE, [...queue, ...laneArrays(lanes)])
+    return taken.map(({ lane }) => lane)
+  },
   indexed: async (connection, queue, { limit }) => {
     // The second sees the frontier as it is once the first has its lock.
     const [locked, rows] = await Promise.all([
@@ -305,4 +302,14 @@ const answers: Answers = {
   moveFrontier: async (connection, queue, { frontier }) => {
     connection.send(MOVE_FRONTIER, [...queue, frontier])
   },
+}
+
+function laneArrays(lanes: readonly LaneState[]) {
+  return [
+    bigints(lanes.map(({ lane }) => lane)),
+    bigints(lanes.map(({ head }) => head)),
+    bigints(lanes.map(({ readyAt }) => readyAt)),
+    bigints(lanes.map(({ openAt }) => openAt)),
+    bigints(lanes.map(({ held }) => held)),
+  ]
 }

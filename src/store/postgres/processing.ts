@@ -1,5 +1,5 @@
 // Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane; taking
-// notice of new events has to wait for lanes, and is one of its own unless the claim found none.
+// notice of new events has to wait for lanes, and begins with none.
 
 import type { Tenant } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
@@ -60,15 +60,16 @@ export function createProcessing(pool: Pool): ProcessingStore {
     }
     const [claimed, noticed] = await together(pool, async (connection) => {
       const first = await runPlan(planClaim(course.order), connection, queue)
-      // With no lane locked it may wait for some, in the same transaction.
-      return [first, first.foundNoLane ? await notice(connection) : null] as const
+      if (!first.foundNoLane) return [first, null] as const
+      // A lane that was waited for and is no longer ready is not found, and locked all the same.
+      connection.startOver()
+      return [first, await notice(connection)] as const
     })
     course.take(claimed)
     if (noticed) course.takeNoticed(noticed)
     while (course.noticeRows > 0) course.takeNoticed(await together(pool, notice))
-    if (course.grants.length > 0) return course.grants
-    // Somebody else may have taken notice meanwhile, of more than they have room for.
-    course.take(await together(pool, (connection) => runPlan(planClaim(course.order), connection, queue)))
+    const look = (connection: Connection) => runPlan(planClaim(course.order), connection, queue)
+    if (course.mayLookAgain) course.take(await together(pool, look))
     return course.grants
   }
 

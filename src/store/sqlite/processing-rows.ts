@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../model/processing.ts'
-import type { IndexedEvent, LaneChange, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
+import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
 
 /** A subscription of a tenant, as every key here begins. */
@@ -28,11 +28,12 @@ const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
-const SAVE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
-    dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held,
-    done_count = l.done_count + excluded.done_count, dead_count = l.dead_count + excluded.dead_count`
-const LANE = `SELECT head, ready_at, open_at, held FROM lanes WHERE ${OF_QUEUE} AND lane = ?`
+const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held = ?, done_count = done_count + ?,
+  dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
+const TAKE_IDLE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+    dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
+  ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held
+  WHERE l.head IS NULL`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
@@ -82,8 +83,8 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
     update: db.prepare(UPDATE),
-    saveLane: db.prepare(SAVE_LANE),
-    lane: db.prepare(LANE),
+    updateLane: db.prepare(UPDATE_LANE),
+    takeIdle: db.prepare(TAKE_IDLE),
     addEntry: db.prepare(ADD_ENTRY),
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
@@ -91,16 +92,8 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
   // Rows as arrays: half the time of rows as objects.
-  const { indexed, lane: oneLane } = prepared
-  const arrays = [
-    prepared.delivery,
-    prepared.leased,
-    prepared.pending,
-    prepared.available,
-    prepared.first,
-    indexed,
-    oneLane,
-  ]
+  const { delivery: oneDelivery, leased: leasedRows, pending, available, first, indexed } = prepared
+  const arrays = [oneDelivery, leasedRows, pending, available, first, indexed]
   for (const one of arrays) one.setReturnArrays(true)
   const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
@@ -155,13 +148,12 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       for (const one of entries) prepared.addEntry.run(...queue, ...entryCells(one))
     },
     saveLanes: (queue, { lanes }) => {
-      for (const one of lanes) prepared.saveLane.run(...queue, one.lane, ...laneCells(one))
+      for (const one of lanes) prepared.updateLane.run(...timeCells(one), one.done, one.dead, ...queue, one.lane)
     },
-    lanes: (queue, { lanes }) =>
-      lanes.flatMap((lane): LaneState[] => {
-        const cells = prepared.lane.get(...queue, lane) as unknown as LaneCells | undefined
-        return cells ? [{ lane, head: cells[0], readyAt: cells[1], openAt: cells[2], held: cells[3] }] : []
-      }),
+    takeIdle: (queue, { lanes }) =>
+      lanes
+        .filter((one) => prepared.takeIdle.run(...queue, one.lane, ...timeCells(one)).changes === 1)
+        .map(({ lane }) => lane),
     indexed: (queue, { limit }) =>
       (prepared.indexed.all(...queue, limit) as unknown as IndexedCells[]).map(
         ([eventId, isEvent, conversationId, size]): IndexedEvent => ({
@@ -187,15 +179,14 @@ function cellsOf(one: Delivery): SQLInputValue[] {
 }
 
 type IndexedCells = [eventId: number, isEvent: number, conversationId: number | null, size: number | null]
-type LaneCells = [head: number | null, readyAt: number | null, openAt: number | null, held: LaneState['held']]
 
 function newCells(one: Delivery): SQLInputValue[] {
   const { eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered, keyId } = one
   return [eventId, lane, state, attempts, availableAt, leaseId, leaseExpiresAt, ordered ? 1 : 0, keyId]
 }
 
-function laneCells({ head, readyAt, openAt, held, done, dead }: LaneChange): SQLInputValue[] {
-  return [head, readyAt, openAt, held, done, dead]
+function timeCells({ head, readyAt, openAt, held }: LaneState): SQLInputValue[] {
+  return [head, readyAt, openAt, held]
 }
 
 function entryCells({ eventId, number, at, what, state, attempts, keyId, error }: HistoryEntry): SQLInputValue[] {

@@ -53,6 +53,7 @@ export function prepareProcessing(db: DatabaseSync) {
     while (course.noticeRows > 0) {
       course.takeNoticed(runPlan(planNotice(course.noticeRows, course.order), answers, queue))
     }
+    if (course.mayLookAgain) course.take(runPlan(planClaim(course.order), answers, queue))
     return course.grants
   }
 

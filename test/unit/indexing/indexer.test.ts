@@ -57,7 +57,7 @@ interface Pressure {
   busyShare: number
 }
 
-const BURST: Pressure = { waiting: 21, busyShare: 0.5 }
+const BURST: Pressure = { waiting: 25, busyShare: 0.5 }
 
 /** Started, with time standing still. */
 async function start(t: TestContext, index: IndexStore, pressure = BURST): Promise<Running> {
@@ -240,7 +240,7 @@ test('for five seconds at most', async (t) => {
 })
 
 for (const [load, pressure] of [
-  ['under a steady load, of which little waits while the index rests', { waiting: 20, busyShare: 1 }],
+  ['under a steady load, of which little waits while the index rests', { waiting: 24, busyShare: 1 }],
   ['where messages wait for a slow disk', { waiting: 500, busyShare: 0.4 }],
 ] as const) {
   test(`${load}, it goes on after a look, for longer each time`, async (t) => {
@@ -287,6 +287,34 @@ test('somebody who waits for the index cuts that short', async (t) => {
   assert.equal(index.steps, steps + 1)
   assert.equal(index.limits.at(-1)?.isUrgent, true)
 })
+
+test('somebody who waits during the first look only puts it off', async (t) => {
+  const index = new FloodedIndex(100)
+  const { indexer, pass } = await startFlooded(t, index)
+  await pass(400)
+  assert.equal(index.steps, 3)
+  indexer.hurry()
+  await pass(50)
+  assert.equal(index.steps, 4, 'the step that was asked for')
+  await pass(2000)
+  assert.ok(index.steps <= 6, `${index.steps} steps: there is a burst as before`)
+})
+
+test('it stops at once in a burst', async (t) => {
+  const index = new FloodedIndex(100)
+  const { indexer, settle, pass } = await startFlooded(t, index)
+  await pass(1500)
+  assert.ok(await isSettled(indexer.stop(), settle))
+})
+
+for (const lag of [500, 2_000_000]) {
+  test(`with ${lag} rows that nobody may take yet it does not try without a rest`, async (t) => {
+    const index = new FloodedIndex(0, { ...LAGGING, lag, indexed: 0 })
+    const { pass } = await startFlooded(t, index)
+    await pass(1000)
+    assert.ok(index.steps > 3 && index.steps <= 21, `${index.steps} steps in a second`)
+  })
+}
 
 test('a million rows behind it takes all the time there is', async (t) => {
   const index = new FloodedIndex(100, { ...LAGGING, lag: 1_000_001 })

@@ -112,3 +112,20 @@ test('where the first statement writes, it is not sent before BEGIN was answered
   assert.equal(await stateOf(failing), DIVISION_BY_ZERO)
   assert.equal(isBegun, false)
 })
+
+test('a transaction that starts over has let go of what it locked, and commits what comes after', async (t) => {
+  const url = await newPostgresDatabase()
+  const [one, other] = await Promise.all([0, 1].map(() => Connection.open(parseAddress(url).hosts[0]!)))
+  t.after(() => Promise.all([one!.close(), other!.close()]))
+  await one!.script('CREATE TABLE kept (n integer); INSERT INTO kept VALUES (1)')
+  const isFree = async () => (await other!.query('SELECT n FROM kept FOR UPDATE SKIP LOCKED')).length === 1
+  await one!.transaction(async () => {
+    await one!.query('SELECT n FROM kept FOR UPDATE')
+    assert.equal(await isFree(), false)
+    one!.startOver()
+    await one!.query('SELECT 1')
+    assert.equal(await isFree(), true)
+    one!.send('INSERT INTO kept VALUES (2)')
+  }, 'reads')
+  assert.deepEqual(await kept(other!), [1, 2])
+})
