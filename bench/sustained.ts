@@ -30,8 +30,9 @@ const CONNECTIONS = 64
 const LEAST = 0.3
 const BARE_ROUNDS = 3
 const BARE_SECONDS = 4
-const LOOK_EVERY_MS = 5000
-/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. */
+/** Asking is a command beside the server, which costs half a second of a core. */
+const LOOK_EVERY_MS = 15_000
+/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
 const PAUSE_SECONDS = 2
 const CONVERSATIONS = 40_000
 

@@ -97,7 +97,7 @@ async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findChromium()!,
     // Letters without coloured edges make smaller pictures. Chromium's own sandbox does not run as root.
-    args: ['--disable-lcd-text', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
+    args: ['--disable-lcd-text', '--disable-gpu', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
   })
   t.after(() => browser.close())
   return browser
