@@ -13,7 +13,7 @@ import { EventStream, type StreamOptions } from '../support/event-stream.ts'
 import { idOf } from '../support/intake.ts'
 import { until, within } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 60_000 }
+const TIMEOUT = { timeout: 240_000 }
 const PATH = '/v1/inbox/stream'
 /** Timers at a pace that a test can wait for. */
 const QUICK = { streamHeartbeat: '100ms', streamDrainTimeout: '1s' }
