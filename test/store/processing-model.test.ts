@@ -61,7 +61,7 @@ const FAULTS: Record<string, [fault: (processing: ProcessingStore) => Partial<Pr
         },
       }
     },
-    /acknowledged and handed out again|live lease|overtook|died early|each event once/,
+    /acknowledged and handed out again|live lease|overtook|died early|each event once|that was named|no more bytes/,
   ],
   'an event is lost': [
     (processing) => ({
