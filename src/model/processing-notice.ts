@@ -53,8 +53,7 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const behind = Array.from(byLane).flatMap(([lane, [head]]) =>
     taken.has(lane) ? [] : [{ lane, head: head!.eventId }],
   )
-  if (byLane.size > 0)
-    yield* ask('notice', { leased, waiting, behind: behind.toSorted((a, b) => a.lane - b.lane), now })
+  if (byLane.size > 0) yield* ask('notice', { leased, waiting, behind: behind.toSorted(byId), now })
   yield* ask('moveFrontier', { frontier: last.eventId })
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
@@ -78,11 +77,16 @@ function* take(leased: readonly Delivery[], byLane: ReadonlyMap<number, readonly
       return { lane, ...laneTimes(run, { head: next, openAt: next?.availableAt ?? null }) }
     },
   )
-  const lanes = changes.toSorted((a, b) => a.lane - b.lane)
+  const lanes = changes.toSorted(byId)
   const named = new Set(lanes.map(({ lane }) => lane))
   const beside = Array.from(byLane.keys()).filter((lane) => !named.has(lane))
   const taken = new Set(byLane.size > 0 ? yield* ask('takeIdle', { lanes, beside }) : [])
   return leased.filter(({ lane }) => taken.has(lane))
+}
+
+/** The order in which lanes are locked. */
+function byId(one: { readonly lane: number }, other: { readonly lane: number }): number {
+  return one.lane - other.lane
 }
 
 /** What a claim leased, before it is read. */
