@@ -48,7 +48,7 @@ async function fill(store: Store): Promise<void> {
   await store.operators.addAudit({ id: 'a1', at: 1, operatorId: 'o1', operator: 'ada', action: 'promote', ...rest })
 }
 
-async function filled(driver: Driver): Promise<string> {
+async function filled(driver: Pick<Driver, 'newDatabase'>): Promise<string> {
   const url = await driver.newDatabase()
   await withStore(url, fill)
   await withStore(url, indexWhole)
@@ -268,7 +268,7 @@ test('a transaction that holds the tables: the freeze gives up, says so, and hol
   // On a server of its own: the freeze that waits has a transaction open, and that holds up readers in every database.
   const server = await newPostgres()
   t.after(() => server.kill())
-  const source = await filled({ name: 'postgres', newDatabase: () => createDatabase(server.url('postgres')) })
+  const source = await filled({ newDatabase: () => createDatabase(server.url('postgres')) })
   const client = await connect(source)
   t.after(() => client.end())
   await client.query('BEGIN; LOCK TABLE intray.refusals IN ROW EXCLUSIVE MODE')

@@ -7,7 +7,7 @@ import { startTestApp, type TestApp } from '../support/app.ts'
 import { startProxy, through } from '../support/postgres/proxy.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
-import { drivers } from '../support/drivers.ts'
+import { drivers, postgresOn } from '../support/drivers.ts'
 import { idOf, item } from './rows.ts'
 import { indexAll, newDatabase, WIDE } from './suite.ts'
 
@@ -18,7 +18,7 @@ const statusOf = async (node: TestApp, token: string): Promise<number> =>
 
 test('a token made on one node works on the other at once, and disabled there it is refused here within 5 s', async (t) => {
   const url = await newPostgresDatabase()
-  const sameDatabase = { name: 'postgres', newDatabase: async () => url }
+  const sameDatabase = postgresOn(async () => url)
   const a = await startTestApp(t, sameDatabase)
   const b = await startTestApp(t, sameDatabase)
   const token = await a.createToken()
@@ -37,7 +37,7 @@ test('a token made on one node works on the other at once, and disabled there it
 
 test('one message sent to both nodes at once is one event, answered with one id', async (t) => {
   const url = await newPostgresDatabase()
-  const sameDatabase = { name: 'postgres', newDatabase: async () => url }
+  const sameDatabase = postgresOn(async () => url)
   const nodes = [await startTestApp(t, sameDatabase), await startTestApp(t, sameDatabase)]
   for (let n = 0; n < 20; n++) {
     const body = { source_ref: `form-${n}`, channel_ref: 'page' }
@@ -55,7 +55,10 @@ test('while no server can be reached: 503 with Retry-After, not ready, alive; an
   const url = await newPostgresDatabase()
   const proxy = await startProxy(Number(new URL(url).port), 'intray_append')
   t.after(() => proxy.close())
-  const node = await startTestApp(t, { name: 'postgres', newDatabase: async () => through(proxy, url) })
+  const node = await startTestApp(
+    t,
+    postgresOn(async () => through(proxy, url)),
+  )
   const look = async (path: string) => (await node.send({ method: 'GET', path })).status
   assert.equal((await node.post({ source_ref: 'before' })).status, 200)
   proxy.refuse(true)

@@ -25,7 +25,7 @@ export interface TestDatabase {
 }
 
 export async function newDatabase(t: TestContext, driver: Driver): Promise<TestDatabase> {
-  const url = await driver.newDatabase()
+  const url = await driver.readyDatabase()
   return {
     driver,
     url,

@@ -47,7 +47,7 @@ export interface TestAppOptions {
 }
 
 export async function startTestApp(t: TestContext, driver: Driver, options: TestAppOptions = {}): Promise<TestApp> {
-  const databaseUrl = await driver.newDatabase()
+  const databaseUrl = await driver.readyDatabase()
   // A slow machine is no overload: tests of it say so.
   const environment: Record<string, string> = {
     INTRAY_PORT: '0',
