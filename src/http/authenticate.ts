@@ -59,17 +59,23 @@ export function authenticate(
   if (route.scope === 'operator') return NOT_SIGNED_IN
   const credentials = bearerToken(req.rawHeaders)
   if ('problem' in credentials) return credentials.problem
-  return admit(gate, route, credentials.token, exchange)
+  return admit(gate, route, credentials.token, req, exchange)
 }
 
-export function admit(gate: Gate, route: Route, token: string, exchange: Exchange): Admission | Promise<Admission> {
+export function admit(
+  gate: Gate,
+  route: Route,
+  token: string,
+  { socket }: RequestHead,
+  exchange: Exchange,
+): Admission | Promise<Admission> {
   const judge = (found: Authentication): Admission => {
     if ('problem' in found) return failureProblem(gate, found.problem, exchange)
     exchange.principal = found.principal
     const forbidden = scopeProblem(gate, route, found.principal)
     return found.bucket === null ? forbidden : rateProblem(gate, found.bucket, forbidden, exchange)
   }
-  const answer = gate.principals.authenticate(token)
+  const answer = gate.principals.authenticate(token, socket)
   return answer instanceof Promise ? answer.then(judge) : judge(answer)
 }
 

@@ -16,7 +16,7 @@ import type { Exchange } from './exchange.ts'
 import type { RequestHead } from './head.ts'
 import { answerProblem, type IntakeCall, type IntakeLane } from './intake-lane.ts'
 import { logUnexpected } from './lane.ts'
-import { createReadPlainRequest, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
+import { createPlainReaders, type NewPlainReader, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
 import type { TextAnswer } from './problem.ts'
 import type { Route } from './routes.ts'
 import { wireText } from './wire.ts'
@@ -48,13 +48,13 @@ const ENDED = Object.assign(new Error('the request ended before it was whole'), 
 
 export class Front {
   readonly options: FrontOptions
-  readonly read: ReadPlainRequest
+  readonly newReader: NewPlainReader
   readonly keepAlive: string
   readonly #connections = new Set<Connection>()
 
   constructor(options: FrontOptions) {
     this.options = options
-    this.read = createReadPlainRequest(options.routes, options.maxHeaderBytes)
+    this.newReader = createPlainReaders(options.routes, options.maxHeaderBytes)
     this.keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveTimeout / 1000)}`
   }
 
@@ -76,6 +76,7 @@ class Connection {
   readonly socket: Socket
   readonly #front: Front
   readonly #onLeave: () => void
+  readonly #read: ReadPlainRequest
   /** A part of a request. */
   #held: Buffer | null = null
   #isBusy = false
@@ -89,6 +90,7 @@ class Connection {
     this.#front = front
     this.socket = socket
     this.#onLeave = onLeave
+    this.#read = front.newReader(socket)
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
     socket.on('timeout', this.#onTimeout).on('close', this.#onClose)
     this.#setTimeout(PATIENCE_MS)
@@ -130,7 +132,7 @@ class Connection {
   }
 
   #look(bytes: Buffer, isSecondLook: boolean): void {
-    const reading = this.#front.read(bytes, this.socket)
+    const reading = this.#read(bytes)
     if (reading === 'other' || this.socket.writableNeedDrain) {
       this.#giveToNode(bytes)
     } else if (reading !== 'more' && reading.isWhole) {
@@ -194,8 +196,8 @@ class Connection {
 
   /** Who leaves in the middle of a request leaves a line in the log, as with node. */
   #noteLost(): void {
-    const { read, options } = this.#front
-    const reading = this.#held === null ? 'other' : read(this.#held, this.socket)
+    const { options } = this.#front
+    const reading = this.#held === null ? 'other' : this.#read(this.#held)
     if (typeof reading === 'string') return
     const exchange = options.begin(reading.head)
     exchange.route = reading.route.path

@@ -3,6 +3,9 @@
 // It is stricter than any parser it may meet on the way: what could be read in two ways, what asks for more than an answer, and what
 // is just unusual is none of its business ('other'), and node's parser reads it instead. So it never has to refuse anything.
 // It decides where a request ends, and every line of it is here for that.
+//
+// Who keeps a connection sends the same head again and again, but for the length. Byte for byte the same, it is not taken apart
+// again: 1 µs where reading takes 6.
 
 import type { Socket } from 'node:net'
 import type { RequestHead } from './head.ts'
@@ -31,6 +34,11 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const METHOD = 'POST '
 const VERSION = ' HTTP/1.1'
 const NAME = /^[a-z0-9-]+$/
+const MAX_LENGTH_DIGITS = 6
+const LENGTH = /^\d{1,6}$/
+const LENGTH_LINE = /^.*?\r\ncontent-length: */is
+const LENGTH_NAME = /^content-length$/i
+const NO_BODY = Buffer.alloc(0)
 /** What they ask for is not plain, whatever they say. */
 const NOT_PLAIN: ReadonlySet<string> = new Set([
   'expect',
@@ -44,10 +52,26 @@ const NOT_PLAIN: ReadonlySet<string> = new Set([
 const MAX_NAMES = 500
 const MAX_NAME_LENGTH = 64
 
-/** All of `bytes` must be the request: a second one behind it is not plain. */
-export type ReadPlainRequest = (bytes: Buffer, socket: Socket) => PlainReading
+/** The first head of a connection is not learned: most who connect for one message send no other. After so many new ones, none is. */
+const MOST_NEWS = 10
 
-export function createReadPlainRequest(routes: ReadonlyMap<string, Route>, maxHeaderBytes: number): ReadPlainRequest {
+/** All of `bytes` must be the request: a second one behind it is not plain. */
+export type ReadPlainRequest = (bytes: Buffer) => PlainReading
+
+/** A head that was read before on the connection: what stands before the digits of its length, and behind them. */
+interface KnownHead {
+  readonly before: Buffer
+  readonly after: Buffer
+  readonly length: string
+  readonly request: PlainRequest
+  /** In the raw headers. */
+  readonly lengthAt: number
+}
+
+/** One for each connection. */
+export type NewPlainReader = (socket: Socket) => ReadPlainRequest
+
+export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeaderBytes: number): NewPlainReader {
   /** Names as sent, to lower case; '' for what is no name or not plain. */
   const names = new Map<string, string>()
 
@@ -63,7 +87,41 @@ export function createReadPlainRequest(routes: ReadonlyMap<string, Route>, maxHe
     return name
   }
 
-  return (bytes, socket) => {
+  return (socket) => {
+    let known: KnownHead | null = null
+    /** Heads in a row that were not known. */
+    let news = 0
+    return (bytes) => {
+      const again = known && readAgain(known, bytes)
+      if (again) {
+        news = 0
+        return again
+      }
+      const reading = readAnew(bytes, socket)
+      if (typeof reading === 'string' || !reading.isWhole) return reading
+      news += 1
+      if (news > 1 && news <= MOST_NEWS) known = knownHead(bytes, reading)
+      return reading
+    }
+  }
+
+  /** Null if it is another head. */
+  function readAgain(known: KnownHead, bytes: Buffer): PlainReading | null {
+    const { before, after, request } = known
+    const digitsAt = before.length
+    let digitsEnd = digitsAt
+    while (digitsEnd < bytes.length && isDigit(bytes[digitsEnd]!)) digitsEnd += 1
+    const digits = digitsEnd - digitsAt
+    const bodyAt = digitsEnd + after.length
+    if (digits === 0 || digits > MAX_LENGTH_DIGITS || bodyAt - HEAD_END.length > maxHeaderBytes) return null
+    if (bytes.length < bodyAt || bytes.compare(before, 0, digitsAt, 0, digitsAt) !== 0) return null
+    if (bytes.compare(after, 0, after.length, digitsEnd, bodyAt) !== 0) return null
+    const length = bytes.toString('latin1', digitsAt, digitsEnd)
+    const head = length === known.length ? request.head : withLength(known, length)
+    return readBody(bytes, bodyAt, length, request, head)
+  }
+
+  function readAnew(bytes: Buffer, socket: Socket): PlainReading {
     const headEnd = bytes.indexOf(HEAD_END)
     if (headEnd === -1) return bytes.length < MAX_PLAIN_BYTES && mayBePlain(bytes) ? 'more' : 'other'
     if (headEnd > maxHeaderBytes) return 'other'
@@ -91,15 +149,48 @@ export function createReadPlainRequest(routes: ReadonlyMap<string, Route>, maxHe
     const connection = headers.connection?.toLowerCase() ?? 'keep-alive'
     if (connection !== 'keep-alive' && connection !== 'close') return 'other'
     const length = headers['content-length']
-    if (length === undefined || !/^\d{1,6}$/.test(length)) return 'other'
-    const bodyAt = headEnd + HEAD_END.length
-    const total = bodyAt + Number(length)
-    if (total > MAX_PLAIN_BYTES || bytes.length > total) return 'other'
+    if (length === undefined || !LENGTH.test(length)) return 'other'
     const head = { method: 'POST', url, httpVersionMajor: 1, httpVersionMinor: 1, headers, rawHeaders, socket }
     if (hostProblem(head)) return 'other'
-    const body = bytes.subarray(bodyAt)
-    return { head, route, body, isWhole: bytes.length === total, isLast: connection === 'close' }
+    return readBody(bytes, headEnd + HEAD_END.length, length, { route, isLast: connection === 'close' }, head)
   }
+}
+
+function readBody(
+  bytes: Buffer,
+  bodyAt: number,
+  length: string,
+  { route, isLast }: Pick<PlainRequest, 'route' | 'isLast'>,
+  head: RequestHead,
+): PlainReading {
+  const total = bodyAt + Number(length)
+  if (total > MAX_PLAIN_BYTES || bytes.length > total) return 'other'
+  return { head, route, body: bytes.subarray(bodyAt), isWhole: bytes.length === total, isLast }
+}
+
+/** Copies: what was sent with it is let go. */
+function knownHead(bytes: Buffer, request: PlainRequest): KnownHead {
+  const text = bytes.toString('latin1', 0, bytes.length - request.body.length)
+  const length = request.head.headers['content-length']!
+  const digitsAt = LENGTH_LINE.exec(text)![0].length
+  return {
+    before: Buffer.from(text.slice(0, digitsAt), 'latin1'),
+    after: Buffer.from(text.slice(digitsAt + length.length), 'latin1'),
+    length,
+    request: { ...request, body: NO_BODY },
+    lengthAt: request.head.rawHeaders.findIndex((name, at) => at % 2 === 0 && LENGTH_NAME.test(name)) + 1,
+  }
+}
+
+/** The same head with another length. What it has in common with the other is looked up there. */
+function withLength({ request: { head }, lengthAt }: KnownHead, length: string): RequestHead {
+  const headers: RequestHead['headers'] = Object.create(head.headers)
+  headers['content-length'] = length
+  return { ...head, headers, rawHeaders: head.rawHeaders.with(lengthAt, length) }
+}
+
+function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39
 }
 
 function mayBePlain(bytes: Buffer): boolean {

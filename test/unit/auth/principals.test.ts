@@ -38,6 +38,9 @@ class FakeTokens {
   } as unknown as TokenStore
 }
 
+/** Most tests send all their requests over one. */
+const CONNECTION = {}
+
 interface Fixture {
   readonly tokens: FakeTokens
   readonly clock: TestClock
@@ -93,7 +96,7 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
     tokens.put(record(minted))
-    assert.deepEqual(await principals.authenticate(minted.token), {
+    assert.deepEqual(await principals.authenticate(minted.token, CONNECTION), {
       principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
       bucket: null,
     })
@@ -106,7 +109,7 @@ describe('principals', () => {
     tokens.put(record(own, { rateLimit: { requests: 9, windowMs: 1000 } }))
     tokens.put(record(free, { rateLimit: 'off' }))
     const bucket = async (minted: typeof plain) => {
-      const found = await principals.authenticate(minted.token)
+      const found = await principals.authenticate(minted.token, CONNECTION)
       return 'bucket' in found ? found.bucket : undefined
     }
     assert.equal((await bucket(plain))?.limit.requests, 3)
@@ -126,22 +129,22 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
     tokens.put(record(minted))
-    await principals.authenticate(minted.token)
-    assert.ok(!(principals.authenticate(minted.token) instanceof Promise))
+    await principals.authenticate(minted.token, CONNECTION)
+    assert.ok(!(principals.authenticate(minted.token, CONNECTION) instanceof Promise))
     assert.equal(tokens.finds, 1)
   })
 
   test('a new token works at once, even if it was unknown a moment ago', async (t) => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
-    assert.equal(await codeOf(principals.authenticate(minted.token)), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'invalid_token')
     tokens.put(record(minted))
-    assert.equal(await codeOf(principals.authenticate(minted.token)), `principal ${minted.keyId}`)
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), `principal ${minted.keyId}`)
   })
 
   test('a malformed token is refused without a look-up', async (t) => {
     const { principals, tokens } = await setUp(t)
-    assert.equal(await codeOf(principals.authenticate('nonsense')), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate('nonsense', CONNECTION)), 'invalid_token')
     assert.equal(tokens.finds, 0)
   })
 
@@ -149,7 +152,36 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     const [mine, other] = [mintToken(), mintToken()]
     tokens.put(record({ ...mine, hash: other.hash }))
-    assert.equal(await codeOf(principals.authenticate(mine.token)), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate(mine.token, CONNECTION)), 'invalid_token')
+  })
+
+  test('on one connection each token is judged by itself, whoever was let in before', async (t) => {
+    const { principals, tokens } = await setUp(t)
+    const [mine, other, forged] = [mintToken(), mintToken(), mintToken()]
+    tokens.put(record(mine))
+    tokens.put(record(other))
+    tokens.put(record({ ...forged, hash: mine.hash }))
+    const codes = []
+    for (const { token } of [mine, mine, other, mine, forged, mine, other, other]) {
+      codes.push(await codeOf(principals.authenticate(token, CONNECTION)))
+    }
+    const [me, they] = [`principal ${mine.keyId}`, `principal ${other.keyId}`]
+    assert.deepEqual(codes, [me, me, they, me, 'invalid_token', me, they, they])
+    const almost = `${mine.token.slice(0, -1)}${mine.token.endsWith('a') ? 'b' : 'a'}`
+    for (const token of [almost, mine.token.slice(0, -1), `${mine.token}a`, '']) {
+      await principals.authenticate(mine.token, CONNECTION)
+      assert.equal(await codeOf(principals.authenticate(token, CONNECTION)), 'invalid_token')
+    }
+  })
+
+  test('a token that was given another secret is not opened by the one it was let in with', async (t) => {
+    const { principals, tokens, reported } = await setUp(t)
+    const minted = mintToken()
+    tokens.put(record(minted))
+    await principals.authenticate(minted.token, CONNECTION)
+    tokens.put(record({ ...minted, hash: mintToken().hash }))
+    await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'invalid_token')
   })
 
   test('disabled and expired are told apart, and disabled wins', async (t) => {
@@ -162,7 +194,7 @@ describe('principals', () => {
     ] as const) {
       const minted = mintToken()
       tokens.put(record(minted, more))
-      assert.equal(await codeOf(principals.authenticate(minted.token)), code)
+      assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), code)
     }
   })
 
@@ -170,19 +202,19 @@ describe('principals', () => {
     const { principals, tokens, clock } = await setUp(t)
     const minted = mintToken()
     tokens.put(record(minted, { expiresAt: clock.now() + 10 }))
-    assert.match(await codeOf(principals.authenticate(minted.token)), /^principal/)
+    assert.match(await codeOf(principals.authenticate(minted.token, CONNECTION)), /^principal/)
     clock.advance(10)
-    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_expired')
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_expired')
   })
 
   test('a change reaches tokens in memory, and is then reported as in force', async (t) => {
     const { principals, tokens, reported } = await setUp(t)
     const minted = mintToken()
     tokens.put(record(minted))
-    await principals.authenticate(minted.token)
+    await principals.authenticate(minted.token, CONNECTION)
     tokens.put(record(minted, { isActive: false }))
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
-    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_disabled')
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_disabled')
     assert.equal(tokens.finds, 1, 'without another look-up')
   })
 
@@ -193,13 +225,13 @@ describe('principals', () => {
     const gate = Promise.withResolvers<void>()
     // The look-up has read the active token; before it answers, the token is disabled and that is reported as in force.
     tokens.beforeAnswer = () => gate.promise
-    const answer = principals.authenticate(minted.token)
+    const answer = principals.authenticate(minted.token, CONNECTION)
     tokens.put(record(minted, { isActive: false }))
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
     tokens.beforeAnswer = () => {}
     gate.resolve()
     assert.equal(await codeOf(answer), 'token_disabled')
-    assert.equal(await codeOf(principals.authenticate(minted.token)), 'token_disabled')
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_disabled')
   })
 
   test('a look-up that fails is our trouble, not the token’s', async (t) => {
@@ -207,10 +239,10 @@ describe('principals', () => {
     const minted = mintToken()
     tokens.put(record(minted))
     tokens.beforeAnswer = () => Promise.reject(new Error('no database'))
-    assert.equal(await codeOf(principals.authenticate(minted.token)), 'storage_unavailable')
+    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'storage_unavailable')
     assert.equal(troubles.length, 1)
     tokens.beforeAnswer = () => {}
-    assert.match(await codeOf(principals.authenticate(minted.token)), /^principal/)
+    assert.match(await codeOf(principals.authenticate(minted.token, CONNECTION)), /^principal/)
   })
 
   test('uses are written in the background, the latest of each, and only of tokens that were let in', async (t) => {
@@ -218,10 +250,10 @@ describe('principals', () => {
     const [used, disabled] = [mintToken(), mintToken()]
     tokens.put(record(used))
     tokens.put(record(disabled, { isActive: false }))
-    await principals.authenticate(used.token)
-    await principals.authenticate(disabled.token)
+    await principals.authenticate(used.token, CONNECTION)
+    await principals.authenticate(disabled.token, CONNECTION)
     clock.advance(5)
-    await principals.authenticate(used.token)
+    await principals.authenticate(used.token, CONNECTION)
     assert.deepEqual(tokens.uses, [], 'not on the way of a request')
     await principals.stop()
     assert.deepEqual(tokens.uses, [{ keyId: used.keyId, usedAt: clock.now() }])

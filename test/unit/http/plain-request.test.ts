@@ -7,14 +7,21 @@ import { duplexPair } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { createReadPlainRequest, MAX_PLAIN_BYTES, type PlainRequest } from '../../../src/http/plain-request.ts'
+import {
+  createPlainReaders,
+  MAX_PLAIN_BYTES,
+  type PlainReading,
+  type PlainRequest,
+  type ReadPlainRequest,
+} from '../../../src/http/plain-request.ts'
 import { ROUTES } from '../../../src/http/routes.ts'
 
 const PATH = '/v1/inbox/events'
 const MAX_HEADER_BYTES = 4096
 const ROUTE = ROUTES.find(({ path }) => path === PATH)!
 const SOCKET = {} as Socket
-const read = createReadPlainRequest(new Map([[PATH, ROUTE]]), MAX_HEADER_BYTES)
+const newReader = createPlainReaders(new Map([[PATH, ROUTE]]), MAX_HEADER_BYTES)
+const read = (bytes: Buffer) => newReader(SOCKET)(bytes)
 
 const HEAD = ['Host: a.test', 'Authorization: Bearer x', 'Content-Type: application/json']
 
@@ -27,7 +34,7 @@ function good(body = '{"a":1}', ...more: readonly string[]): Buffer {
 }
 
 function wholeOf(bytes: Buffer): PlainRequest {
-  const reading = read(bytes, SOCKET)
+  const reading = read(bytes)
   if (typeof reading === 'string' || !reading.isWhole) assert.fail(`not taken: ${bytes}`)
   return reading
 }
@@ -61,7 +68,7 @@ test('what is missing is waited for', () => {
   const bytes = good()
   const headEnd = bytes.indexOf('\r\n\r\n') + 4
   for (let length = 0; length < bytes.length; length += 1) {
-    const reading = read(bytes.subarray(0, length), SOCKET)
+    const reading = read(bytes.subarray(0, length))
     if (length < headEnd) assert.equal(reading, 'more', `after ${length} bytes`)
     else assert.equal(typeof reading !== 'string' && reading.isWhole, false, `after ${length} bytes`)
   }
@@ -108,7 +115,7 @@ const OTHERS: Record<string, Buffer> = {
 
 for (const [what, bytes] of Object.entries(OTHERS)) {
   test(`${what} is left to node`, () => {
-    assert.equal(read(bytes, SOCKET), 'other')
+    assert.equal(read(bytes), 'other')
   })
 }
 
@@ -182,11 +189,13 @@ test('node reads the same in everything that is taken, and a sloppy reader is fo
   let taken = 0
   let caught = 0
   const strict: Read = (bytes) => {
-    const reading = read(bytes, SOCKET)
+    const reading = read(bytes)
     return typeof reading === 'string' || !reading.isWhole ? null : reading
   }
+  const template = good('{"a":1}', 'X-B: some words')
   const property = fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 3 }), async (mutations) => {
-    const bytes = mutations.reduce(mutate, good('{"a":1}', 'X-B: some words'))
+    const bytes = mutations.reduce(mutate, template)
+    assert.deepEqual(comparable(readerThatKnows(template).reader(bytes)), comparable(read(bytes)))
     taken += strict(bytes) === null ? 0 : 1
     assert.equal(await disagreement(strict, bytes), null, JSON.stringify(bytes.toString('latin1')))
     caught += (await disagreement(sloppy, bytes)) === null ? 0 : 1
@@ -194,6 +203,73 @@ test('node reads the same in everything that is taken, and a sloppy reader is fo
   await fc.assert(property, { numRuns: 5000 })
   assert.ok(taken > 100, `taken: ${taken}`)
   assert.ok(caught > 100, `caught: ${caught}`)
+})
+
+/** A header of a head that is known may be looked up in another: all of them, own or not. */
+function comparable(reading: PlainReading) {
+  if (typeof reading === 'string') return reading
+  const headers: Record<string, unknown> = {}
+  for (const name in reading.head.headers) headers[name] = reading.head.headers[name]
+  return { ...reading, head: { ...reading.head, headers } }
+}
+
+/** Of a connection that has sent this before, which is then no longer taken apart. */
+function readerThatKnows(bytes: Buffer): { reader: ReadPlainRequest; head: PlainRequest['head'] } {
+  const reader = newReader(SOCKET)
+  for (let times = 0; times < 2; times += 1) assert.notEqual(typeof reader(bytes), 'string')
+  const again = reader(bytes)
+  if (typeof again === 'string') assert.fail('not taken')
+  return { reader, head: again.head }
+}
+
+test('a head that was sent before is read as it was, whatever the length of the body', () => {
+  const { reader, head } = readerThatKnows(good())
+  for (const body of ['{"b":2}', '', '{}', `{"long":"${'x'.repeat(12_345)}"}`]) {
+    const bytes = good(body)
+    assert.deepEqual(comparable(reader(bytes)), comparable(read(bytes)), `a body of ${body.length}`)
+  }
+  const same = reader(good('{"c":3}'))
+  assert.equal(typeof same !== 'string' && same.head, head, 'it was not taken apart again')
+})
+
+test('with every byte of the head changed, or cut off, it is read as by one that knows no head', () => {
+  const bytes = good('{"a":1}', 'X-B: some words')
+  for (let at = 0; at < bytes.length; at += 1) {
+    const cut = bytes.subarray(0, at)
+    const changed = PIECES.map((piece) => Buffer.concat([cut, Buffer.from(piece, 'latin1'), bytes.subarray(at + 1)]))
+    for (const one of [cut, ...changed]) {
+      assert.deepEqual(comparable(readerThatKnows(bytes).reader(one)), comparable(read(one)), JSON.stringify(`${one}`))
+    }
+  }
+})
+
+test('another head is learned when it comes twice, and none after many that are new', () => {
+  const isKnown = (reader: ReadPlainRequest, bytes: Buffer): boolean => {
+    const [first, second] = [reader(bytes), reader(bytes)]
+    if (typeof first === 'string' || typeof second === 'string') assert.fail('not taken')
+    return first.head === second.head
+  }
+  const { reader } = readerThatKnows(good())
+  reader(good('{}', 'X-A: once'))
+  assert.ok(isKnown(reader, good()), 'one that is new changes nothing')
+  reader(good('{}', 'X-A: a'))
+  reader(good('{}', 'X-A: a'))
+  assert.ok(isKnown(reader, good('{}', 'X-A: a')))
+  const many = newReader(SOCKET)
+  for (let n = 0; n < 20; n += 1) many(good('{}', `X-A: ${n}`))
+  assert.ok(!isKnown(many, good()))
+})
+
+test('the limits hold for a head that is known too', () => {
+  const filler = MAX_HEADER_BYTES - good('', 'X-A: ').indexOf('\r\n\r\n')
+  const atLimit = (body: string) => good(body, `X-A: ${'a'.repeat(filler)}`)
+  const { reader } = readerThatKnows(atLimit(''))
+  assert.notEqual(reader(atLimit('123456789')), 'other')
+  assert.equal(reader(atLimit('1234567890')), 'other', 'a digit more is too much')
+  const { reader: wide } = readerThatKnows(good())
+  assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'other')
+  assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'other')
+  assert.equal(wide(Buffer.concat([good(), good()])), 'other')
 })
 
 /** As one writes it in a minute. */
