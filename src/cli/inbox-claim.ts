@@ -2,7 +2,7 @@
 
 import { parseArgs } from 'node:util'
 import { CLAIM_LIMITS } from '../model/processing.ts'
-import { claimedEventParts } from '../processing/views.ts'
+import { claimedEventJson } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { textUpTo, wholeNumber } from '../runtime/parameter.ts'
 import type { ClaimedEvent } from '../store/contract/processing.ts'
@@ -15,9 +15,6 @@ import { asOperator, known, subscriptionOf } from './inbox-by-hand.ts'
 import { note, outputWidth, print, table } from './output.ts'
 
 const CELL_WIDTH = 28
-const LF = 10
-const CR = 13
-const BLANK = 32
 
 const HELP = `
 Usage: ./intray inbox claim --account N --company M [--limit 10] [--lease 30s] [--channel C] [--unordered]
@@ -74,12 +71,8 @@ export const inboxClaim: InboxAction = {
 }
 
 /** A line break of a payload stands between its tokens, since a string of JSON holds none: a blank is the same there. */
-function jsonLine(one: ClaimedEvent): Uint8Array {
-  const line = Buffer.concat([...claimedEventParts(one), Buffer.from('\n')])
-  for (let at = 0; at < line.length - 1; at++) {
-    if (line[at] === LF || line[at] === CR) line[at] = BLANK
-  }
-  return line
+function jsonLine(one: ClaimedEvent): string {
+  return `${claimedEventJson(one).replaceAll(/[\r\n]/g, ' ')}\n`
 }
 
 async function show(store: Store, claimed: readonly ClaimedEvent[]): Promise<void> {

@@ -5,24 +5,18 @@ import { isoTime } from '../runtime/clock.ts'
 import type { ClaimedEvent, DeliveryRecord } from '../store/contract/processing.ts'
 
 /**
- * An event that was handed out, as JSON in parts. Its payload stands in it as it was sent, byte for byte: parsed and written
- * anew, big numbers would lose digits and doubled keys would be one. What cannot stand inside JSON (a BOM, bytes that are not
- * JSON) goes as base64.
+ * An event that was handed out, as JSON. Its payload stands in it as it was sent, byte for byte once this is UTF-8 again: parsed and
+ * written anew, big numbers would lose digits and doubled keys would be one. What cannot stand inside JSON (a BOM, bytes that
+ * are not JSON) goes as base64.
  */
-export function claimedEventParts({
-  event,
-  conversationId,
-  attempts,
-  leaseId,
-  leaseExpiresAt,
-  payload,
-}: ClaimedEvent): Uint8Array[] {
-  const meta = {
+export function claimedEventJson(claimed: ClaimedEvent): string {
+  const { event, payload } = claimed
+  const meta = JSON.stringify({
     id: event.id,
-    lease_id: leaseId,
-    lease_expires_at: isoTime(leaseExpiresAt),
-    attempts,
-    conversation_id: conversationId,
+    lease_id: claimed.leaseId,
+    lease_expires_at: isoTime(claimed.leaseExpiresAt),
+    attempts: claimed.attempts,
+    conversation_id: claimed.conversationId,
     channel_ref: event.channelRef,
     source_ref: event.sourceRef,
     received_at: isoTime(event.receivedAt),
@@ -32,25 +26,27 @@ export function claimedEventParts({
     content_type: event.contentType,
     size: event.size,
     sha256: Buffer.from(event.sha256).toString('hex'),
-  }
-  if (payload === null) {
-    const missing = event.erasedAt === null ? 'damaged' : 'erased'
-    return [Buffer.from(JSON.stringify({ ...meta, payload: null, payload_missing: missing }))]
-  }
-  if (!canBeEmbedded(payload)) {
-    return [Buffer.from(JSON.stringify({ ...meta, payload_base64: Buffer.from(payload).toString('base64') }))]
-  }
-  const head = JSON.stringify(meta)
-  return [Buffer.from(`${head.slice(0, -1)},"payload":`), payload, Buffer.from('}')]
+  })
+  return `${meta.slice(0, -1)},${payload === null ? missingPart(claimed) : payloadPart(payload)}}`
 }
 
-/** Whether it is JSON as it stands: otherwise it would break the whole answer. */
-function canBeEmbedded(payload: Uint8Array): boolean {
+function missingPart({ event }: ClaimedEvent): string {
+  return `"payload":null,"payload_missing":"${event.erasedAt === null ? 'damaged' : 'erased'}"`
+}
+
+function payloadPart(payload: Uint8Array): string {
+  const text = embeddable(payload)
+  return text === null ? `"payload_base64":"${Buffer.from(payload).toString('base64')}"` : `"payload":${text}`
+}
+
+/** Its text, if that is JSON as it stands: otherwise it would break the whole answer. */
+function embeddable(payload: Uint8Array): string | null {
   try {
-    JSON.parse(new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload))
-    return true
+    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload)
+    JSON.parse(text)
+    return text
   } catch {
-    return false
+    return null
   }
 }
 

@@ -33,7 +33,7 @@ export async function globalSetup(): Promise<void> {
   // Servers under test would each build it otherwise, and say so.
   const outcome = await buildConsole({ say: (line) => process.stderr.write(`${line}\n`) })
   if (outcome === 'failed') throw new Error('The console could not be built: no test of it means anything.')
-  install('chromium', () => findChromium() !== null)
+  install('chromium-headless-shell', () => findChromium() !== null)
   postgres = await startSharedPostgres()
 }
 

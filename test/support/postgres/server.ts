@@ -24,6 +24,8 @@ const COMMON: Settings = {
   shared_buffers: '64MB',
   autovacuum_naptime: '10s',
   log_min_messages: 'fatal',
+  // In its data folder, and gone with it: a server that is killed would leave it behind in /dev/shm.
+  dynamic_shared_memory_type: 'mmap',
 }
 
 export type Settings = Readonly<Record<string, string>>
