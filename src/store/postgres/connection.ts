@@ -71,6 +71,7 @@ export class Connection {
   /** What made the transaction fail: all that comes after it fails for it, and is told so. */
   #cause: StoreFailure | null = null
   #broken = false
+  #isGathering = false
   #onEnd: () => void = () => {}
 
   private constructor(host: Host) {
@@ -234,6 +235,7 @@ export class Connection {
     if (this.#broken) throw new StoreFailure('unavailable', 'the connection to the database is gone')
     if (this.#underWay === 0) this.#warning = null
     this.#underWay += 1
+    this.#gather()
     let result: T
     try {
       result = (await this.#client.query(config)) as unknown as T
@@ -250,6 +252,18 @@ export class Connection {
     const warning = this.#warning as string | null
     if (warning !== null) throw notAcknowledged(warning)
     return result
+  }
+
+  /** What is said before the turn is over goes out in one piece: each piece costs a call of the kernel and wakes the server. */
+  #gather(): void {
+    if (this.#isGathering) return
+    this.#isGathering = true
+    const { stream } = this.#client.connection
+    stream.cork()
+    process.nextTick(() => {
+      this.#isGathering = false
+      stream.uncork()
+    })
   }
 
   #end(): void {
