@@ -146,7 +146,8 @@ export class Principals implements Service {
     const last = this.#lastOf.get(connection)
     if (!last || token.length !== TOKEN_LENGTH || this.#cache.get(last.entry.record.keyId) !== last.entry) return null
     // A proxy may send several people's requests over one connection: nobody may find out by the time it takes.
-    this.#shown.write(token, 'latin1')
+    // A character that is more than a byte takes more room than there is: such a text is not the token.
+    if (this.#shown.write(token, 'utf8') !== TOKEN_LENGTH) return null
     return timingSafeEqual(this.#shown, last.token) ? last.entry : null
   }
 
@@ -154,7 +155,7 @@ export class Principals implements Service {
     this.#digest.write(hash('sha256', token, 'latin1'), 'latin1')
     const matches = timingSafeEqual(this.#digest, entry?.record.hash ?? NO_DIGEST)
     if (!entry || !matches) return INVALID
-    this.#lastOf.set(connection, { token: Buffer.from(token, 'latin1'), entry })
+    this.#lastOf.set(connection, { token: ownBytes(token), entry })
     return this.#admit(entry)
   }
 
@@ -232,4 +233,11 @@ export class Principals implements Service {
       this.#options.onTrouble(doing, error)
     }
   }
+}
+
+/** Not from the pool of buffers, of which it would hold a whole piece as long as its connection lives. */
+function ownBytes(token: string): Buffer {
+  const bytes = Buffer.alloc(TOKEN_LENGTH)
+  bytes.write(token, 'latin1')
+  return bytes
 }

@@ -54,6 +54,9 @@ const MAX_NAME_LENGTH = 64
 
 /** The first head of a connection is not learned: most who connect for one message send no other. After so many new ones, none is. */
 const MOST_NEWS = 10
+/** It is kept as long as its connection, whoever sent it. */
+const MOST_KEPT_BYTES = 2048
+const MOST_KEPT_HEADERS = 32
 
 /** All of `bytes` must be the request: a second one behind it is not plain. */
 export type ReadPlainRequest = (bytes: Buffer) => PlainReading
@@ -100,7 +103,7 @@ export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeader
       const reading = readAnew(bytes, socket)
       if (typeof reading === 'string' || !reading.isWhole) return reading
       news += 1
-      if (news > 1 && news <= MOST_NEWS) known = knownHead(bytes, reading)
+      if (news > 1 && news <= MOST_NEWS && isSmall(bytes, reading)) known = knownHead(bytes, reading)
       return reading
     }
   }
@@ -168,14 +171,20 @@ function readBody(
   return { head, route, body: bytes.subarray(bodyAt), isWhole: bytes.length === total, isLast }
 }
 
-/** Copies: what was sent with it is let go. */
+function isSmall(bytes: Buffer, { head, body }: PlainRequest): boolean {
+  return bytes.length - body.length <= MOST_KEPT_BYTES && head.rawHeaders.length <= 2 * MOST_KEPT_HEADERS
+}
+
+/** Copies, in memory of their own: what was sent with it is let go, and no pool of buffers is held for it. */
 function knownHead(bytes: Buffer, request: PlainRequest): KnownHead {
-  const text = bytes.toString('latin1', 0, bytes.length - request.body.length)
+  const own = Buffer.alloc(bytes.length - request.body.length)
+  bytes.copy(own)
+  const text = own.toString('latin1')
   const length = request.head.headers['content-length']!
   const digitsAt = LENGTH_LINE.exec(text)![0].length
   return {
-    before: Buffer.from(text.slice(0, digitsAt), 'latin1'),
-    after: Buffer.from(text.slice(digitsAt + length.length), 'latin1'),
+    before: own.subarray(0, digitsAt),
+    after: own.subarray(digitsAt + length.length),
     length,
     request: { ...request, body: NO_BODY },
     lengthAt: request.head.rawHeaders.findIndex((name, at) => at % 2 === 0 && LENGTH_NAME.test(name)) + 1,

@@ -168,7 +168,19 @@ describe('principals', () => {
     const [me, they] = [`principal ${mine.keyId}`, `principal ${other.keyId}`]
     assert.deepEqual(codes, [me, me, they, me, 'invalid_token', me, they, they])
     const almost = `${mine.token.slice(0, -1)}${mine.token.endsWith('a') ? 'b' : 'a'}`
-    for (const token of [almost, mine.token.slice(0, -1), `${mine.token}a`, '']) {
+    // Its low bytes are those of the token.
+    const wide = (at: number) =>
+      `${mine.token.slice(0, at)}${String.fromCharCode(0x100 + mine.token.charCodeAt(at))}${mine.token.slice(at + 1)}`
+    const others = [
+      almost,
+      mine.token.slice(0, -1),
+      `${mine.token}a`,
+      '',
+      wide(0),
+      wide(20),
+      wide(mine.token.length - 1),
+    ]
+    for (const token of others) {
       await principals.authenticate(mine.token, CONNECTION)
       assert.equal(await codeOf(principals.authenticate(token, CONNECTION)), 'invalid_token')
     }

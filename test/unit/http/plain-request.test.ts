@@ -22,6 +22,8 @@ const ROUTE = ROUTES.find(({ path }) => path === PATH)!
 const SOCKET = {} as Socket
 const newReader = createPlainReaders(new Map([[PATH, ROUTE]]), MAX_HEADER_BYTES)
 const read = (bytes: Buffer) => newReader(SOCKET)(bytes)
+const SMALL_LIMIT = 1024
+const readerWith = (maxHeaderBytes: number) => createPlainReaders(new Map([[PATH, ROUTE]]), maxHeaderBytes)(SOCKET)
 
 const HEAD = ['Host: a.test', 'Authorization: Bearer x', 'Content-Type: application/json']
 
@@ -258,14 +260,28 @@ test('another head is learned when it comes twice, and none after many that are 
   const many = newReader(SOCKET)
   for (let n = 0; n < 20; n += 1) many(good('{}', `X-A: ${n}`))
   assert.ok(!isKnown(many, good()))
+  const lines = (count: number) => Array.from({ length: count }, (_, n) => `X-${n}: 1`)
+  const sizes: [string, Buffer, boolean][] = [
+    ['a head of 2 KiB', good('{}', `X-A: ${'a'.repeat(1900)}`), true],
+    ['a larger one', good('{}', `X-A: ${'a'.repeat(2048)}`), false],
+    ['32 headers', good('{}', ...lines(28)), true],
+    ['one more', good('{}', ...lines(29)), false],
+  ]
+  for (const [what, bytes, isLearned] of sizes) {
+    const fresh = newReader(SOCKET)
+    fresh(bytes)
+    fresh(bytes)
+    assert.equal(isKnown(fresh, bytes), isLearned, what)
+  }
 })
 
 test('the limits hold for a head that is known too', () => {
-  const filler = MAX_HEADER_BYTES - good('', 'X-A: ').indexOf('\r\n\r\n')
+  const filler = SMALL_LIMIT - good('', 'X-A: ').indexOf('\r\n\r\n')
   const atLimit = (body: string) => good(body, `X-A: ${'a'.repeat(filler)}`)
-  const { reader } = readerThatKnows(atLimit(''))
-  assert.notEqual(reader(atLimit('123456789')), 'other')
-  assert.equal(reader(atLimit('1234567890')), 'other', 'a digit more is too much')
+  const known = readerWith(SMALL_LIMIT)
+  for (let times = 0; times < 3; times += 1) known(atLimit(''))
+  assert.notEqual(known(atLimit('123456789')), 'other')
+  assert.equal(known(atLimit('1234567890')), 'other', 'a digit more is too much')
   const { reader: wide } = readerThatKnows(good())
   assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'other')
   assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'other')
