@@ -59,15 +59,29 @@ export interface PendingDeliveries {
   readonly sizes: Sizes
 }
 
+export interface Locked {
+  readonly deliveries: readonly Delivery[]
+  /** Null if they were not asked for. */
+  readonly facts: readonly PendingFacts[] | null
+}
+
 /** What a plan may ask, and what it is answered. */
 export interface Questions {
   /** Lanes that may be handed out from, in their order, and locked. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
-  /** These deliveries and what else is under a lease in their lanes, as they are once the lanes are locked. */
-  lock: [{ ids: readonly number[] }, readonly Delivery[]]
-  leased: [{ lanes: readonly number[] }, readonly Delivery[]]
-  /** In each lane the first so many in the order of events; only those available by then, if a time is given. */
-  pending: [{ lanes: readonly number[]; perLane: number; availableBy: number | null }, PendingDeliveries]
+  /**
+   * These deliveries and what else is under a lease in their lanes, as they are once the lanes are locked; and what is pending there, if a
+   * time is given.
+   */
+  lock: [{ ids: readonly number[]; now: number | null }, Locked]
+  /**
+   * What is under a lease in those of the lanes that are held; and in each lane the first so many that are pending, in the order of events:
+   * only those available by then, if a time is given.
+   */
+  contents: [
+    { lanes: readonly number[]; held: readonly number[]; perLane: number; availableBy: number | null },
+    { readonly leased: readonly Delivery[]; readonly pending: PendingDeliveries },
+  ]
   pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
   sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
@@ -113,11 +127,11 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
   if (ready.length === 0) return { handedOut: [], bytes: 0, isFull: false, foundNoLane: true }
   const lanes = ready.map(({ lane }) => lane)
   const held = ready.filter(({ isHeld: is }) => is).map(({ lane }) => lane)
-  const board = new Board(held.length > 0 ? yield* ask('leased', { lanes: held }) : [])
-  expireAll(board, order)
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now
-  const pending = yield* ask('pending', { lanes, perLane: share, availableBy })
+  const { leased, pending } = yield* ask('contents', { lanes, held, perLane: share, availableBy })
+  const board = new Board(leased)
+  expireAll(board, order)
   const waiting = Map.groupBy(pending.deliveries, ({ lane }) => lane)
   const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
@@ -218,14 +232,16 @@ export type Settled =
 
 /** An ack that is sent again is answered as before: whoever lost the first answer did its work. */
 export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
-  const board = yield* boardOf(items)
+  // What is done was leased before: what is pending stays the same, and is asked for at once.
+  const { deliveries, facts } = yield* lock(items, now)
+  const board = new Board(deliveries)
   const settled = items.map(({ id, leaseId }): Settled => {
     const row = board.get(id)
     if (row?.state === 'done' && row.leaseId === leaseId) return settledAs(row)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
     return settledAs(board.put(row, { delivery: acknowledge(row, now), entry: null }))
   })
-  yield* finish(board, [], now)
+  yield* finish(board, [], now, facts)
   return settled
 }
 
@@ -288,18 +304,27 @@ export function* planRequeue(ids: readonly number[], now: number, keyId: string)
 }
 
 function* boardOf(items: readonly { readonly id: number }[]): Plan<Board> {
-  return new Board(yield* ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))) }))
+  return new Board((yield* lock(items, null)).deliveries)
 }
 
-/** Writes what changed, and when each lane that changed, or is named, has something to hand out next. */
-function* finish(board: Board, named: readonly number[], now: number): Plan<void> {
+function lock(items: readonly { readonly id: number }[], now: number | null): Plan<Locked> {
+  return ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))), now })
+}
+
+/** Writes what changed, and when each lane that changed, or is named, has something to hand out next; from what is pending there, if that is known. */
+function* finish(
+  board: Board,
+  named: readonly number[],
+  now: number,
+  known: readonly PendingFacts[] | null = null,
+): Plan<void> {
   const { deliveries, entries } = board.changes()
   if (deliveries.length > 0) yield* ask('saveDeliveries', { deliveries, entries })
   const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
   if (lanes.length === 0) return
   // Under an ordered lease nothing else in the lane matters until its end.
   const open = lanes.filter((lane) => !board.leasedOf(lane).some(({ ordered }) => ordered))
-  const found = open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : []
+  const found = known ?? (open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : [])
   const facts = new Map(found.map((one) => [one.lane, one]))
   const nothing = { head: null, openAt: null }
   const changes = lanes.map((lane): LaneChange => {

@@ -131,9 +131,9 @@ export function delivery(cells: readonly [...DeliveryCells, ...unknown[]]): Deli
 }
 
 /** Those that wait are read with the sizes of their payloads. */
-export function pendingDeliveries(
-  rows: readonly (readonly [...DeliveryCells, size: number | null])[],
-): PendingDeliveries {
+export type PendingCells = [...DeliveryCells, size: number | null]
+
+export function pendingDeliveries(rows: readonly PendingCells[]): PendingDeliveries {
   return { deliveries: rows.map(delivery), sizes: new Map(rows.map((cells) => [cells[0], cells[11] ?? 0])) }
 }
 

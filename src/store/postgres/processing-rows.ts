@@ -3,9 +3,9 @@
 
 import type { Delivery, PendingFacts } from '../../model/processing.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
-import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
+import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../rows.ts'
 import { bigints, texts, unnested } from './binary-array.ts'
-import type { Connection, Statement } from './connection.ts'
+import type { Connection, Row, Statement } from './connection.ts'
 
 /** A subscription of a tenant, as every key here begins. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
@@ -26,8 +26,13 @@ const READY = statement(
       AND lane = (SELECT lane FROM (${IN_ORDER} LIMIT 1) first) FOR NO KEY UPDATE)
   SELECT lane, held FROM free UNION ALL SELECT lane, held FROM waited`,
 )
-const READY_NOW = statement('ready_lanes_now', `${IN_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED`)
-const OPEN_NOW = statement('open_lanes_now', `${WITHOUT_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED`)
+/** For whoever wants no order: those that are ready, and where there is room, those that are only open. */
+const READY_OR_OPEN = statement(
+  'ready_or_open_lanes',
+  `WITH ready AS (${IN_ORDER} LIMIT $5 FOR NO KEY UPDATE SKIP LOCKED),
+    open AS (${WITHOUT_ORDER} LIMIT $5 - (SELECT count(*) FROM ready) FOR NO KEY UPDATE SKIP LOCKED)
+  SELECT lane, held FROM ready UNION ALL SELECT lane, held FROM open WHERE lane NOT IN (SELECT lane FROM ready)`,
+)
 /** For whoever wants no order: it may come back open where it was ready, or ready where it was open. */
 const WAIT = statement(
   'wait_lane',
@@ -66,17 +71,12 @@ const PENDING = statement(
     SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
       AND ($6::bigint IS NULL OR available_at <= $6) ORDER BY event_id LIMIT $5) d`,
 )
-/** A lane whose first is not available yet is looked through for one that is: only what backs off stands before it. */
-const FACTS = statement(
-  'pending_facts',
-  `SELECT l.id AS lane, h.event_id, h.available_at, CASE WHEN h.available_at <= $5 THEN h.available_at ELSE coalesce(
-      (SELECT available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
-        AND available_at <= $5 ORDER BY event_id LIMIT 1),
-      (SELECT min(available_at) FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending')
-    ) END AS open_at
-  FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
-    SELECT event_id, available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
-    ORDER BY event_id LIMIT 1) h`,
+const FACTS = statement('pending_facts', factsOf('unnest($4::bigint[]) AS l (id)'))
+const FACTS_BESIDE = statement(
+  'pending_facts_beside',
+  factsOf(
+    `(SELECT DISTINCT lane FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])) AS l (id)`,
+  ),
 )
 const SIZES = statement('sizes', 'SELECT id, size FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1')
 /**
@@ -197,33 +197,30 @@ const answers: Answers = {
       )
     if (lane !== null) return lanesOf(READY_LANE, lane, !ordered)
     if (ordered) return lanesOf(READY, limit)
-    const ready = await lanesOf(READY_NOW, limit)
-    const open = ready.length === limit ? [] : await lanesOf(OPEN_NOW, limit - ready.length)
-    const found = [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))]
+    const found = await lanesOf(READY_OR_OPEN, limit)
     return found.length > 0 ? found : lanesOf(WAIT)
   },
-  lock: async (connection, queue, { ids }) => {
+  lock: async (connection, queue, { ids, now }) => {
     const wanted = bigints(ids)
-    // The second sees what was there once the first had its locks. What has no lane is being cleared away.
-    const [lanes, rows] = await Promise.all([
+    // The others see what was there once the first had its locks. What has no lane is being cleared away.
+    const [lanes, rows, facts] = await Promise.all([
       connection.query<{ lane: number }>(LOCK, [...queue, wanted]),
       connection.rows<DeliveryCells>(LOCKED, [...queue, wanted]),
+      now === null ? null : connection.query(FACTS_BESIDE, [...queue, wanted, now]),
     ])
     const locked = new Set(lanes.map(({ lane }) => lane))
-    return rows.map(delivery).filter(({ lane }) => locked.has(lane))
+    const deliveries = rows.map(delivery).filter(({ lane }) => locked.has(lane))
+    return { deliveries, facts: facts?.map(pendingFacts) ?? null }
   },
-  leased: async (connection, queue, { lanes }) =>
-    (await connection.rows<DeliveryCells>(LEASED, [...queue, bigints(lanes)])).map(delivery),
-  pending: async (connection, queue, { lanes, perLane, availableBy }) =>
-    pendingDeliveries(await connection.rows(PENDING, [...queue, bigints(lanes), perLane, availableBy])),
+  contents: async (connection, queue, { lanes, held, perLane, availableBy }) => {
+    const [leased, pending] = await Promise.all([
+      held.length > 0 ? connection.rows<DeliveryCells>(LEASED, [...queue, bigints(held)]) : [],
+      connection.rows<PendingCells>(PENDING, [...queue, bigints(lanes), perLane, availableBy]),
+    ])
+    return { leased: leased.map(delivery), pending: pendingDeliveries(pending) }
+  },
   pendingFacts: async (connection, queue, { lanes, now }) =>
-    (await connection.query(FACTS, [...queue, bigints(lanes), now])).map(
-      (row): PendingFacts => ({
-        lane: row.lane as number,
-        head: { eventId: row.event_id as number, availableAt: row.available_at as number },
-        openAt: row.open_at as number | null,
-      }),
-    ),
+    (await connection.query(FACTS, [...queue, bigints(lanes), now])).map(pendingFacts),
   sizes: async (connection, [companyId], { ids }) => {
     const rows = await connection.query<{ id: number; size: number }>(SIZES, [companyId, bigints(ids)])
     return new Map(rows.map(({ id, size }) => [id, size]))
@@ -302,6 +299,26 @@ const answers: Answers = {
   moveFrontier: async (connection, queue, { frontier }) => {
     connection.send(MOVE_FRONTIER, [...queue, frontier])
   },
+}
+
+/** A lane whose first is not available yet is looked through for one that is: only what backs off stands before it. */
+function factsOf(lanes: string): string {
+  return `SELECT l.id AS lane, h.event_id, h.available_at, CASE WHEN h.available_at <= $5 THEN h.available_at ELSE coalesce(
+      (SELECT available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+        AND available_at <= $5 ORDER BY event_id LIMIT 1),
+      (SELECT min(available_at) FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending')
+    ) END AS open_at
+  FROM ${lanes} CROSS JOIN LATERAL (
+    SELECT event_id, available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
+    ORDER BY event_id LIMIT 1) h`
+}
+
+function pendingFacts(row: Row): PendingFacts {
+  return {
+    lane: row.lane as number,
+    head: { eventId: row.event_id as number, availableAt: row.available_at as number },
+    openAt: row.open_at as number | null,
+  }
 }
 
 function laneArrays(lanes: readonly LaneState[]) {

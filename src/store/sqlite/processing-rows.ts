@@ -4,7 +4,7 @@
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../model/processing.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../model/processing-plan.ts'
-import { DELIVERY_COLUMNS, type DeliveryCells, delivery, pendingDeliveries } from '../rows.ts'
+import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../rows.ts'
 
 /** A subscription of a tenant, as every key here begins. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
@@ -118,7 +118,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       const open = prepared.open.all(...queue, now, limit).map(laneOf)
       return [...ready, ...open.filter(({ lane: id }) => ready.every((one) => one.lane !== id))].slice(0, limit)
     },
-    lock: (queue, { ids }) => {
+    lock: (queue, { ids, now }) => {
       const found = new Map<number, Delivery>()
       const lanes = new Set<number>()
       for (const id of ids) {
@@ -130,16 +130,17 @@ export function prepareAnswers(db: DatabaseSync): Answers {
         lanes.add(one.lane)
         for (const leased of leasedOf(queue, one.lane)) found.set(leased.eventId, leased)
       }
-      return Array.from(found.values())
+      const facts = now === null ? null : Array.from(lanes, (lane) => factsOf(queue, lane, now))
+      return { deliveries: Array.from(found.values()), facts }
     },
-    leased: (queue, { lanes }) => lanes.flatMap((lane) => leasedOf(queue, lane)),
-    pending: (queue, { lanes, perLane, availableBy }) => {
+    contents: (queue, { lanes, held, perLane, availableBy }) => {
+      const leased = held.flatMap((lane) => leasedOf(queue, lane))
       const rows = lanes.flatMap((lane) =>
         availableBy === null
           ? prepared.pending.all(...queue, lane, perLane)
           : prepared.available.all(...queue, lane, availableBy, perLane),
       )
-      return pendingDeliveries(rows as unknown as [...DeliveryCells, number | null][])
+      return { leased, pending: pendingDeliveries(rows as unknown as PendingCells[]) }
     },
     pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
     sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
