@@ -11,7 +11,6 @@ import { exchange, rawRequest } from '../support/raw.ts'
 import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const FORBIDDEN = '{"ok":false,"error":"forbidden_scope"}'
 
 /** Every address that asks for a token. */
@@ -34,7 +33,7 @@ function comparable({ status, headers, text }: TestAnswer): unknown {
 
 for (const driver of drivers) {
   for (const { method, path } of PROTECTED) {
-    describe(`the token of ${method} ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`the token of ${method} ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
       const ask = (authorization?: string | string[]) => {
         const headers = method === 'POST' ? { 'Content-Type': 'application/json' } : {}
@@ -186,7 +185,7 @@ for (const driver of drivers) {
     })
   }
 
-  describe(`the scope of a token on ${driver.name}`, TIMEOUT, () => {
+  describe(`the scope of a token on ${driver.name}`, () => {
     for (const path of INTAKE_PATHS) {
       describe(`POST ${path}`, () => {
         const shared = sharedApp(driver)
@@ -274,7 +273,7 @@ for (const driver of drivers) {
     })
   })
 
-  describe(`addresses without a token on ${driver.name}`, TIMEOUT, () => {
+  describe(`addresses without a token on ${driver.name}`, () => {
     test('health and documentation answer without one and with any', async (t) => {
       const app = await startTestApp(t, driver)
       for (const path of ['/livez', '/readyz', '/openapi.yaml', '/openapi.json', '/docs']) {

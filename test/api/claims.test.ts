@@ -74,7 +74,7 @@ class Processor {
 }
 
 for (const driver of drivers) {
-  describe(`claims on ${driver.name}`, { timeout: 60_000 }, () => {
+  describe(`claims on ${driver.name}`, () => {
     test('an event is claimed, acknowledged and never seen again', async (t) => {
       const processor = await Processor.of(await startTestApp(t, driver))
       const id = await processor.store({ source_ref: 'a:1', channel_ref: 'page', message: { text: 'Hello' } })

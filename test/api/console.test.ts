@@ -20,12 +20,11 @@ import {
 import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const TENANT = { accountId: 7, companyId: 42 }
 const MINUTE_MS = 60_000
 
 for (const driver of drivers) {
-  describe(`the console's own interface on ${driver.name}`, TIMEOUT, () => {
+  describe(`the console's own interface on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let admin: TestOperator
     before(async () => {
@@ -182,7 +181,7 @@ for (const driver of drivers) {
     })
   })
 
-  test(`the overview on ${driver.name} counts what came in, by minute, today and by sender`, TIMEOUT, async (t) => {
+  test(`the overview on ${driver.name} counts what came in, by minute, today and by sender`, async (t) => {
     const clock = new TestClock(Date.parse('2026-11-15T00:30:30.000Z'))
     const app = await startTestApp(t, driver, { clock })
     const name = await createOperator(app)

@@ -8,7 +8,7 @@ import { sharedApp } from '../support/shared-app.ts'
 const FILE = readFileSync(new URL('../../api/openapi.yaml', import.meta.url), 'utf8')
 
 for (const driver of drivers) {
-  describe(`the documentation on ${driver.name}`, { timeout: 60_000 }, () => {
+  describe(`the documentation on ${driver.name}`, () => {
     const shared = sharedApp(driver)
 
     test('GET /openapi.yaml is the file, as YAML', async () => {

@@ -4,10 +4,8 @@ import { startTestApp } from '../support/app.ts'
 import { drivers } from '../support/drivers.ts'
 import { within } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 60_000 }
-
 for (const driver of drivers) {
-  describe(`health on ${driver.name}`, TIMEOUT, () => {
+  describe(`health on ${driver.name}`, () => {
     test('GET /livez and GET /readyz answer exactly ok, without a token', async (t) => {
       const app = await startTestApp(t, driver)
       for (const path of ['/livez', '/readyz']) {

@@ -6,7 +6,6 @@ import { idsOf, type Json, type Reader, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const message = (channel: string, text: string, name: string) => ({
   channel_ref: channel,
   contact: { name, email: `${name}@example.org` },
@@ -14,7 +13,7 @@ const message = (channel: string, text: string, name: string) => ({
 })
 
 for (const driver of drivers) {
-  describe(`conversations on ${driver.name}`, TIMEOUT, () => {
+  describe(`conversations on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let reader: Reader
     before(async () => {

@@ -7,11 +7,10 @@ import { idsOf, type Json, type Reader, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const sha256 = (text: string | Uint8Array) => createHash('sha256').update(text).digest('hex')
 
 for (const driver of drivers) {
-  describe(`reading events on ${driver.name}`, TIMEOUT, () => {
+  describe(`reading events on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let reader: Reader
     before(async () => {

@@ -6,7 +6,7 @@ import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
 for (const driver of drivers) {
-  describe(`reading refusals on ${driver.name}`, { timeout: 60_000 }, () => {
+  describe(`reading refusals on ${driver.name}`, () => {
     const shared = sharedApp(driver)
 
     test('newest first, by pages, with reason and body; bytes that are no text are shown all the same', async () => {

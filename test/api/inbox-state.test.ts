@@ -56,7 +56,7 @@ async function start(t: TestContext, driver: Driver) {
 }
 
 for (const driver of drivers) {
-  describe(`the state of events on ${driver.name}`, { timeout: 60_000 }, () => {
+  describe(`the state of events on ${driver.name}`, () => {
     test('goes from pending to done or dead, in lists, in the event and in the count of its conversation', async (t) => {
       const { app, clock, reader, command, claim, byState, shownState, unprocessed } = await start(t, driver)
       const ids: number[] = []

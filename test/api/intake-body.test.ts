@@ -5,12 +5,11 @@ import { INTAKE_PATHS, idOf, postTo, rowsStoredDuring } from '../support/intake.
 import { exchange, rawRequest } from '../support/raw.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const PAIR = '\u{1F600}'
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`the body of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`the body of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
       const post = (body: string | Uint8Array, headers: Record<string, string> = {}) =>
         postTo(shared.app, path, body, headers)

@@ -44,7 +44,7 @@ const BODIES: Record<string, string> = {
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`the bytes of POST ${path} on ${driver.name}`, { timeout: 120_000 }, () => {
+    describe(`the bytes of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
 
       const assertKept = async (id: number, bytes: Buffer) => {

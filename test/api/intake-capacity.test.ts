@@ -10,7 +10,6 @@ import { INTAKE_PATHS, idOf, postTo, rowsStoredDuring } from '../support/intake.
 import { firstAnswer, rawPost } from '../support/raw.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const SECRET_DETAIL = 'SQLITE_SECRET_DETAIL at /var/lib/intray'
 
 /** A store whose appends pass through `append`. */
@@ -43,7 +42,7 @@ async function readiness(app: TestApp): Promise<number> {
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`the capacity of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`the capacity of POST ${path} on ${driver.name}`, () => {
       test('503 overloaded: what does not fit into the queue is refused at once; what waits is stored', async (t) => {
         const held = holding()
         const app = await startTestApp(t, driver, { settings: { queueMaxEvents: '3' }, wrapStore: held.wrapStore })

@@ -17,7 +17,6 @@ import {
 import { exchange, postHeaders, rawRequest } from '../support/raw.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const CONNECTIONS = 20
 
 let lastRef = 0
@@ -47,7 +46,7 @@ for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
     const otherPath = INTAKE_PATHS.find((one) => one !== path)!
 
-    describe(`sending again to POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`sending again to POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
       const post = (body: string, headers: Record<string, string | string[]> = {}, app = shared.app) =>
         postTo(app, path, body, headers)
@@ -271,7 +270,7 @@ for (const driver of drivers) {
       })
     })
 
-    describe(`Idempotency-Key of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`Idempotency-Key of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
       const post = (body: string, key: string | string[]) => postTo(shared.app, path, body, { 'Idempotency-Key': key })
 

@@ -10,12 +10,11 @@ import { allAnswers, chunked, exchange, firstAnswer, postHeaders, rawPost, rawRe
 import { sharedApp } from '../support/shared-app.ts'
 import { until, within } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const BODY = '{"message":{"type":"text","text":"Gr\u00fc\u00dfe"}}'
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`the framing of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`the framing of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
       const send = (request: Buffer) => exchange(shared.app.port, 'POST', path, request)
       const kept = async (id: number) => Buffer.from((await shared.app.store.events.payload(id))!).toString()
@@ -534,7 +533,7 @@ for (const driver of drivers) {
       })
     })
 
-    describe(`slow clients of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`slow clients of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver, { settings: { headersTimeout: '300ms', requestTimeout: '600ms' } })
 
       const assertTooSlow = async (beginning: Buffer) => {
@@ -596,7 +595,7 @@ for (const driver of drivers) {
     })
   }
 
-  describe(`connections on ${driver.name}`, TIMEOUT, () => {
+  describe(`connections on ${driver.name}`, () => {
     test('CONNECT is answered 400 and its connection closed on both sides', async () => {
       // Stopped by hand: a connection that is left over would keep it from stopping.
       const context = { after: () => {} } as unknown as TestContext

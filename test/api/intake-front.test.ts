@@ -10,7 +10,6 @@ import { chunked, postHeaders, rawPost, rawRequest } from '../support/raw.ts'
 
 const PATH = '/v1/inbox/events'
 const [sqlite] = drivers
-const TIMEOUT = { timeout: 60_000 }
 
 const body = (n: number) => JSON.stringify({ source_ref: `m${n}`, n })
 
@@ -26,7 +25,7 @@ const pause = async () => {
   for (let turn = 0; turn < 5; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }
 
-describe('plain requests and others on one connection', TIMEOUT, () => {
+describe('plain requests and others on one connection', () => {
   const ping = (app: TestApp) => `GET /api/ping HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.token}\r\n\r\n`
   const inChunks = (app: TestApp, n: number) =>
     rawRequest({

@@ -87,7 +87,7 @@ function requestOf({ method, path, headers, isJson, refs, padding }: Sketch, inC
 }
 
 for (const driver of drivers) {
-  describe(`the order of checks on ${driver.name}`, { timeout: 120_000 }, () => {
+  describe(`the order of checks on ${driver.name}`, () => {
     const gate = Promise.withResolvers<void>()
     const reached = Promise.withResolvers<void>()
     const wrapStore = (store: Store): Store => ({

@@ -7,11 +7,10 @@ import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
 import { INTAKE_PATHS, idOf, postTo } from '../support/intake.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const TRACE = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'
 
 for (const driver of drivers) {
-  describe(`the record of a message on ${driver.name}`, TIMEOUT, () => {
+  describe(`the record of a message on ${driver.name}`, () => {
     for (const path of INTAKE_PATHS) {
       test(`POST ${path}: tenant, token, time, address, references and headers are kept`, async (t) => {
         const clock = new TestClock()

@@ -10,7 +10,6 @@ import { INTAKE_PATHS, idOf, jsonHeaders, postTo, rowsStoredDuring } from '../su
 import { chunked, exchange, firstAnswer, postHeaders, rawRequest } from '../support/raw.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const MAX = 2048
 const MIB = 1_048_576
 const MB = 1_000_000
@@ -83,7 +82,7 @@ async function writeStubbornly(connection: RawConnection, bytes: number, fixedLe
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`the size of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`the size of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver, { settings: { maxBodyBytes: String(MAX) } })
       const post = (body: string | Uint8Array, headers: Record<string, string> = {}) =>
         postTo(shared.app, path, body, headers)
@@ -167,7 +166,7 @@ for (const driver of drivers) {
       })
     })
 
-    describe(`large streams to POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`large streams to POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver)
 
       test('200: a mebibyte, by default', async () => {

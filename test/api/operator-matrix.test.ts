@@ -13,7 +13,6 @@ import { createSampleData, hasEnd, type SampleData, sampleRequest } from '../sup
 import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const OWN = { accountId: 8, companyId: 42 }
 const UNKNOWN_TENANT = '123456/654321'
 
@@ -30,7 +29,7 @@ function seen({ status, headers, text }: TestAnswer) {
 }
 
 for (const driver of drivers) {
-  describe(`what operators reach on ${driver.name}`, TIMEOUT, () => {
+  describe(`what operators reach on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let data: SampleData
     let limited: TestOperator

@@ -9,7 +9,6 @@ import { INTAKE_PATHS, jsonHeaders, postTo } from '../support/intake.ts'
 import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const TENANT = { accountId: 7, companyId: 42 }
 const KEPT_BYTES = 64 * 1024
 
@@ -26,7 +25,7 @@ function refusalOf(app: TestApp, requestId: unknown, tenant = TENANT): Promise<S
 
 for (const driver of drivers) {
   for (const path of INTAKE_PATHS) {
-    describe(`refusals of POST ${path} on ${driver.name}`, TIMEOUT, () => {
+    describe(`refusals of POST ${path} on ${driver.name}`, () => {
       const shared = sharedApp(driver, { settings: { maxBodyBytes: '200000' } })
 
       const CASES: Record<
@@ -167,7 +166,7 @@ for (const driver of drivers) {
     })
   }
 
-  describe(`the bounds of refusals on ${driver.name}`, TIMEOUT, () => {
+  describe(`the bounds of refusals on ${driver.name}`, () => {
     test('by count: the newest of each tenant are kept', async (t) => {
       const app = await startTestApp(t, driver, { settings: { refusalsMaxCount: '3' } })
       const other = { accountId: 8, companyId: 42 }

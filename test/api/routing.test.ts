@@ -15,7 +15,6 @@ import {
 } from '../support/samples.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 60_000 }
 const UNKNOWN_PATHS = [
   '/',
   '/v1',
@@ -58,7 +57,7 @@ function spellings(path: string, ignoringQuery: boolean): string[] {
 }
 
 for (const driver of drivers) {
-  describe(`addresses and methods on ${driver.name}`, TIMEOUT, () => {
+  describe(`addresses and methods on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let data: SampleData
     before(async () => {

@@ -11,7 +11,6 @@ import { createOperator, cookieOf, operatorOf, operatorWith, signIn, signInCode 
 import { sharedApp } from '../support/shared-app.ts'
 import { until } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 120_000 }
 const HOUR_MS = 3_600_000
 const SESSION = '/v1/console/session'
 const EVENTS = '/v1/inbox/events'
@@ -28,7 +27,7 @@ async function seenAt({ store }: TestApp, cookie: string, now: number): Promise<
 }
 
 for (const driver of drivers) {
-  describe(`sessions on ${driver.name}`, TIMEOUT, () => {
+  describe(`sessions on ${driver.name}`, () => {
     const shared = sharedApp(driver)
 
     test('200: a link signs in once, and the cookie is for this site and its server alone', async () => {
@@ -255,7 +254,7 @@ for (const driver of drivers) {
     })
   })
 
-  describe(`how sessions end and are held up, on ${driver.name}`, TIMEOUT, () => {
+  describe(`how sessions end and are held up, on ${driver.name}`, () => {
     test('a session ends after its time, and earlier if nothing is done with it', async (t) => {
       const clock = new TestClock()
       const app = await startTestApp(t, driver, {

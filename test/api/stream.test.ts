@@ -13,7 +13,6 @@ import { EventStream, type StreamOptions } from '../support/event-stream.ts'
 import { idOf } from '../support/intake.ts'
 import { until, within } from '../support/until.ts'
 
-const TIMEOUT = { timeout: 240_000 }
 const PATH = '/v1/inbox/stream'
 /** Timers at a pace that a test can wait for. */
 const QUICK = { streamHeartbeat: '100ms', streamDrainTimeout: '1s' }
@@ -57,7 +56,7 @@ const received = (stream: EventStream, ids: readonly number[]) =>
 const keyIdOf = (token: string) => token.split('_')[1]!
 
 for (const driver of drivers) {
-  describe(`the stream on ${driver.name}`, TIMEOUT, () => {
+  describe(`the stream on ${driver.name}`, () => {
     test('200: begins with what is stored from now on, and says after which id', async (t) => {
       const app = await start(t, driver)
       const before = await app.postSome(3)

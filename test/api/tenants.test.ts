@@ -11,8 +11,6 @@ import { readerOf } from '../support/inbox.ts'
 import { createSampleData, hasEnd, type SampleData, sampleRequest } from '../support/samples.ts'
 import { sharedApp } from '../support/shared-app.ts'
 
-const TIMEOUT = { timeout: 60_000 }
-
 /** Each differs from account 7 of company 42 in another way. */
 const OTHERS = [
   { accountId: 7, companyId: 43 },
@@ -64,7 +62,7 @@ function seen({ status, headers, text }: TestAnswer) {
 }
 
 for (const driver of drivers) {
-  describe(`tenants on ${driver.name}`, TIMEOUT, () => {
+  describe(`tenants on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let data: SampleData
     before(async () => {

@@ -9,10 +9,9 @@ import { sharedApp } from '../support/shared-app.ts'
 
 const PING = '/api/ping'
 const TESTER = '/api/inbox-test'
-const TIMEOUT = { timeout: 60_000 }
 
 for (const driver of drivers) {
-  describe(`token checks on ${driver.name}`, TIMEOUT, () => {
+  describe(`token checks on ${driver.name}`, () => {
     test('ping answers exactly ok, account_id, company_id and scope', async (t) => {
       const app = await startTestApp(t, driver)
       const answer = await app.send({ path: PING, headers: { Authorization: `Bearer ${app.token}` } })
@@ -43,7 +42,7 @@ for (const driver of drivers) {
     })
   })
 
-  describe(`GET ${PING} on ${driver.name}`, TIMEOUT, () => {
+  describe(`GET ${PING} on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     const ping = (headers: Record<string, string>, path = PING) => shared.app.send({ path, headers })
 
@@ -95,7 +94,7 @@ for (const driver of drivers) {
     })
   })
 
-  describe(`GET ${TESTER} on ${driver.name}`, TIMEOUT, () => {
+  describe(`GET ${TESTER} on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     const check = (query: string, headers: Record<string, string | string[]> = {}) =>
       shared.app.send({ path: `${TESTER}${query}`, headers })
