@@ -12,7 +12,16 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest } from '../../model/dedupe.ts'
 import type { AppendOutcome } from '../contract/append.ts'
-import { type AppendBatch, type AppendRow, createSeal, digestsOf, unpackBatch } from './append-batch.ts'
+import {
+  type AppendBatch,
+  type AppendRow,
+  boundsOf,
+  createSeal,
+  digestsOf,
+  type Identity,
+  rowOf,
+  unpackBatch,
+} from './append-batch.ts'
 import { arrivedBatches, prepareFindArrival } from './arrivals.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import type { Filing } from './filing.ts'
@@ -33,8 +42,19 @@ const MAX_ARRIVAL_BYTES = 128 * 1024
 /** With so many to be filed, messages go to their places at once, and senders wait for that: memory is bounded, and so is a start. */
 const MOST_UNFILED = 1_000_000
 
+/** An outcome on its way back to the server: what was stored, as nearly all is, is its id alone, which is the least to send. */
+export type Written = number | Exclude<AppendOutcome, { outcome: 'stored' }>
+
+export function outcomeOf(written: Written): AppendOutcome {
+  return typeof written === 'number' ? { outcome: 'stored', id: written } : written
+}
+
 /** Several batches in one commit; the outcomes of each are its own. */
-export type AppendAll = (batches: readonly AppendBatch[]) => AppendOutcome[][]
+export type AppendAll = (batches: readonly AppendBatch[]) => Written[][]
+
+interface SealedBatch extends Omit<AppendBatch, 'identities'> {
+  readonly identities: readonly Identity[]
+}
 
 /** The message that has a key. */
 interface First {
@@ -61,8 +81,6 @@ export function prepareAppend(
   const selectRevision = db.prepare(SELECT_REVISION)
   const insertResend = db.prepare(INSERT_RESEND)
   if (recent) remember(db, recent)
-  /** What this transaction has added to `recent`. */
-  let remembered: { readonly key: Uint8Array; readonly id: number }[] = []
   /** This transaction has given ids to rows in their places. */
   let hasPlaced = false
 
@@ -76,43 +94,42 @@ export function prepareAppend(
     return found ? { id: found[0], sha256: found[1], mintedKey: found[2] } : null
   }
 
-  /** New ones lie down together; the others are looked at one by one, behind them. */
-  function appendPlain(rows: readonly AppendRow[], keys: RecentKeys): AppendOutcome[] {
+  /** New ones lie down together, as they lie in the batch; the others are looked at one by one, behind them. */
+  function appendPlain({ bytes, identities }: SealedBatch, keys: RecentKeys): Written[] {
     const firstId = eventIds.peek()
-    const fresh: AppendRow[] = []
-    const outcomes = rows.map((row): AppendOutcome | null => {
+    const fresh: number[] = []
+    const written = digestsOf(bytes).map((digest, place): Written | null => {
       // What is found among the recent may be another key: that is looked into behind the new ones.
-      if (keys.find(row.digest) !== 0 || selectDedupe.get(row.companyId, row.digest) !== undefined) return null
+      if (keys.find(digest) !== 0 || selectDedupe.get(identities[place]![1], digest) !== undefined) return null
       const id = eventIds.take()
-      keys.add(row.digest, id)
-      remembered.push({ key: row.digest, id })
-      fresh.push(row)
-      return { outcome: 'stored', id }
+      keys.add(digest, id)
+      fresh.push(place)
+      return id
     })
-    insertFresh(fresh, firstId)
-    return outcomes.map((outcome, index) => outcome ?? appendRow(rows[index]!))
+    insertFresh(bytes, fresh, firstId)
+    return written.map((id, place) => id ?? appendRow(rowOf(bytes, place)))
   }
 
-  function insertFresh(fresh: readonly AppendRow[], firstId: number): void {
+  function insertFresh(bytes: Uint8Array, fresh: readonly number[], firstId: number): void {
+    const bounds = boundsOf(bytes)
     for (let from = 0; from < fresh.length; ) {
       let [to, size] = [from, 0]
       while (to < fresh.length && to - from < MAX_ARRIVAL_ROWS && size < MAX_ARRIVAL_BYTES) {
-        size += fresh[to]!.bytes.byteLength
+        size += bounds[fresh[to]! + 1]! - bounds[fresh[to]!]!
         to += 1
       }
-      const bytes = Buffer.concat(fresh.slice(from, to).map((row) => row.bytes))
-      insertArrivals.run(firstId + from, firstId + to - 1, bytes)
+      insertArrivals.run(firstId + from, firstId + to - 1, cut(bytes, bounds, fresh.slice(from, to)))
       from = to
     }
   }
 
-  function appendRow(row: AppendRow): AppendOutcome {
+  function appendRow(row: AppendRow): Written {
     const first = firstOf(row)
     if (first) return appendAgain(row, first)
     const id = eventIds.peek()
     journal.insertKey(id, row)
     insertEvent(row, null)
-    return { outcome: 'stored', id }
+    return id
   }
 
   function insertEvent(row: AppendRow, revises: number | null): void {
@@ -120,9 +137,9 @@ export function prepareAppend(
     hasPlaced = true
   }
 
-  function appendAgain(row: AppendRow, { id, sha256, mintedKey }: First): AppendOutcome {
+  function appendAgain(row: AppendRow, { id, sha256, mintedKey }: First): Written {
     const isRetry = row.mintedKey && Buffer.compare(mintedDigest(row.mintedKey), mintedKey) === 0
-    if (isRetry) return { outcome: 'stored', id }
+    if (isRetry) return id
     const sameBytes = Buffer.compare(row.sha256, sha256) === 0
     if (sameBytes || selectRevision.get(id, row.sha256)) {
       insertResend.run(resendIds.take(), row.companyId, id, row.receivedAt, row.keyId, row.requestId)
@@ -133,13 +150,13 @@ export function prepareAppend(
   }
 
   /** For a batch with a bad row: each row in a savepoint of its own, so that it fails alone. */
-  function appendAlone(row: AppendRow): AppendOutcome {
+  function appendAlone(row: AppendRow): Written {
     const nextIds = [eventIds.peek(), resendIds.peek()] as const
     db.exec('SAVEPOINT one_row')
     try {
-      const outcome = appendRow(row)
+      const written = appendRow(row)
       db.exec('RELEASE one_row')
-      return outcome
+      return written
     } catch (error) {
       if (storeFailure(error).kind !== 'rejected') throw error
       db.exec('ROLLBACK TO one_row; RELEASE one_row')
@@ -149,43 +166,60 @@ export function prepareAppend(
     }
   }
 
-  type AppendRows = (rows: readonly AppendRow[], isPlain: boolean) => AppendOutcome[]
+  type AppendOne = (batch: SealedBatch) => Written[]
 
-  function commit(batches: readonly AppendBatch[], append: AppendRows): AppendOutcome[][] {
+  function commit(batches: readonly AppendBatch[], append: AppendOne): Written[][] {
     hasPlaced = false
+    let firstId = Number.POSITIVE_INFINITY
     try {
       return inTransaction(db, () => {
         if (!recent) filing.fileAll()
         eventIds.load()
         resendIds.load()
+        firstId = eventIds.peek()
         const nextResend = resendIds.peek()
-        const outcomes = batches.map((batch) => {
-          const rows = [...unpackBatch(batch.bytes)]
-          for (const row of rows) seal(row)
-          return append(rows, batch.isPlain)
-        })
+        const written = batches.map((batch) => append({ ...batch, identities: seal(batch) }))
         if (hasPlaced) eventIds.save()
         if (resendIds.peek() !== nextResend) resendIds.save()
-        return outcomes
+        return written
       })
     } catch (error) {
-      for (const { key, id } of remembered) recent?.remove(key, id)
+      if (recent) for (const { bytes } of batches) forgetFrom(firstId, bytes, recent)
       throw error
-    } finally {
-      remembered = []
     }
   }
 
-  const appendFast: AppendRows = (rows, isPlain) =>
-    isPlain && recent && recent.size < mostUnfiled ? appendPlain(rows, recent) : rows.map(appendRow)
+  const appendInOrder =
+    (append: (row: AppendRow) => Written): AppendOne =>
+    ({ bytes }) =>
+      Array.from(unpackBatch(bytes), append)
+  const appendRows = appendInOrder(appendRow)
+  const appendEachAlone = appendInOrder(appendAlone)
+  const appendFast: AppendOne = (batch) =>
+    batch.isPlain && recent && recent.size < mostUnfiled ? appendPlain(batch, recent) : appendRows(batch)
 
   return (batches) => {
     try {
       return commit(batches, appendFast)
     } catch (error) {
       if (storeFailure(error).kind !== 'rejected') throw error
-      return commit(batches, (rows) => rows.map(appendAlone))
+      return commit(batches, appendEachAlone)
     }
+  }
+}
+
+/** These rows of a batch in one piece: nearly always all of them, or neighbours, which lie so already. */
+function cut(bytes: Uint8Array, bounds: readonly number[], places: readonly number[]): Uint8Array {
+  const [first, last] = [places[0]!, places.at(-1)!]
+  if (last - first === places.length - 1) return bytes.subarray(bounds[first], bounds[last + 1])
+  return Buffer.concat(places.map((place) => bytes.subarray(bounds[place], bounds[place + 1])))
+}
+
+/** What a transaction has added that gave out ids from this one on, and was rolled back. */
+function forgetFrom(firstId: number, bytes: Uint8Array, recent: RecentKeys): void {
+  for (const digest of digestsOf(bytes)) {
+    const id = recent.find(digest)
+    if (id >= firstId) recent.remove(digest, id)
   }
 }
 

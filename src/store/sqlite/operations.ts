@@ -2,9 +2,8 @@
 // threads of the server or a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { AppendOutcome } from '../contract/append.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { prepareAppend } from './append.ts'
+import { prepareAppend, type Written } from './append.ts'
 import type { AppendBatch } from './append-batch.ts'
 import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './copy.ts'
@@ -30,7 +29,7 @@ export function prepareOperations(db: DatabaseSync, recent: RecentKeys | null = 
   const filing = prepareFiling(db, recent)
   const appendAll = prepareAppend(db, filing, recent)
   return {
-    append: (batch: AppendBatch): AppendOutcome[] => appendAll([batch])[0] ?? [],
+    append: (batch: AppendBatch): Written[] => appendAll([batch])[0] ?? [],
     appendAll,
     file: filing.fileSome,
     fileNow: filing.fileSome,

@@ -4,6 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
+import { outcomeOf } from './append.ts'
 import { packBatch } from './append-batch.ts'
 import {
   CHECKPOINT_PAGES,
@@ -154,9 +155,10 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: {
-      append: (items) => {
+      append: async (items) => {
         const batch = packBatch(items)
-        return writer.run('append', [batch], [batch.bytes.buffer])
+        const written = await writer.run('append', [batch], [batch.bytes.buffer])
+        return written.map(outcomeOf)
       },
     },
     events: {

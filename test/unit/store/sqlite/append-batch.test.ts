@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { createIdentity, createMintedDigest } from '../../../../src/model/dedupe.ts'
 import type { AppendItem } from '../../../../src/store/contract/append.ts'
 import {
   type AppendRow,
+  boundsOf,
   createSeal,
   digestsOf,
   packBatch,
@@ -15,7 +17,13 @@ import {
 } from '../../../../src/store/sqlite/append-batch.ts'
 import { badItem, item } from '../../../store/rows.ts'
 
-const seal = createSeal(new Uint8Array(32).fill(9))
+const DEDUPE_KEY = new Uint8Array(32).fill(9)
+const seal = createSeal(DEDUPE_KEY)
+
+/** From the row alone, not from what crosses beside it. */
+function expectedDigest(row: AppendRow): Buffer {
+  return Buffer.from(createIdentity(DEDUPE_KEY)(row, createMintedDigest()(row.mintedKey!)))
+}
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
 const maybe = fc.option(text, { nil: null })
@@ -48,15 +56,21 @@ test('what is packed is unpacked the same, from the front, by place, and after i
   fc.assert(
     fc.property(items, (given) => {
       const batch = packBatch(given)
+      const identities = seal(batch)
       const rows = [...unpackBatch(batch.bytes)]
-      for (const row of rows) seal(row)
       const expected = given.map((one) => ({ ...one, payload: Uint8Array.from(one.payload) }))
       assert.deepEqual(rows.map(asItem), expected)
       assert.deepEqual(
         given.map((_, place) => asItem(rowOf(batch.bytes, place))),
         expected,
       )
-      const digests = [...digestsOf(batch.bytes)].map((digest) => Buffer.from(digest).toString('hex'))
+      assert.deepEqual(
+        identities,
+        given.map((one) => [one.accountId, one.companyId, one.sourceRef, one.idempotencyKey]),
+      )
+      for (const row of rows) assert.deepEqual(Buffer.from(row.digest), expectedDigest(row))
+      assert.deepEqual(boundsOf(batch.bytes), [...rows.map(({ bytes }) => bytes.byteOffset), batch.bytes.byteLength])
+      const digests = digestsOf(batch.bytes).map((digest) => Buffer.from(digest).toString('hex'))
       assert.deepEqual(
         digests,
         rows.map(({ digest }) => Buffer.from(digest).toString('hex')),
@@ -93,6 +107,6 @@ test('the layout is the one it always was', () => {
     body: '{}',
   })
   const batch = packBatch([fixed])
-  for (const row of unpackBatch(batch.bytes)) seal(row)
+  seal(batch)
   assert.equal(hash('sha256', batch.bytes), 'cb69013f503ef5fbfae18320afb632cb4fa41ed399b8aa7f5d0d6854386c6e8c')
 })
