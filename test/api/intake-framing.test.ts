@@ -38,7 +38,7 @@ for (const driver of drivers) {
               await connection.closed
             }
           }
-          await within('five closed connections', all(), 9000)
+          await within('five closed connections', all())
         })
 
         test('200: a fixed length, in one piece and byte by byte', async (t) => {
@@ -612,7 +612,7 @@ for (const driver of drivers) {
         await within('the connection is closed', connection.closed)
       }
       assert.equal((await app.post('{}')).status, 200)
-      await within('the service stops', app.app.stop(), 15_000)
+      await within('the service stops', app.app.stop())
     })
 
     test('a message with CONNECT behind it is stored and gets its own answer', async (t) => {

@@ -326,11 +326,11 @@ for (const driver of drivers) {
       const last = await app.open({ token: expiring })
       await app.store.tokens.setActive(keyIdOf(disabled), false, clock.now())
       for (const stream of streams) {
-        assert.equal(await within('its end', stream.closed, 5000), 'end')
+        assert.equal(await within('its end', stream.closed), 'end')
         assert.equal(stream.blocks.at(-1)?.comment, 'token_disabled')
       }
       clock.advance(60_000)
-      assert.equal(await within('its end', last.closed, 5000), 'end')
+      assert.equal(await within('its end', last.closed), 'end')
       assert.equal(last.blocks.at(-1)?.comment, 'token_expired')
       await received(other, await app.postSome(1))
       assert.equal((await app.ended()).outcome, 'token_disabled')
@@ -346,7 +346,7 @@ for (const driver of drivers) {
       stuck.pause()
       const stream = await app.open()
       await until('much is on its way to the one that does not read', () => reads.rows > 200)
-      await within('the stop', app.app.stop(), 5000)
+      await within('the stop', app.app.stop())
       assert.equal(await stream.closed, 'end')
       assert.equal(stream.blocks.at(-1)?.comment, 'stopping')
       const line = app.log.find(({ msg, outcome }) => msg === 'request' && outcome === 'stopping')

@@ -70,7 +70,7 @@ for (const driver of drivers) {
     assert.deepEqual([objects[0]!.id, objects[2]!.id], [second, last])
     for (const command of [text, json]) {
       command.child.kill('SIGINT')
-      const { code, stderr } = await within('its end', command.finished, 5000)
+      const { code, stderr } = await within('its end', command.finished)
       assert.deepEqual([code, stderr], [0, ''])
     }
   })

@@ -8,13 +8,12 @@ import { within } from './until.ts'
 
 export interface RunOptions {
   readonly cwd?: string
-  readonly deadlineMs?: number
 }
 
 export async function runToEnd(
   command: readonly string[],
   env: Record<string, string>,
-  { cwd, deadlineMs = 20_000 }: RunOptions = {},
+  { cwd }: RunOptions = {},
 ): Promise<Finished> {
   const child = spawn(command[0]!, command.slice(1), {
     env: cleanEnvironment(env),
@@ -27,7 +26,7 @@ export async function runToEnd(
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
   const closed = once(child, 'close').then(([code]) => code as number | null)
   try {
-    const code = await within(`the end of ${command.join(' ')}`, closed, deadlineMs)
+    const code = await within(`the end of ${command.join(' ')}`, closed)
     return { code, stdout: Buffer.concat(stdout), stderr }
   } catch (error) {
     child.kill('SIGKILL')

@@ -8,10 +8,7 @@ import { type Browser, type BrowserContext, type BrowserContextOptions, chromium
 import { findChromium } from '../../support/chromium.ts'
 import { type ServerProcess, startServer } from '../../support/process.ts'
 import { tempFolder } from '../../support/temp.ts'
-import { until } from '../../support/until.ts'
-
-/** Everything takes longer on a loaded machine. */
-const PATIENCE_MS = 45_000
+import { DEADLINE_MS, until } from '../../support/until.ts'
 
 export interface Desk {
   readonly server: ServerProcess
@@ -59,7 +56,7 @@ export async function openDesk(t: Pick<TestContext, 'after'>): Promise<Desk> {
       ...(session ? { storageState: session } : {}),
       ...options,
     })
-    context.setDefaultTimeout(PATIENCE_MS)
+    context.setDefaultTimeout(DEADLINE_MS)
     return context
   }
   return {

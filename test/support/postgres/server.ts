@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { childrenOf } from '../children.ts'
 import { tempFolder } from '../temp.ts'
-import { until } from '../until.ts'
+import { DEADLINE_MS, until } from '../until.ts'
 import { type Binaries, isRoot, NOBODY, prepareBinaries } from './binaries.ts'
 
 const run = promisify(execFile)
@@ -161,7 +161,7 @@ function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
 }
 
 async function untilListening(server: PostgresServer, child: ChildProcess): Promise<void> {
-  const deadline = Date.now() + 30_000
+  const deadline = Date.now() + DEADLINE_MS
   while (!(await answers(server.port))) {
     if (child.exitCode !== null || !isAlive(server.pid) || Date.now() > deadline) {
       await server.kill()

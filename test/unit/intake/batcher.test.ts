@@ -315,9 +315,9 @@ describe('a commit that fails', () => {
       onOutcome: () => {},
       onItemFailed: () => {},
     })
-    assert.equal(codeOf(await within('an answer', batcher.submit(item('a')), 5000)), 'storage_unavailable')
+    assert.equal(codeOf(await within('an answer', batcher.submit(item('a')))), 'storage_unavailable')
     failing = false
-    assert.equal(codeOf(await within('an answer', batcher.submit(item('b')), 5000)), 'stored')
+    assert.equal(codeOf(await within('an answer', batcher.submit(item('b')))), 'stored')
   })
 })
 
@@ -359,7 +359,7 @@ describe('stop', () => {
     const both = Promise.all([batcher.stop(), batcher.stop()])
     ;(await journal.commit(1)).succeed()
     await result
-    await within('both stops', both, 5000)
+    await within('both stops', both)
   })
 })
 
