@@ -31,17 +31,17 @@ for (const driver of drivers) {
     await new Promise((resolve) => setTimeout(resolve, 100))
     const second = idOf(await app.post({ channel_ref: 'a' }))
     const begun = performance.now()
-    const list = await reader.json('/v1/inbox/events')
+    const list = await reader.jsonNow('/v1/inbox/events')
     const took = performance.now() - begun
-    assert.ok(took >= 1900 && took < 6000, `answered after ${took} ms`)
+    assert.ok(took >= 1900, `answered after ${took} ms`)
     assert.ok((list.index_lag as number) >= 1)
     assert.deepEqual(
       (list.events as Json[]).map(({ id }) => id),
       [first],
     )
     const [shown, conversation] = await Promise.all([
-      reader.json(`/v1/inbox/events/${second}`),
-      reader.json(`/v1/inbox/conversations/${first}`),
+      reader.jsonNow(`/v1/inbox/events/${second}`),
+      reader.jsonNow(`/v1/inbox/conversations/${first}`),
     ])
     assert.ok((shown.index_lag as number) >= 1 && (conversation.index_lag as number) >= 1)
     assert.equal((conversation.conversation as Json).event_count, 1)

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import type { TestApp, TokenOptions } from './app.ts'
 import type { TestAnswer } from './client.ts'
+import { until } from './until.ts'
 
 export type Json = Record<string, unknown>
 
@@ -11,6 +12,8 @@ export interface Reader {
   readonly token: string
   get(path: string, headers?: Record<string, string>): Promise<TestAnswer>
   /** The answer's JSON; fails if it is not 200. */
+  jsonNow(path: string): Promise<Json>
+  /** The same with nothing missing: asked again while it says that the index is behind, as on a machine that stands still for seconds. */
   json(path: string): Promise<Json>
   /** All rows of a list, page by page. */
   all(path: string, name: string): Promise<Json[]>
@@ -20,14 +23,20 @@ export async function readerOf(app: TestApp, tenant: Omit<TokenOptions, 'scope'>
   const token = await app.createToken({ ...tenant, scope: 'processor' })
   const get = (path: string, headers: Record<string, string> = {}) =>
     app.send({ path, headers: { Authorization: `Bearer ${token}`, ...headers } })
-  const json = async (path: string): Promise<Json> => {
+  const jsonNow = async (path: string): Promise<Json> => {
     const answer = await get(path)
     assert.equal(answer.status, 200, `${path}: ${answer.text}`)
     return answer.json!
   }
+  const json = (path: string): Promise<Json> =>
+    until('the index is not behind', async () => {
+      const answer = await jsonNow(path)
+      return answer.index_lag === undefined && answer
+    })
   return {
     token,
     get,
+    jsonNow,
     json,
     async all(path, name) {
       const rows: Json[] = []

@@ -30,9 +30,7 @@ test('one that lags is woken, and waited for until it covers what there was at f
 
 test('after a while what is missing is told, re-sends included', async () => {
   const inbox = inboxOf([at(5, 3, 2)])
-  const begun = performance.now()
   assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, patienceMs: 30 })(), 4)
-  assert.ok(performance.now() - begun < 1000)
 })
 
 test('a store that fails meanwhile fails the read', async () => {
