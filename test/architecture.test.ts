@@ -62,6 +62,7 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   'store/contract': { 'store/contract': 'type', model: 'type' },
   'store/migrations': { 'store/contract': 'any' },
   'store/rows': { 'store/contract': 'type', model: 'type' },
+  'store/sound-items': { 'store/contract': 'type' },
   'store/sqlite': driver('store/sqlite'),
   'store/postgres': driver('store/postgres'),
   model: { model: 'any' },
@@ -74,6 +75,7 @@ function driver(itself: string): Record<string, Edge> {
     'store/contract': 'any',
     'store/migrations': 'any',
     'store/rows': 'any',
+    'store/sound-items': 'any',
     model: 'any',
     runtime: 'any',
   }

@@ -4,7 +4,7 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Coverage, InboxReader } from '../store/contract/inbox.ts'
 
-const PATIENCE_MS = 2000
+export const PATIENCE_MS = 2000
 /** Another node may be the one that indexes, so the store is asked: soon at first, then less and less often. */
 const FIRST_LOOK_MS = 2
 const LAST_LOOK_MS = 100

@@ -341,6 +341,9 @@ everyStore('a call in which every item fails answers each, and the store goes on
     { contentType: null },
     { receivedAt: 1.5 },
     { mintedKey: null },
+    { mintedKey: 'zz' },
+    { sourceRef: 5 },
+    { idempotencyKey: false },
   ]
   const outcomes = await store.journal.append(ways.map((way) => item(way as ItemFields)))
   assert.deepEqual(

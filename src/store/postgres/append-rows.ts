@@ -17,18 +17,6 @@ const REFS = ['sourceRef', 'channelRef', 'idempotencyKey'] as const
 const OPTIONAL_TEXTS = ['traceparent', 'userAgent', 'remoteAddr'] as const
 type TextColumn = (typeof TEXTS | typeof REFS | typeof OPTIONAL_TEXTS)[number]
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-/** Why an item cannot be stored at all; null if nothing speaks against it. */
-export function problemOf(item: AppendItem): string | null {
-  for (const name of NUMBERS) if (!Number.isSafeInteger(item[name])) return `${name} is not a whole number`
-  for (const name of TEXTS) if (typeof item[name] !== 'string') return `${name} is not a text`
-  for (const names of [REFS, OPTIONAL_TEXTS]) {
-    for (const name of names) if (item[name] !== null && typeof item[name] !== 'string') return `${name} is not a text`
-  }
-  return typeof item.mintedKey === 'string' && UUID.test(item.mintedKey) ? null : 'mintedKey is not a UUID'
-}
-
 export type PackRows = (items: readonly AppendItem[]) => AppendRows
 
 export function createPackRows(dedupeKey: Uint8Array): PackRows {

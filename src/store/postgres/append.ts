@@ -15,7 +15,8 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AppendItem, AppendOutcome } from '../contract/append.ts'
 import { StoreFailure } from '../contract/failure.ts'
-import { type AppendRows, createPackRows, problemOf, splitRows } from './append-rows.ts'
+import { appendSound } from '../sound-items.ts'
+import { type AppendRows, createPackRows, splitRows } from './append-rows.ts'
 import type { Connection, Statement } from './connection.ts'
 import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
 import type { Pool } from './pool.ts'
@@ -42,14 +43,7 @@ export type Append = (items: readonly AppendItem[]) => Promise<AppendOutcome[]>
 
 export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
   const pack = createPackRows(dedupeKey)
-  return async (items) => {
-    const problems = items.map(problemOf)
-    const sound = problems.every((problem) => problem === null) ? items : items.filter((_, n) => problems[n] === null)
-    const stored = sound.length === 0 ? [] : await appendRows(pool, pack(sound))
-    if (sound === items) return stored
-    let next = 0
-    return problems.map((reason) => (reason === null ? stored[next++]! : { outcome: 'failed', reason }))
-  }
+  return (items) => appendSound(items, (sound) => appendRows(pool, pack(sound)))
 }
 
 async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {

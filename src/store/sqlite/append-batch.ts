@@ -1,19 +1,12 @@
 // A batch of appends: how it crosses to the writer thread, and how it lies in `arrivals` until it is filed. One buffer with all
-// of it, which is transferred: the writer puts it into the database as it is, and takes nothing apart but what it must.
+// of it, which is transferred: the writer puts it into the database as it is, and takes nothing apart but what came before.
 //
 //   row   meta length 4 · payload length 4 · digest 16 · SHA-256 32 · meta (JSON) · payload
 //
 // The writer fills in digest and SHA-256: the thread that reads requests has more to do than the one that writes.
 // This layout is on disk: it may only be changed together with a migration.
 
-import {
-  createMintedDigest,
-  createSha256,
-  createTextDigest,
-  DIGEST_BYTES,
-  identityText,
-  SHA256_BYTES,
-} from '../../model/dedupe.ts'
+import { createIdentity, createMintedDigest, createSha256, DIGEST_BYTES, SHA256_BYTES } from '../../model/dedupe.ts'
 import type { EventMeta } from '../../model/event.ts'
 import type { AppendItem } from '../contract/append.ts'
 
@@ -24,27 +17,30 @@ export interface AppendBatch {
    * crosses at a third of what a list of texts costs.
    */
   readonly identities: string
-  /** Nothing in it can be refused by a column, and no payload is so large that it should not be written twice. */
+  /** No payload is so large that it should not be written twice. */
   readonly isPlain: boolean
 }
 
-/** Whose a message is, and by what its sender knows it. */
-export type Identity = [accountId: number, companyId: number, sourceRef: string | null, idempotencyKey: string | null]
+/** Whose a message is, and by what its sender knows it; or, if by nothing, the key that its node minted. */
+export type Identity = [
+  accountId: number,
+  companyId: number,
+  sourceRef: string | null,
+  idempotencyKey: string | null,
+  mintedKey: string | null,
+]
 
 /** One item of a batch, seen in place. */
 export interface AppendRow extends EventMeta {
-  /** Null where the item has none: such a row fails alone, as any other that a column does not take. */
-  readonly mintedKey: string | null
+  readonly mintedKey: string
   /** What makes this message one message. */
   readonly digest: Uint8Array
   readonly sha256: Uint8Array
   readonly payload: Uint8Array
-  /** All of the row. */
-  readonly bytes: Uint8Array
 }
 
 type Meta = [
-  mintedKey: string | null,
+  mintedKey: string,
   accountId: number,
   companyId: number,
   receivedAt: number,
@@ -85,11 +81,16 @@ export function packBatch(items: readonly AppendItem[]): AppendBatch {
     bytes.set(payload, at + META_AT + metaLength)
     at += META_AT + metaLength + payload.byteLength
   }
-  return { bytes, identities: JSON.stringify(items.map(identityOf)), isPlain: items.every(isPlain) }
+  return {
+    bytes,
+    identities: JSON.stringify(items.map(identityOf)),
+    isPlain: items.every(({ payload }) => payload.byteLength <= LARGEST_PLAIN),
+  }
 }
 
-function identityOf({ accountId, companyId, sourceRef, idempotencyKey }: AppendItem): Identity {
-  return [accountId, companyId, sourceRef, idempotencyKey]
+function identityOf({ accountId, companyId, sourceRef, idempotencyKey, mintedKey }: AppendItem): Identity {
+  const minted = sourceRef === null && idempotencyKey === null ? mintedKey : null
+  return [accountId, companyId, sourceRef, idempotencyKey, minted]
 }
 
 export function* unpackBatch(bytes: Uint8Array): Generator<AppendRow> {
@@ -120,7 +121,12 @@ export function boundsOf(bytes: Uint8Array): number[] {
 
 /** The row at a place of a batch, counted from 0. */
 export function rowOf(bytes: Uint8Array, place: number): AppendRow {
-  return rowFrom(bufferOf(bytes), endOfRows(bytes, place))
+  return rowAt(bytes, endOfRows(bytes, place))
+}
+
+/** The row that begins there. */
+export function rowAt(bytes: Uint8Array, at: number): AppendRow {
+  return rowFrom(bufferOf(bytes), at)
 }
 
 /** Where so many rows end; -1 if there are not so many. */
@@ -136,22 +142,18 @@ export function endOfRows(bytes: Uint8Array, count: number): number {
 
 /** Fills in, in place, what is computed from the rest. Answers with who the rows are. */
 export function createSeal(dedupeKey: Uint8Array): (batch: AppendBatch) => readonly Identity[] {
-  const digestOf = createTextDigest(dedupeKey)
+  const digestOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
-  const mintedAt = (buffer: Buffer, at: number): Uint8Array => {
-    const { mintedKey } = rowFrom(buffer, at)
-    return mintedKey === null ? NO_KEY : mintedDigest(mintedKey)
-  }
   return (batch) => {
     const buffer = bufferOf(batch.bytes)
     const identities = JSON.parse(batch.identities) as Identity[]
     let at = 0
-    for (const [accountId, companyId, sourceRef, idempotencyKey] of identities) {
+    for (const [accountId, companyId, sourceRef, idempotencyKey, mintedKey] of identities) {
       const end = endOfRow(buffer, at)
       const payloadAt = at + META_AT + buffer.readUInt32LE(at)
-      const text = identityText({ accountId, companyId, sourceRef, idempotencyKey })
-      buffer.set(text === null ? mintedAt(buffer, at) : digestOf(text), at + DIGEST_AT)
+      const minted = mintedKey === null ? NO_KEY : mintedDigest(mintedKey)
+      buffer.set(digestOf({ accountId, companyId, sourceRef, idempotencyKey }, minted), at + DIGEST_AT)
       buffer.set(sha256Of(buffer.subarray(payloadAt, end)), at + SHA256_AT)
       at = end
     }
@@ -159,6 +161,7 @@ export function createSeal(dedupeKey: Uint8Array): (batch: AppendBatch) => reado
   }
 }
 
+/** Not looked at where the sender knows the message by something. */
 const NO_KEY = new Uint8Array(DIGEST_BYTES)
 
 function metaText(item: AppendItem): string {
@@ -181,31 +184,6 @@ function metaText(item: AppendItem): string {
     item.remoteAddr,
   ] satisfies Meta)
 }
-
-/** The columns take whatever has these types: what is in `arrivals` can be filed. */
-function isPlain(item: AppendItem): boolean {
-  return (
-    item.payload.byteLength <= LARGEST_PLAIN &&
-    Number.isSafeInteger(item.accountId) &&
-    Number.isSafeInteger(item.companyId) &&
-    Number.isSafeInteger(item.receivedAt) &&
-    typeof item.mintedKey === 'string' &&
-    typeof item.keyId === 'string' &&
-    typeof item.scope === 'string' &&
-    typeof item.route === 'string' &&
-    typeof item.contentType === 'string' &&
-    typeof item.origin === 'string' &&
-    typeof item.requestId === 'string' &&
-    isTextOrNull(item.sourceRef) &&
-    isTextOrNull(item.channelRef) &&
-    isTextOrNull(item.idempotencyKey) &&
-    isTextOrNull(item.traceparent) &&
-    isTextOrNull(item.userAgent) &&
-    isTextOrNull(item.remoteAddr)
-  )
-}
-
-const isTextOrNull = (value: unknown): boolean => value === null || typeof value === 'string'
 
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength)
@@ -239,6 +217,5 @@ function rowFrom(buffer: Buffer, at: number): AppendRow {
     digest: buffer.subarray(at + DIGEST_AT, at + SHA256_AT),
     sha256: buffer.subarray(at + SHA256_AT, at + META_AT),
     payload: buffer.subarray(payloadAt, end),
-    bytes: buffer.subarray(at, end),
   }
 }

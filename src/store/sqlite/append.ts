@@ -19,7 +19,7 @@ import {
   createSeal,
   digestsOf,
   type Identity,
-  rowOf,
+  rowAt,
   unpackBatch,
 } from './append-batch.ts'
 import { arrivedBatches, prepareFindArrival } from './arrivals.ts'
@@ -88,7 +88,7 @@ export function prepareAppend(
     const id = recent?.find(row.digest) ?? 0
     const arrival = id === 0 ? null : findArrival(id)
     if (arrival?.companyId === row.companyId && Buffer.compare(arrival.digest, row.digest) === 0) {
-      return { id, sha256: arrival.sha256, mintedKey: Buffer.from(mintedDigest(arrival.mintedKey!)) }
+      return { id, sha256: arrival.sha256, mintedKey: Buffer.from(mintedDigest(arrival.mintedKey)) }
     }
     const found = selectDedupe.get(row.companyId, row.digest) as unknown as [number, Uint8Array, Uint8Array] | undefined
     return found ? { id: found[0], sha256: found[1], mintedKey: found[2] } : null
@@ -97,8 +97,9 @@ export function prepareAppend(
   /** New ones lie down together, as they lie in the batch; the others are looked at one by one, behind them. */
   function appendPlain({ bytes, identities }: SealedBatch, keys: RecentKeys): Written[] {
     const firstId = eventIds.peek()
+    const bounds = boundsOf(bytes)
     const fresh: number[] = []
-    const written = digestsOf(bytes).map((digest, place): Written | null => {
+    const ids = digestsOf(bytes).map((digest, place) => {
       // What is found among the recent may be another key: that is looked into behind the new ones.
       if (keys.find(digest) !== 0 || selectDedupe.get(identities[place]![1], digest) !== undefined) return null
       const id = eventIds.take()
@@ -106,12 +107,11 @@ export function prepareAppend(
       fresh.push(place)
       return id
     })
-    insertFresh(bytes, fresh, firstId)
-    return written.map((id, place) => id ?? appendRow(rowOf(bytes, place)))
+    insertFresh(bytes, bounds, fresh, firstId)
+    return ids.map((id, place) => id ?? appendRow(rowAt(bytes, bounds[place]!)))
   }
 
-  function insertFresh(bytes: Uint8Array, fresh: readonly number[], firstId: number): void {
-    const bounds = boundsOf(bytes)
+  function insertFresh(bytes: Uint8Array, bounds: readonly number[], fresh: readonly number[], firstId: number): void {
     for (let from = 0; from < fresh.length; ) {
       let [to, size] = [from, 0]
       while (to < fresh.length && to - from < MAX_ARRIVAL_ROWS && size < MAX_ARRIVAL_BYTES) {
@@ -138,7 +138,7 @@ export function prepareAppend(
   }
 
   function appendAgain(row: AppendRow, { id, sha256, mintedKey }: First): Written {
-    const isRetry = row.mintedKey && Buffer.compare(mintedDigest(row.mintedKey), mintedKey) === 0
+    const isRetry = Buffer.compare(mintedDigest(row.mintedKey), mintedKey) === 0
     if (isRetry) return id
     const sameBytes = Buffer.compare(row.sha256, sha256) === 0
     if (sameBytes || selectRevision.get(id, row.sha256)) {

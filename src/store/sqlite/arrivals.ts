@@ -59,7 +59,7 @@ interface Row {
 
 /** As it will be read once it is filed. */
 export function arrivedEvent(id: number, arrival: AppendRow): StoredEvent {
-  const { mintedKey: _key, digest: _digest, bytes: _bytes, payload, sha256, ...meta } = arrival
+  const { mintedKey: _key, digest: _digest, payload, sha256, ...meta } = arrival
   const size = payload.byteLength
   return { ...meta, id, kind: 'event', revises: null, size, sha256: Uint8Array.from(sha256), erasedAt: null }
 }

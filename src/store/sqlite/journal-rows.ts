@@ -23,8 +23,7 @@ export function prepareJournalRows(db: DatabaseSync): JournalRows {
   const mintedDigest = createMintedDigest()
   return {
     insertKey(id, row) {
-      const minted = row.mintedKey === null ? null : mintedDigest(row.mintedKey)
-      return insertDedupe.run(row.companyId, row.digest, id, row.sha256, minted).changes === 1
+      return insertDedupe.run(row.companyId, row.digest, id, row.sha256, mintedDigest(row.mintedKey)).changes === 1
     },
     insertEvent(id, row, revises) {
       insertEvent.run(

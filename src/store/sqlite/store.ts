@@ -4,6 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
+import { appendSound } from '../sound-items.ts'
 import { outcomeOf } from './append.ts'
 import { packBatch } from './append-batch.ts'
 import {
@@ -155,11 +156,12 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: {
-      append: async (items) => {
-        const batch = packBatch(items)
-        const written = await writer.run('append', [batch], [batch.bytes.buffer])
-        return written.map(outcomeOf)
-      },
+      append: (items) =>
+        appendSound(items, async (sound) => {
+          const batch = packBatch(sound)
+          const written = await writer.run('append', [batch], [batch.bytes.buffer])
+          return written.map(outcomeOf)
+        }),
     },
     events: {
       watermark: () => attempt(() => events.watermark()),

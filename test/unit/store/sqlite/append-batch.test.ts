@@ -12,17 +12,18 @@ import {
   createSeal,
   digestsOf,
   packBatch,
+  rowAt,
   rowOf,
   unpackBatch,
 } from '../../../../src/store/sqlite/append-batch.ts'
-import { badItem, item } from '../../../store/rows.ts'
+import { item } from '../../../store/rows.ts'
 
 const DEDUPE_KEY = new Uint8Array(32).fill(9)
 const seal = createSeal(DEDUPE_KEY)
 
 /** From the row alone, not from what crosses beside it. */
 function expectedDigest(row: AppendRow): Buffer {
-  return Buffer.from(createIdentity(DEDUPE_KEY)(row, createMintedDigest()(row.mintedKey!)))
+  return Buffer.from(createIdentity(DEDUPE_KEY)(row, createMintedDigest()(row.mintedKey)))
 }
 
 const text = fc.string({ unit: 'binary', maxLength: 40 })
@@ -48,8 +49,8 @@ const items: fc.Arbitrary<AppendItem[]> = fc.array(
   { maxLength: 8 },
 )
 
-function asItem({ digest: _d, sha256: _s, bytes: _b, payload, ...meta }: AppendRow): AppendItem {
-  return { ...meta, mintedKey: meta.mintedKey!, payload: Uint8Array.from(payload) }
+function asItem({ digest: _d, sha256: _s, payload, ...meta }: AppendRow): AppendItem {
+  return { ...meta, payload: Uint8Array.from(payload) }
 }
 
 test('what is packed is unpacked the same, from the front, by place, and after it was sealed', () => {
@@ -66,17 +67,24 @@ test('what is packed is unpacked the same, from the front, by place, and after i
       )
       assert.deepEqual(
         identities,
-        given.map((one) => [one.accountId, one.companyId, one.sourceRef, one.idempotencyKey]),
+        given.map((one) => {
+          const minted = one.sourceRef === null && one.idempotencyKey === null ? one.mintedKey : null
+          return [one.accountId, one.companyId, one.sourceRef, one.idempotencyKey, minted]
+        }),
       )
       for (const row of rows) assert.deepEqual(Buffer.from(row.digest), expectedDigest(row))
-      assert.deepEqual(boundsOf(batch.bytes), [...rows.map(({ bytes }) => bytes.byteOffset), batch.bytes.byteLength])
+      const bounds = boundsOf(batch.bytes)
+      assert.deepEqual([bounds.length, bounds.at(-1)], [given.length + 1, batch.bytes.byteLength])
+      assert.deepEqual(
+        bounds.slice(0, -1).map((at) => asItem(rowAt(batch.bytes, at))),
+        expected,
+      )
       const digests = digestsOf(batch.bytes).map((digest) => Buffer.from(digest).toString('hex'))
       assert.deepEqual(
         digests,
         rows.map(({ digest }) => Buffer.from(digest).toString('hex')),
       )
       for (const row of rows) assert.deepEqual(Buffer.from(row.sha256), hash('sha256', row.payload, 'buffer'))
-      assert.ok(Buffer.concat(rows.map(({ bytes }) => bytes)).equals(batch.bytes), 'the rows are the batch')
     }),
   )
 })
@@ -87,15 +95,10 @@ test('a text that is no text for every program is kept as it is', () => {
   assert.equal(row?.channelRef, odd)
 })
 
-test('only what every column takes, and is not large, is plain', () => {
+test('only what is not large is plain', () => {
   const plain = (...given: AppendItem[]) => packBatch(given).isPlain
-  assert.equal(plain(item(), item({ sourceRef: '', channelRef: 'x' })), true)
-  assert.equal(plain(item(), badItem()), false)
-  assert.equal(plain(item({ mintedKey: undefined as unknown as string })), false)
-  assert.equal(plain(item({ channelRef: 5 as unknown as string })), false)
-  assert.equal(plain(item({ companyId: 0.5 })), false)
-  assert.equal(plain(item({ payload: new Uint8Array(64 * 1024) })), true)
-  assert.equal(plain(item({ payload: new Uint8Array(64 * 1024 + 1) })), false)
+  assert.equal(plain(item(), item({ payload: new Uint8Array(64 * 1024) })), true)
+  assert.equal(plain(item(), item({ payload: new Uint8Array(64 * 1024 + 1) })), false)
 })
 
 /** It is on disk: a database that was left with arrivals is opened by the next version. */

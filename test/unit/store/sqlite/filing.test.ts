@@ -188,6 +188,10 @@ test('a row of arrivals is bounded, in messages and in bytes', async (t) => {
   for (const [n, id] of ids.entries()) assert.equal(await payloadText(store, id), `${n}`.repeat(50_000))
   const payload = await store.events.payload(ids[0]!)
   assert.equal(payload?.buffer.byteLength, 50_000, 'nobody is handed the bytes of others with it')
+  const known = () => item({ sourceRef: 'known', body: 'k'.repeat(50_000) })
+  await store.journal.append([known()])
+  await store.journal.append(Array.from({ length: 10 }, () => [known(), item({ body: 'x' })]).flat())
+  assert.equal(count('arrivals'), 3 + 4 + 1 + 1, 'what came before takes no room beside what is new')
 })
 
 test('past the bound of what is not filed, messages go to their places at once', (t) => {
@@ -211,13 +215,15 @@ test('a transaction that fails leaves no key behind', (t) => {
   migrate(db)
   const recent = new RecentKeys()
   const appendAll = prepareAppend(db, prepareFiling(db, recent), recent)
-  const batch = () => packBatch([item({ sourceRef: 'a:1', mintedKey: newUuid() })])
+  const batch = (ref: string) => packBatch([item({ sourceRef: ref, mintedKey: newUuid() })])
+  appendAll([batch('a:0')])
   db.exec("CREATE TRIGGER full BEFORE INSERT ON arrivals BEGIN SELECT RAISE(ABORT, 'not now'); END")
   db.exec("CREATE TRIGGER full_too BEFORE INSERT ON dedupe BEGIN SELECT RAISE(ABORT, 'not now'); END")
-  assert.deepEqual(outcomesOf(appendAll([batch()])[0]!.map(outcomeOf)), ['failed'])
-  assert.equal(recent.size, 0)
+  const outcomes = appendAll([batch('a:1'), batch('a:2')]).flat()
+  assert.deepEqual(outcomesOf(outcomes.map(outcomeOf)), ['failed', 'failed'])
+  assert.equal(recent.size, 1)
   db.exec('DROP TRIGGER full; DROP TRIGGER full_too')
-  assert.deepEqual(appendAll([batch()]), [[1]])
+  assert.deepEqual(appendAll([batch('a:1'), batch('a:2')]), [[2], [3]])
 })
 
 test('a backup that was made before messages were filed is put back: the index is made again', async (t) => {
