@@ -18,46 +18,11 @@ export type DedupeDigest = (tenant: Tenant, space: KeySpace, value: string) => B
 const BLOCK = 64
 export const SHA256_BYTES = 32
 
-export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
-  const digestOf = createTextDigest(hmacKey)
-  return (tenant, space, value) => digestOf(textOf(tenant, space, value))
-}
-
-/**
- * What makes a message one message: the sender's own reference, else its Idempotency-Key, else the key its node minted.
- * Answers with a buffer that is used again.
- */
-export function createIdentity(hmacKey: Uint8Array): (message: IdentifiedMessage, minted: Uint8Array) => Uint8Array {
-  const digestOf = createTextDigest(hmacKey)
-  return (message, minted) => {
-    const text = identityText(message)
-    return text === null ? minted : digestOf(text)
-  }
-}
-
-/** Null where only the minted key tells a message from others. */
-function identityText(message: IdentifiedMessage): string | null {
-  if (message.sourceRef !== null) return textOf(message, 'ref', message.sourceRef)
-  if (message.idempotencyKey !== null) return textOf(message, 'key', message.idempotencyKey)
-  return null
-}
-
-interface IdentifiedMessage extends Tenant {
-  readonly sourceRef: string | null
-  readonly idempotencyKey: string | null
-}
-
-function textOf(tenant: Tenant, space: KeySpace, value: string): string {
-  const account = String(tenant.accountId)
-  const company = String(tenant.companyId)
-  return `${account.length}:${account}${company.length}:${company}3:${space}${Buffer.byteLength(value)}:${value}`
-}
-
 /**
  * HMAC as RFC 2104 writes it, from two one-shot hashes on buffers that are made once: 3.8 µs where `createHmac` takes 6.3,
  * for every message. A test holds it against `createHmac`.
  */
-function createTextDigest(hmacKey: Uint8Array): (text: string) => Buffer {
+export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
   if (hmacKey.length > BLOCK) throw new Error('the dedupe key is longer than a block')
   let inner = Buffer.alloc(BLOCK + 2048, 0x36)
   const outer = Buffer.alloc(BLOCK + SHA256_BYTES, 0x5c)
@@ -66,13 +31,34 @@ function createTextDigest(hmacKey: Uint8Array): (text: string) => Buffer {
     outer[index]! ^= byte
   }
   const sha256 = createSha256()
-  return (text) => {
+  return (tenant, space, value) => {
+    const account = String(tenant.accountId)
+    const company = String(tenant.companyId)
+    const text = `${account.length}:${account}${company.length}:${company}3:${space}${Buffer.byteLength(value)}:${value}`
     if (inner.length < BLOCK + 3 * text.length)
       inner = Buffer.concat([inner.subarray(0, BLOCK)], BLOCK + 3 * text.length)
     const length = BLOCK + inner.write(text, BLOCK, 'utf8')
     outer.set(sha256(inner.subarray(0, length)), BLOCK)
     return sha256(outer).subarray(0, DIGEST_BYTES)
   }
+}
+
+/**
+ * What makes a message one message: the sender's own reference, else its Idempotency-Key, else the key its node minted.
+ * Answers with a buffer that is used again.
+ */
+export function createIdentity(hmacKey: Uint8Array): (message: IdentifiedMessage, minted: Uint8Array) => Uint8Array {
+  const digestOf = createDedupeDigest(hmacKey)
+  return (message, minted) => {
+    if (message.sourceRef !== null) return digestOf(message, 'ref', message.sourceRef)
+    if (message.idempotencyKey !== null) return digestOf(message, 'key', message.idempotencyKey)
+    return minted
+  }
+}
+
+interface IdentifiedMessage extends Tenant {
+  readonly sourceRef: string | null
+  readonly idempotencyKey: string | null
 }
 
 /** SHA-256 into one buffer that is used again: 1.9 µs for 342 bytes, where an answer in a buffer of its own takes 2.7. */
