@@ -6,6 +6,7 @@ import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { drainIndex } from '../intake/fill.ts'
 import type { Scope } from '../scope.ts'
 import { type Contestant, pidsOf, startOf } from './contestant.ts'
 import type { Databases } from './databases.ts'
@@ -14,7 +15,6 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const LAUNCHER = join(ROOT, 'intray')
 const CLI_LIMIT_MS = 30_000
 const LOG_TAIL_CHARS = 2000
-const FINISH_LIMIT_MS = 300_000
 
 export interface Intray extends Contestant {
   readonly name: 'intray' | 'two'
@@ -72,8 +72,7 @@ export async function startIntray(scope: Scope, databases: Databases, options: I
   if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
   const name = (options.workers ?? 1) === 1 ? 'intray' : 'two'
   const finished = async (): Promise<void> => {
-    const giveUpAt = performance.now() + FINISH_LIMIT_MS
-    while (performance.now() < giveUpAt && (await cli(['reindex', '--status', '--json'])).lag !== 0);
+    await drainIndex({ cli })
   }
   return { name, pids: pidsOf(child, databases), port, token, child, cli, finished }
 }

@@ -9,11 +9,12 @@ import { openStore } from '../../src/store/open.ts'
 export class Processor {
   readonly #port: number
   readonly #token: string
-  readonly #agent = new http.Agent({ keepAlive: true, maxSockets: 64 })
+  readonly #agent: http.Agent
 
-  constructor(port: number, token: string) {
+  constructor(port: number, token: string, maxSockets = 64) {
     this.#port = port
     this.#token = token
+    this.#agent = new http.Agent({ keepAlive: true, maxSockets })
   }
 
   get(path: string): Promise<Record<string, unknown>> {

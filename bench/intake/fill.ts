@@ -1,6 +1,7 @@
 // Long runs of Intray alone: fill a store through HTTP to a number of events, watch its memory, wait for its index.
 // Promises: memory is read exactly at the marks, between two pieces of the fill; every wait is bounded.
 
+import { setTimeout as pause } from 'node:timers/promises'
 import type { Intray } from '../contestants/intray.ts'
 import type { LoadGenerator } from '../load/generator.ts'
 import { residentMiB } from '../proc.ts'
@@ -11,6 +12,9 @@ export const MEMORY_MARKS = [100_000, 500_000] as const
 /** A store slower than this is not worth waiting for. */
 const SLOWEST_RATE = 200
 const DRAIN_LIMIT_MS = 300_000
+/** To ask is to start a command, which takes half a second of a core from the index: so it is asked ever more rarely. */
+const SHORTEST_PAUSE_MS = 250
+const PAUSE_SHARE = 0.05
 
 export interface FillMark {
   readonly events: number
@@ -64,17 +68,18 @@ export async function fillStore(
   return { events: stored, errorCount, errorSample, marks }
 }
 
-/** Asks for the index lag until it is 0. The CLI's own start is the interval between two questions. */
-export async function drainIndex(intray: Intray): Promise<DrainReport> {
+/** Asks for the index lag until it is 0. */
+export async function drainIndex({ cli }: Pick<Intray, 'cli'>): Promise<DrainReport> {
   const startedAt = performance.now()
   let firstLag: number | null = null
   for (;;) {
-    const { lag } = await intray.cli(['reindex', '--status', '--json'])
+    const { lag } = await cli(['reindex', '--status', '--json'])
     if (typeof lag !== 'number') throw new Error('`./intray reindex --status --json` printed no "lag".')
     const elapsedMs = performance.now() - startedAt
     firstLag ??= lag
     if (lag === 0 || elapsedMs > DRAIN_LIMIT_MS) {
       return { firstLag, lastLag: lag, drainedMs: lag === 0 ? elapsedMs : null }
     }
+    await pause(Math.max(SHORTEST_PAUSE_MS, PAUSE_SHARE * elapsedMs))
   }
 }
