@@ -47,6 +47,8 @@ export class Shedding {
     if (openAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined) return TOO_MANY_HERE
     const isFinishing = FINISHING.has(route.operation)
     if (!isFinishing && isPressed()) return PRESSED
+    // Open or opening, they have places of their own, and all that open ask the store one question.
+    if (route.operation === 'stream') return NOTHING_TO_LEAVE
     const places = route.operation === 'claim' ? this.#claims : this.#requests
     return places.enter(tenantText(principal!), isFinishing) ?? TOO_MANY
   }

@@ -9,6 +9,7 @@ import type { Problem } from '../model/errors.ts'
 import { type Tenant, tenantText } from '../model/principal.ts'
 import { Places } from '../runtime/places.ts'
 import type { Service } from '../runtime/service.ts'
+import { sharedCall } from '../runtime/shared-call.ts'
 import type { Follower } from '../store/contract/follow.ts'
 import { PageQueue } from './page-queue.ts'
 import { type EndReason, type Render, type Sink, StreamReader, TenantFeed } from './tenant-feed.ts'
@@ -63,6 +64,8 @@ export class StreamHub implements Service {
   readonly #wheel: Set<StreamReader>[]
   readonly #timers: NodeJS.Timeout[] = []
   readonly #places: Places
+  /** Whoever opens a stream asks, and when a node has started they all come at once. */
+  readonly #askHead: Follower['head']
   #tick = 0
   #settling = false
   #looking = false
@@ -76,6 +79,7 @@ export class StreamHub implements Service {
     this.#options = options
     this.#queue = new PageQueue(options)
     this.#places = new Places(options.maxStreams, options.tenantShare)
+    this.#askHead = sharedCall(() => options.follower.head())
     const ticks = Math.ceil(options.heartbeatMs / LONGEST_TICK_MS)
     this.#tickMs = options.heartbeatMs / ticks
     this.#wheel = Array.from({ length: ticks }, () => new Set())
@@ -121,7 +125,7 @@ export class StreamHub implements Service {
       if (reader) this.#forget(reader)
     }
     try {
-      const { newest, indexed } = await this.#options.follower.head()
+      const { newest, indexed } = await this.#askHead()
       const start = after ?? newest
       return {
         start,
@@ -221,7 +225,7 @@ export class StreamHub implements Service {
     if (this.#looking) return
     this.#looking = true
     try {
-      this.wake((await this.#options.follower.head()).indexed)
+      this.wake((await this.#askHead()).indexed)
     } catch (error) {
       this.#options.onTrouble('look how far the index is', error)
     } finally {

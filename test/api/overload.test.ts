@@ -105,6 +105,34 @@ test('only so many reads are under way at once, of a tenant and in all; one more
   assert.equal((await read()).status, 200)
 })
 
+test('streams that open at once take no places of reads, and ask the store one question after the other', async (t) => {
+  const gate = Promise.withResolvers<void>()
+  let [asking, most, asked] = [0, 0, 0]
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    follow: {
+      ...store.follow,
+      head: async () => {
+        most = Math.max(most, ++asking)
+        asked += 1
+        await gate.promise
+        asking -= 1
+        return store.follow.head()
+      },
+    },
+  })
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxRequests: '1' }, wrapStore })
+  const token = await app.createToken({ scope: 'processor' })
+  const opening = Array.from({ length: 40 }, () => streamStatus(app, token))
+  await until('the first asks', () => asked > 0)
+  const headers = bearer(token)
+  assert.equal((await app.send({ path: '/v1/inbox/refusals', headers })).status, 200, 'a read finds the one place')
+  gate.resolve()
+  assert.deepEqual(new Set(await Promise.all(opening)), new Set([200]))
+  assert.equal(most, 1)
+  assert.ok(asked < 40, `${asked} questions for 40 streams`)
+})
+
 test('only so many claims wait on a node, and those of clients that left make room', async (t) => {
   const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '2', tenantShare: '100' } })
   const token = await app.createToken({ scope: 'processor' })
