@@ -86,7 +86,9 @@ export class Claims implements Service {
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
       const { subscription, ordered, channelRef } = command
-      await this.#polls.wait({ tenant: tenantOf(processor), subscription, ordered, channelRef }, left, gone, tries > 0)
+      const waitedFor = { tenant: tenantOf(processor), subscription, ordered, channelRef }
+      // Nothing was ready at the last look: whoever asks again in a moment is told as much by a claim that is its own.
+      if (!(await this.#polls.wait(waitedFor, left, gone, tries > 0))) return []
     }
   }
 

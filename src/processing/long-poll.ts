@@ -24,7 +24,8 @@ interface Waiter {
   readonly queue: WaitedFor
   readonly key: string
   readonly notBefore: number
-  wake(): void
+  /** False: there is nothing to look for, it only ends. */
+  wake(isReady: boolean): void
 }
 
 export interface LongPollOptions {
@@ -54,7 +55,7 @@ export class LongPolls implements Service {
   async stop(): Promise<void> {
     this.#stopped = true
     if (this.#timer) clearTimeout(this.#timer)
-    for (const waiter of this.#waiters.splice(0)) waiter.wake()
+    for (const waiter of this.#waiters.splice(0)) waiter.wake(false)
   }
 
   get isStopped(): boolean {
@@ -67,25 +68,25 @@ export class LongPolls implements Service {
     if (this.#waiters.length > 0) this.#lookIn(0)
   }
 
-  /** Returns when a claim may find something, the time is over, the client is gone, or the service stops. */
-  async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<void> {
-    if (this.#stopped || gone.aborted || timeoutMs <= 0) return
+  /** True when a claim may find something; false when the time is over, the client is gone, or the service stops. */
+  async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
+    if (this.#stopped || gone.aborted || timeoutMs <= 0) return false
     const { tenant, subscription, ordered, channelRef } = queue
     const key = JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered, channelRef])
-    await new Promise<void>((resolve) => {
+    return new Promise((resolve) => {
       const waiter: Waiter = {
         queue,
         key,
         notBefore: isAgain ? performance.now() + PAUSE_MS : 0,
-        wake: () => {
+        wake: (isReady) => {
           clearTimeout(timer)
           gone.removeEventListener('abort', leave)
-          resolve()
+          resolve(isReady)
         },
       }
       const leave = () => {
         this.#waiters = this.#waiters.filter((one) => one !== waiter)
-        waiter.wake()
+        waiter.wake(false)
       }
       const timer = setTimeout(leave, timeoutMs)
       gone.addEventListener('abort', leave)
@@ -141,7 +142,7 @@ export class LongPolls implements Service {
       const waiter = waiting[n]!
       if (ready && this.#waiters.includes(waiter)) {
         this.#waiters = this.#waiters.filter((one) => one !== waiter)
-        waiter.wake()
+        waiter.wake(true)
       } else if (at !== null) next = Math.min(next, Math.max(1, at - now))
     }
     return next

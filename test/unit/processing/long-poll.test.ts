@@ -30,7 +30,7 @@ test('a hint wakes one of those whose queue is ready, the first that came, and n
   const { service } = polls(ready)
   const woken: string[] = []
   const wait = (name: string, companyId: number) =>
-    service.wait(queue(companyId), 20_000, NEVER, false).then(() => woken.push(name))
+    service.wait(queue(companyId), 20_000, NEVER, false).then((isReady) => isReady && woken.push(name))
   const first = wait('first', 1)
   const second = wait('second', 1)
   const other = wait('other', 2)
@@ -43,6 +43,7 @@ test('a hint wakes one of those whose queue is ready, the first that came, and n
   assert.deepEqual(woken, ['first', 'second'])
   await service.stop()
   await other
+  assert.deepEqual(woken, ['first', 'second'], 'a stop is nothing to claim for')
 })
 
 test('a hundred that wait share one look, and one entry for each queue', async () => {
@@ -66,12 +67,12 @@ test('who goes away, or whose time is over, waits no longer; a stop ends all, an
   const leaving = new AbortController()
   const gone = service.wait(queue(1), 20_000, leaving.signal, false)
   leaving.abort()
-  await gone
-  await service.wait(queue(1), 10, NEVER, false)
+  assert.equal(await gone, false)
+  assert.equal(await service.wait(queue(1), 10, NEVER, false), false)
   const last = service.wait(queue(1), 20_000, NEVER, false)
   await service.stop()
-  await last
-  await service.wait(queue(1), 20_000, NEVER, false)
+  assert.equal(await last, false)
+  assert.equal(await service.wait(queue(1), 20_000, NEVER, false), false)
   assert.ok(service.isStopped)
 })
 
