@@ -15,7 +15,7 @@ import type {
   QueueName,
   Subscription,
 } from '../store/contract/processing.ts'
-import { LongPolls } from './long-poll.ts'
+import { LongPolls, type WaitedFor } from './long-poll.ts'
 
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
@@ -73,42 +73,46 @@ export class Claims implements Service {
   }
 
   async claim(processor: Processor, command: ClaimCommand, gone: AbortSignal): Promise<readonly ClaimedEvent[] | null> {
-    const until = performance.now() + command.waitMs
+    const { subscription, ordered, channelRef, waitMs } = command
+    const until = performance.now() + waitMs
+    const queue = { tenant: tenantOf(processor), subscription, ordered, channelRef }
     for (let tries = 0; ; tries++) {
       // Whoever left must not take events along.
       if (gone.aborted) return []
-      const claimed = await this.#claimOnce(processor, command)
-      // There may be more for the next who waits.
-      if (claimed && claimed.length > 0) this.#polls.hint()
-      for (const { event, payload } of claimed ?? []) {
-        if (payload === null && event.erasedAt === null) this.#options.onTrouble(`read event ${event.id}`, DAMAGED)
-      }
+      const mayFind = tries > 0 || waitMs === 0 || !this.#polls.isEmpty(queue)
+      const claimed = mayFind ? await this.#claimOnce(processor, command, queue) : []
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
-      const { subscription, ordered, channelRef } = command
-      const waitedFor = { tenant: tenantOf(processor), subscription, ordered, channelRef }
-      // Nothing was ready at the last look: whoever asks again in a moment is told as much by a claim that is its own.
-      if (!(await this.#polls.wait(waitedFor, left, gone, tries > 0))) return []
+      // When the time is over nothing was ready at the last look: whoever asks again finds what came since.
+      if (!(await this.#polls.wait(queue, left, gone, tries > 0))) return []
     }
   }
 
-  #claimOnce(processor: Processor, command: ClaimCommand): Promise<readonly ClaimedEvent[] | null> {
-    const { store, clock, maxAttempts } = this.#options
-    const { limit, leaseMs, ordered, subscription, channelRef } = command
+  async #claimOnce(
+    processor: Processor,
+    { limit, leaseMs }: ClaimCommand,
+    queue: WaitedFor,
+  ): Promise<readonly ClaimedEvent[] | null> {
+    const { store, clock, maxAttempts, onTrouble } = this.#options
     const now = clock.now()
-    return store.claim({
-      tenant: tenantOf(processor),
-      subscription,
+    const ended = this.#polls.claimBegins(queue)
+    const claimed = await store.claim({
+      ...queue,
       limit,
       maxBytes: MAX_CLAIM_BYTES,
-      ordered,
-      channelRef,
       leaseId: newUuid(),
       leaseExpiresAt: now + leaseMs,
       keyId: processor.keyId,
       maxAttempts,
       now,
     })
+    ended(claimed?.length === 0)
+    // There may be more for the next who waits.
+    if (claimed && claimed.length > 0) this.#polls.hint()
+    for (const { event, payload } of claimed ?? []) {
+      if (payload === null && event.erasedAt === null) onTrouble(`read event ${event.id}`, DAMAGED)
+    }
+    return claimed
   }
 
   ack(processor: Processor, subscription: string, items: readonly LeaseItem[]): Promise<readonly Settled[] | null> {

@@ -13,6 +13,8 @@ const LOOK_EVERY_MS = 1000
 const REST_MS = 25
 /** Who was woken and found nothing (its filter fits nothing, or another was quicker) is not woken again before. */
 const PAUSE_MS = 250
+/** So many queues are remembered for having nothing. */
+const MOST_EMPTY = 1000
 
 export interface WaitedFor extends QueueName {
   readonly ordered: boolean
@@ -43,6 +45,9 @@ export class LongPolls implements Service {
   #lookedAt = 0
   #looking = false
   #hinted = false
+  #hints = 0
+  /** Queues in which a claim found nothing since the last hint, and when. */
+  readonly #emptyAt = new Map<string, number>()
   #stopped = false
 
   constructor(options: LongPollOptions) {
@@ -65,14 +70,31 @@ export class LongPolls implements Service {
   /** Something may be ready. */
   hint(): void {
     this.#hinted = true
+    this.#hints += 1
+    this.#emptyAt.clear()
     if (this.#waiters.length > 0) this.#lookIn(0)
+  }
+
+  /** Whoever claims says what came of it: those who would wait after the same claim need not make it too, a hundred of them at once. */
+  claimBegins(queue: WaitedFor): (foundNothing: boolean) => void {
+    const hints = this.#hints
+    return (foundNothing) => {
+      if (!foundNothing || hints !== this.#hints) return
+      if (this.#emptyAt.size >= MOST_EMPTY) this.#emptyAt.clear()
+      this.#emptyAt.set(keyOf(queue), performance.now())
+    }
+  }
+
+  /** A claim found nothing there a moment ago. What another node did since then is found by the next look. */
+  isEmpty(queue: WaitedFor): boolean {
+    const at = this.#emptyAt.get(keyOf(queue))
+    return at !== undefined && performance.now() - at < PAUSE_MS
   }
 
   /** True when a claim may find something; false when the time is over, the client is gone, or the service stops. */
   async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
     if (this.#stopped || gone.aborted || timeoutMs <= 0) return false
-    const { tenant, subscription, ordered, channelRef } = queue
-    const key = JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered, channelRef])
+    const key = keyOf(queue)
     return new Promise((resolve) => {
       const waiter: Waiter = {
         queue,
@@ -147,4 +169,8 @@ export class LongPolls implements Service {
     }
     return next
   }
+}
+
+function keyOf({ tenant, subscription, ordered, channelRef }: WaitedFor): string {
+  return JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered, channelRef])
 }

@@ -17,8 +17,12 @@ const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5000
 
 const TRANSACTION_ABORTED = '25P02'
 
-/** Plans are kept for the life of a session: one that was made while a table was small must not scan it when it is not. */
+/**
+ * Plans are kept for the life of a session: one that was made while a table was small must not scan it when it is not. And they are kept,
+ * not made anew for what is asked with: each statement has one way to go, whatever the values, and a plan costs more than most of them.
+ */
 const SESSION = `SET enable_seqscan = off;
+SET plan_cache_mode = force_generic_plan;
 SET statement_timeout = ${STATEMENT_TIMEOUT_MS};
 SET idle_in_transaction_session_timeout = ${2 * STATEMENT_TIMEOUT_MS};
 SET client_min_messages = warning;

@@ -49,3 +49,32 @@ test('one that is woken asks again, and is answered with what there is', async (
   assert.equal(asked.claims, 2)
   await claims.stop()
 })
+
+test('of a hundred that would wait for the same a few ask; a hint, another conversation, or no wish to wait, and they ask', async () => {
+  const { claims, asked } = queueWith(Number.POSITIVE_INFINITY)
+  const claim = (more: Partial<ClaimCommand> = {}) => claims.claim(PROCESSOR, { ...COMMAND, ...more }, NEVER)
+  await claim({ waitMs: 0 })
+  assert.equal(asked.claims, 1)
+  const waiting = Array.from({ length: 100 }, () => claim())
+  assert.equal(asked.claims, 1, 'it was known a moment ago')
+  waiting.push(claim({ channelRef: 'page 1' }), claim({ waitMs: 0 }))
+  assert.equal(asked.claims, 3)
+  claims.hint()
+  waiting.push(claim())
+  assert.equal(asked.claims, 4)
+  await Promise.all(waiting)
+  assert.equal(asked.claims, 4)
+  await claim({ waitMs: 1 })
+  assert.equal(asked.claims, 5, 'that was long ago')
+  await claims.stop()
+})
+
+test('a claim that found nothing while a hint came in says nothing of the next', async () => {
+  const { claims, asked } = queueWith(Number.POSITIVE_INFINITY)
+  const first = claims.claim(PROCESSOR, { ...COMMAND, waitMs: 0 }, NEVER)
+  claims.hint()
+  await first
+  await claims.claim(PROCESSOR, { ...COMMAND, waitMs: 1 }, NEVER)
+  assert.equal(asked.claims, 2)
+  await claims.stop()
+})
