@@ -29,6 +29,12 @@ const SETTLE_MS = 5000
 /** As long as a claim may wait. */
 const WAIT_S = 20
 
+interface Idle {
+  readonly report: string
+  /** What was measured is what was to be measured. */
+  readonly isSound: boolean
+}
+
 interface Options {
   readonly store: StoreName
   readonly streams: number
@@ -47,8 +53,9 @@ export async function runIdle(argv: readonly string[]): Promise<number> {
   try {
     const { cpu, cores, node } = machineFacts()
     console.log(`${cpu}, ${cores} cores, Node ${node}, ${options.store}\n`)
-    console.log(await measure(scope, options))
-    return 0
+    const { report, isSound } = await measure(scope, options)
+    console.log(report)
+    return isSound ? 0 : 1
   } finally {
     await scope.close()
   }
@@ -73,7 +80,7 @@ function parse(argv: readonly string[]): Options | null {
   }
 }
 
-async function measure(scope: Scope, { store, streams, polls, seconds }: Options): Promise<string> {
+async function measure(scope: Scope, { store, streams, polls, seconds }: Options): Promise<Idle> {
   const databases = await startDatabases(store, scope)
   const { port, pids, cli } = await startIntray(scope, databases)
   const created = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'processor', '--json'])
@@ -99,13 +106,9 @@ async function measure(scope: Scope, { store, streams, polls, seconds }: Options
     ['of one core', `${(cores * 100).toFixed(2)} %`, `< ${MOST_OF_A_CORE * 100} %`, verdict(cores < MOST_OF_A_CORE)],
     ['streams still open', String(open), String(streams), verdict(open === streams)],
   ]
-  return [
-    table(
-      [`${streams} streams, ${polls} claims that wait`, '', 'must be', ''].map((title) => ({ title })),
-      rows,
-    ),
-    `\n${seconds} s, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
-  ].join('\n')
+  const columns = [`${streams} streams, ${polls} claims that wait`, '', 'must be', ''].map((title) => ({ title }))
+  const report = `${table(columns, rows)}\n\n${seconds} s, steal ${((stolen ?? 0) * 100).toFixed(1)} %`
+  return { report, isSound: open === streams }
 }
 
 function openStream(port: number, token: string, signal: AbortSignal): Promise<IncomingMessage> {

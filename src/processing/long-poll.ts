@@ -13,6 +13,8 @@ const LOOK_EVERY_MS = 1000
 const REST_MS = 25
 /** Who was woken and found nothing (its filter fits nothing, or another was quicker) is not woken again before. */
 const PAUSE_MS = 250
+/** Looks that should have been told of by now. */
+const SILENCE_MS = 2 * LOOK_EVERY_MS
 /** So many queues are remembered for having nothing. */
 const MOST_EMPTY = 1000
 
@@ -43,6 +45,8 @@ export class LongPolls implements Service {
   #timer: NodeJS.Timeout | null = null
   #timerAt = 0
   #lookedAt = 0
+  /** When the store last told what is ready. */
+  #toldAt = Number.NEGATIVE_INFINITY
   #looking = false
   #hinted = false
   #hints = 0
@@ -91,7 +95,7 @@ export class LongPolls implements Service {
     return at !== undefined && performance.now() - at < PAUSE_MS
   }
 
-  /** True when a claim may find something; false when the time is over, the client is gone, or the service stops. */
+  /** True when a claim may find something, or nobody knows; false when the time is over, the client is gone, or the service stops. */
   async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
     if (this.#stopped || gone.aborted || timeoutMs <= 0) return false
     const key = keyOf(queue)
@@ -106,11 +110,13 @@ export class LongPolls implements Service {
           resolve(isReady)
         },
       }
-      const leave = () => {
+      const end = (isReady: boolean) => {
         this.#waiters = this.#waiters.filter((one) => one !== waiter)
-        waiter.wake(false)
+        waiter.wake(isReady)
       }
-      const timer = setTimeout(leave, timeoutMs)
+      const leave = () => end(false)
+      // If the store has not told for a while it may be away, and that is for the claim to say.
+      const timer = setTimeout(() => end(performance.now() - this.#toldAt > SILENCE_MS), timeoutMs)
       gone.addEventListener('abort', leave)
       this.#waiters.push(waiter)
       // What came between the claim that found nothing and this wait has been hinted at.
@@ -160,6 +166,7 @@ export class LongPolls implements Service {
       waiting.map(({ queue }) => queue),
       now,
     )
+    this.#toldAt = performance.now()
     for (const [n, { ready, at }] of found.entries()) {
       const waiter = waiting[n]!
       if (ready && this.#waiters.includes(waiter)) {

@@ -48,16 +48,14 @@ export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneO
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
     let place: StreamPlace | Problem
-    const leave = shedding.enter(route, req, exchange)
-    if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
+    // An open stream has a place of its own kind, and takes none of these.
+    const admitted = shedding.enter(route, req, exchange)
+    if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
       place = await hub.enter({ ...followerOf(exchange), after: from.after })
     } catch (error) {
       onTrouble('begin a stream', error)
       place = UNREACHABLE
-    } finally {
-      // An open stream has a place of its own kind.
-      leave()
     }
     if ('code' in place) sendProblem(req, res, exchange, place)
     else follow(place, req, res, exchange)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Claims, type ClaimCommand } from '../../../src/processing/claims.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../../src/store/contract/processing.ts'
 
@@ -64,9 +65,10 @@ test('of a hundred that would wait for the same a few ask; a hint, another conve
   assert.equal(asked.claims, 4)
   await Promise.all(waiting)
   assert.equal(asked.claims, 4)
-  await claim({ waitMs: 1 })
+  const late = claim()
   assert.equal(asked.claims, 5, 'that was long ago')
   await claims.stop()
+  await late
 })
 
 test('a claim that found nothing while a hint came in says nothing of the next', async () => {
@@ -74,7 +76,31 @@ test('a claim that found nothing while a hint came in says nothing of the next',
   const first = claims.claim(PROCESSOR, { ...COMMAND, waitMs: 0 }, NEVER)
   claims.hint()
   await first
-  await claims.claim(PROCESSOR, { ...COMMAND, waitMs: 1 }, NEVER)
+  const next = claims.claim(PROCESSOR, COMMAND, NEVER)
   assert.equal(asked.claims, 2)
+  await claims.stop()
+  await next
+})
+
+test('one whose time is over while the store tells nothing asks it, and fails as it does', async () => {
+  let isAway = false
+  const troubles: unknown[] = []
+  const answer = async <T>(told: T): Promise<T> => {
+    if (isAway) throw new Error('away')
+    return told
+  }
+  const store = { claim: () => answer([]), ready: () => answer([{ ready: false, at: null }]) }
+  const claims = new Claims({
+    store: store as unknown as ProcessingStore,
+    clock: { now: () => 0 },
+    maxAttempts: 5,
+    maxSubscriptions: 5,
+    onTrouble: (_doing, error) => troubles.push(error),
+  })
+  const waiting = claims.claim(PROCESSOR, { ...COMMAND, waitMs: 3000 }, NEVER)
+  await nextTurn()
+  isAway = true
+  await assert.rejects(waiting, /away/)
+  assert.ok(troubles.length >= 1)
   await claims.stop()
 })

@@ -55,7 +55,7 @@ describe('one question for all who ask it at the same time', () => {
     assert.equal(await second, 1)
   })
 
-  test('a call that throws at once is a failure too, and the next is asked', async () => {
+  test('after a failure the next is asked', async () => {
     let asked = 0
     const ask = sharedCall(async () => {
       asked += 1
