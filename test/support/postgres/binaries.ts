@@ -15,10 +15,18 @@ export interface Binaries {
   readonly initdb: string
   readonly postgres: string
   readonly env: Record<string, string>
+  /** For initdb: a locale that needs nothing of the machine where the server brings one, which is since 17. */
+  readonly locale: readonly string[]
 }
 
-/** Ready to run, with what has to be made for it made in the given folder. */
+/** Ready to run, with what has to be made for it made in the given folder. TEST_POSTGRES_BIN: another version's, as its own packages put them there. */
 export function prepareBinaries(folder: string): Binaries {
+  const path = process.env.PATH ?? '/usr/bin:/bin'
+  const other = process.env.TEST_POSTGRES_BIN
+  if (other) {
+    const env = { LC_ALL: 'C', PATH: path }
+    return { initdb: join(other, 'initdb'), postgres: join(other, 'postgres'), env, locale: ['--locale=C.UTF-8'] }
+  }
   let native = installedFolder()
   if (isRoot && !readableForOthers(native)) {
     const copy = join(folder, 'native')
@@ -30,7 +38,8 @@ export function prepareBinaries(folder: string): Binaries {
   return {
     initdb: join(native, 'bin', 'initdb'),
     postgres: join(native, 'bin', 'postgres'),
-    env: { LD_LIBRARY_PATH: `${links}:${join(native, 'lib')}`, LC_ALL: 'C', PATH: process.env.PATH ?? '/usr/bin:/bin' },
+    env: { LD_LIBRARY_PATH: `${links}:${join(native, 'lib')}`, LC_ALL: 'C', PATH: path },
+    locale: ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'],
   }
 }
 

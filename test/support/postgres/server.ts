@@ -54,7 +54,7 @@ export async function createCluster(folder = tempFolder('postgres')): Promise<st
   const data = join(folder, 'data')
   mkdirSync(data, { mode: 0o700 })
   if (isRoot) chownSync(data, NOBODY, NOBODY)
-  const locale = ['-E', 'UTF8', '--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8']
+  const locale = ['-E', 'UTF8', ...binaries.locale]
   await run(binaries.initdb, ['-D', data, '-U', 'intray', '-A', 'trust', '--no-sync', ...locale], {
     env: binaries.env,
     cwd: '/',
