@@ -143,7 +143,7 @@ async function drain(processor: Processor, count: number, ordered: boolean, proc
   let left = count
   const startedAt = performance.now()
   const work = async (): Promise<void> => {
-    while (left > 0) {
+    for (let inVain = 0; left > 0; ) {
       const { events } = await processor.post('/v1/inbox/claims', {
         limit: BATCH,
         lease_s: 60,
@@ -151,10 +151,11 @@ async function drain(processor: Processor, count: number, ordered: boolean, proc
         ordered,
       })
       const claimed = events as Claimed[]
-      // Another processor may hold the conversation for this moment; a second of nothing is the end.
-      if (claimed.length === 0 && left > 0) throw new Error(`nothing to claim with ${left} to go`)
+      inVain = claimed.length === 0 ? inVain + 1 : 0
+      // Others may be at all there is for a second of a machine that stands still, but not for ten.
+      if (inVain === 10 && left > 0) throw new Error(`nothing to claim with ${left} to go`)
+      if (claimed.length === 0) continue
       left -= claimed.length
-      if (claimed.length === 0) return
       await processor.post('/v1/inbox/claims/ack', { events: claimed.map(({ id, lease_id }) => ({ id, lease_id })) })
     }
   }

@@ -1,6 +1,14 @@
 // The deliveries that a plan looks at, as they were and as they become, by lane.
 
-import type { Change, Delivery, DeliveryState, HistoryEntry } from './processing.ts'
+import {
+  addLeases,
+  type Change,
+  type Delivery,
+  type DeliveryState,
+  type HistoryEntry,
+  type LeaseFacts,
+  leaseFacts,
+} from './processing.ts'
 
 export class Board {
   readonly #before = new Map<number, Delivery>()
@@ -8,8 +16,11 @@ export class Board {
   readonly #lanes = new Map<number, Set<number>>()
   readonly #changed = new Set<number>()
   readonly #entries: HistoryEntry[] = []
+  readonly #others: ReadonlyMap<number, LeaseFacts>
 
-  constructor(rows: readonly Delivery[]) {
+  /** `others`: what else is under a lease in the lanes of the rows, and stays as it is. */
+  constructor(rows: readonly Delivery[], others: readonly LeaseFacts[] = []) {
+    this.#others = new Map(others.map((one) => [one.lane, one]))
     for (const row of rows.toSorted((a, b) => a.eventId - b.eventId)) this.#add(row)
   }
 
@@ -25,13 +36,16 @@ export class Board {
     return Array.from(this.#lanes.get(lane) ?? [], (id) => this.#now.get(id)!)
   }
 
-  leasedOf(lane: number): Delivery[] {
-    return this.rowsOf(lane).filter(({ state }) => state === 'leased')
+  /** Null: nothing is under a lease there. */
+  leasesOf(lane: number): LeaseFacts | null {
+    const known = leaseFacts(this.#leasedOf(lane))
+    const others = this.#others.get(lane)
+    return others ? addLeases(known, others) : known
   }
 
   /** All that is still under the lease that this event is under, in its lane. */
   runOf({ lane, leaseId }: Delivery): Delivery[] {
-    return this.leasedOf(lane).filter((one) => one.leaseId === leaseId)
+    return this.#leasedOf(lane).filter((one) => one.leaseId === leaseId)
   }
 
   /** `from` is what it was; a row nobody looked at before is added. */
@@ -57,6 +71,10 @@ export class Board {
       return count
     }
     return { done: more('done'), dead: more('dead') }
+  }
+
+  #leasedOf(lane: number): Delivery[] {
+    return this.rowsOf(lane).filter(({ state }) => state === 'leased')
   }
 
   #add(row: Delivery): void {

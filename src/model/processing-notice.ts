@@ -1,7 +1,7 @@
 // Taking notice: a subscription makes rows for the next events of the index. What a claim may have of them it gets at once, so that
 // most events are written as leased and never as waiting.
 
-import { type Delivery, handOut, laneTimes, noticed } from './processing.ts'
+import { type Delivery, handOut, laneTimes, leaseFacts, noticed } from './processing.ts'
 import {
   ask,
   type Claimed,
@@ -25,13 +25,14 @@ export interface Noticed extends Claimed {
 }
 
 /**
- * Takes notice of the next so many entries of the index, or of many if a conversation has several of them: the heads of others may
- * stand behind those, and come first. Hands out what there is room for.
+ * Takes notice of the next so many entries of the index, or of many if order matters and a conversation has several of them: the heads of
+ * others may stand behind those, and come first. Hands out what there is room for.
  */
 export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const { now, limit, lease } = order
   const few = yield* ask('indexed', { limit: rows })
-  const found = few.length === rows && !areHeads(few) ? yield* ask('indexed', { limit: NOTICE_ROWS }) : few
+  const seeksHeads = lease.ordered && few.length === rows && !areHeads(few)
+  const found = seeksHeads ? yield* ask('indexed', { limit: NOTICE_ROWS }) : few
   const last = found.at(-1)
   if (!last) return { rows: 0, left: 0, handedOut: [], bytes: 0, isFull: false }
   const events = found.filter(({ isEvent }) => isEvent)
@@ -46,6 +47,7 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const leased = yield* take(
     fitting.map((delivery) => handOut(delivery, lease)),
     byLane,
+    lease.ordered,
   )
   const isLeased = new Set(leased.map(({ eventId }) => eventId))
   const waiting = Array.from(byLane.values()).flatMap((run) => run.filter(({ eventId }) => !isLeased.has(eventId)))
@@ -67,20 +69,24 @@ function areHeads(found: readonly IndexedEvent[]): boolean {
   return new Set(lanes).size === lanes.length
 }
 
-/** Those of them whose lane had nothing to do: nothing is before what is new there. */
-function* take(leased: readonly Delivery[], byLane: ReadonlyMap<number, readonly Delivery[]>): Plan<Delivery[]> {
+/** Those of them whose lane had nothing to do: nothing is before what is new there. Without order all but those that an ordered lease holds back. */
+function* take(
+  leased: readonly Delivery[],
+  byLane: ReadonlyMap<number, readonly Delivery[]>,
+  ordered: boolean,
+): Plan<Delivery[]> {
   const changes = Array.from(
     Map.groupBy(leased, ({ lane }) => lane),
     ([lane, run]): LaneState => {
       // A run is taken from its beginning.
       const next = byLane.get(lane)![run.length] ?? null
-      return { lane, ...laneTimes(run, { head: next, openAt: next?.availableAt ?? null }) }
+      return { lane, ...laneTimes(leaseFacts(run), { head: next, openAt: next?.availableAt ?? null }) }
     },
   )
   const lanes = changes.toSorted(byId)
   const named = new Set(lanes.map(({ lane }) => lane))
   const beside = Array.from(byLane.keys()).filter((lane) => !named.has(lane))
-  const taken = new Set(byLane.size > 0 ? yield* ask('takeIdle', { lanes, beside }) : [])
+  const taken = new Set(byLane.size > 0 ? yield* ask('take', { lanes, ordered, beside }) : [])
   return leased.filter(({ lane }) => taken.has(lane))
 }
 

@@ -16,6 +16,7 @@ import {
   isHeld,
   type Lease,
   type LaneTimes,
+  type LeaseFacts,
   laneTimes,
   type PendingFacts,
   requeue,
@@ -61,6 +62,8 @@ export interface PendingDeliveries {
 
 export interface Locked {
   readonly deliveries: readonly Delivery[]
+  /** All else that is under a lease in their lanes, by lane. */
+  readonly others: readonly LeaseFacts[]
   /** Null if they were not asked for. */
   readonly facts: readonly PendingFacts[] | null
 }
@@ -70,10 +73,10 @@ export interface Questions {
   /** Lanes that may be handed out from, in their order, and locked. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
   /**
-   * These deliveries and what else is under a lease in their lanes, as they are once the lanes are locked; and what is pending there, if a
-   * time is given.
+   * These deliveries as they are once their lanes are locked; if runs are wanted, what else is under an ordered lease there; and what is
+   * pending there, if a time is given. A driver may give more of what is under a lease.
    */
-  lock: [{ ids: readonly number[]; now: number | null }, Locked]
+  lock: [{ ids: readonly number[]; runs: boolean; now: number | null }, Locked]
   /**
    * What is under a lease in those of the lanes that are held; and in each lane the first so many that are pending, in the order of events:
    * only those available by then, if a time is given.
@@ -86,8 +89,11 @@ export interface Questions {
   sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
-  /** Gives their times to those of the lanes that have nothing to do, or never had; which ones. All are locked, those named beside them too. */
-  takeIdle: [{ lanes: readonly LaneState[]; beside: readonly number[] }, readonly number[]]
+  /**
+   * Gives their times to those of the lanes that have nothing to do, or never had, and without order adds to those that are under no ordered
+   * lease; which ones. All are locked, those named beside them too.
+   */
+  take: [{ lanes: readonly LaneState[]; ordered: boolean; beside: readonly number[] }, readonly number[]]
   /** What the index has beyond what the subscription took notice of; the subscription is locked. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   notice: [NoticedEvents & { now: number }, unknown]
@@ -233,8 +239,8 @@ export type Settled =
 /** An ack that is sent again is answered as before: whoever lost the first answer did its work. */
 export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
   // What is done was leased before: what is pending stays the same, and is asked for at once.
-  const { deliveries, facts } = yield* lock(items, now)
-  const board = new Board(deliveries)
+  const { deliveries, others, facts } = yield* lock(items, { runs: false, now })
+  const board = new Board(deliveries, others)
   const settled = items.map(({ id, leaseId }): Settled => {
     const row = board.get(id)
     if (row?.state === 'done' && row.leaseId === leaseId) return settledAs(row)
@@ -247,7 +253,7 @@ export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled
 
 /** A run has one lease: extending an event of it extends the run. */
 export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now: number): Plan<Settled[]> {
-  const board = yield* boardOf(items)
+  const board = yield* boardOf(items, true)
   const settled = items.map(({ id, leaseId }): Settled => {
     const row = board.get(id)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
@@ -271,7 +277,7 @@ export interface ReleaseRules {
 /** Gives back the events, and with an event of a run all that come after it: otherwise they would overtake it. */
 export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules): Plan<Settled[]> {
   const { now, maxAttempts, keyId, jitter } = rules
-  const board = yield* boardOf(items)
+  const board = yield* boardOf(items, true)
   const settled = new Map<string, Settled>()
   const keyOf = ({ id, leaseId }: LeaseItem): string => `${id} ${leaseId}`
   for (const item of items.toSorted((a, b) => a.id - b.id)) {
@@ -296,19 +302,23 @@ export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules)
 
 /** Brings back those of the events that are dead; the ids of these. */
 export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
-  const board = yield* boardOf(ids.map((id) => ({ id })))
+  const board = yield* boardOf(
+    ids.map((id) => ({ id })),
+    false,
+  )
   const dead = board.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
   for (const row of dead) board.put(row, requeue(row, now, keyId))
   yield* finish(board, [], now)
   return dead.map(({ eventId }) => eventId)
 }
 
-function* boardOf(items: readonly { readonly id: number }[]): Plan<Board> {
-  return new Board((yield* lock(items, null)).deliveries)
+function* boardOf(items: readonly { readonly id: number }[], runs: boolean): Plan<Board> {
+  const { deliveries, others } = yield* lock(items, { runs, now: null })
+  return new Board(deliveries, others)
 }
 
-function lock(items: readonly { readonly id: number }[], now: number | null): Plan<Locked> {
-  return ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))), now })
+function lock(items: readonly { readonly id: number }[], more: { runs: boolean; now: number | null }): Plan<Locked> {
+  return ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))), ...more })
 }
 
 /** Writes what changed, and when each lane that changed, or is named, has something to hand out next; from what is pending there, if that is known. */
@@ -323,12 +333,13 @@ function* finish(
   const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
   if (lanes.length === 0) return
   // Under an ordered lease nothing else in the lane matters until its end.
-  const open = lanes.filter((lane) => !board.leasedOf(lane).some(({ ordered }) => ordered))
+  const leases = new Map(lanes.map((lane) => [lane, board.leasesOf(lane)]))
+  const open = lanes.filter((lane) => !leases.get(lane)?.isOrdered)
   const found = known ?? (open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : [])
   const facts = new Map(found.map((one) => [one.lane, one]))
   const nothing = { head: null, openAt: null }
   const changes = lanes.map((lane): LaneChange => {
-    return { lane, ...laneTimes(board.leasedOf(lane), facts.get(lane) ?? nothing), ...board.counts(lane) }
+    return { lane, ...laneTimes(leases.get(lane) ?? null, facts.get(lane) ?? nothing), ...board.counts(lane) }
   })
   yield* ask('saveLanes', { lanes: changes })
 }

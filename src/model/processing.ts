@@ -202,30 +202,52 @@ export interface PendingFacts {
   readonly openAt: number | null
 }
 
-export function laneTimes(leased: readonly Delivery[], pending: Omit<PendingFacts, 'lane'>): LaneTimes {
+/** What the times of a lane depend on of all that is under a lease there. */
+export interface LeaseFacts {
+  readonly lane: number
+  readonly lowest: number
+  readonly firstExpiry: number
+  readonly lastExpiry: number
+  readonly isOrdered: boolean
+}
+
+/** Null: nothing is. */
+export function leaseFacts(leased: Iterable<Delivery>): LeaseFacts | null {
+  let all: LeaseFacts | null = null
+  for (const { lane, eventId, leaseExpiresAt, ordered } of leased) {
+    const expiry = leaseExpiresAt ?? 0
+    all = addLeases(all, { lane, lowest: eventId, firstExpiry: expiry, lastExpiry: expiry, isOrdered: ordered })
+  }
+  return all
+}
+
+/** Of the same lane. */
+export function addLeases(some: LeaseFacts | null, more: LeaseFacts): LeaseFacts {
+  if (!some) return more
+  return {
+    lane: some.lane,
+    lowest: Math.min(some.lowest, more.lowest),
+    firstExpiry: Math.min(some.firstExpiry, more.firstExpiry),
+    lastExpiry: Math.max(some.lastExpiry, more.lastExpiry),
+    isOrdered: some.isOrdered || more.isOrdered,
+  }
+}
+
+export function laneTimes(leases: LeaseFacts | null, pending: Omit<PendingFacts, 'lane'>): LaneTimes {
   const { head } = pending
-  if (leased.length === 0) {
+  if (leases === null) {
     if (head === null) return { head: null, readyAt: null, openAt: null, held: HELD.not }
     const openAt = earlier(pending.openAt, head.availableAt)
     return { head: head.eventId, readyAt: head.availableAt, openAt, held: HELD.not }
   }
-  // Not by spreading: there may be more leases than a call has room for arguments.
-  let firstExpiry = Number.MAX_SAFE_INTEGER
-  let lastExpiry = 0
-  for (const { leaseExpiresAt } of leased) {
-    firstExpiry = Math.min(firstExpiry, leaseExpiresAt ?? 0)
-    lastExpiry = Math.max(lastExpiry, leaseExpiresAt ?? 0)
-  }
-  const lowest = leased.reduce((low, { eventId }) => Math.min(low, eventId), Number.MAX_SAFE_INTEGER)
+  const { lowest, firstExpiry, lastExpiry, isOrdered } = leases
   const pendingLeads = head !== null && head.eventId < lowest
   const readyAt = Math.max(lastExpiry, pendingLeads ? head.availableAt : 0)
-  const held = leased.some(({ ordered }) => ordered) ? HELD.ordered : HELD.unordered
   return {
     head: pendingLeads ? head.eventId : lowest,
     readyAt,
-    openAt:
-      held === HELD.ordered ? null : earlier(Math.min(firstExpiry, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
-    held,
+    openAt: isOrdered ? null : earlier(Math.min(firstExpiry, pending.openAt ?? Number.MAX_SAFE_INTEGER), readyAt),
+    held: isOrdered ? HELD.ordered : HELD.unordered,
   }
 }
 

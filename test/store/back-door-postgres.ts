@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { withClient } from '../support/postgres/databases.ts'
-import type { BackDoor } from './back-door.ts'
+import { type BackDoor, DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './back-door.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
@@ -41,7 +41,20 @@ export const postgresBackDoor: BackDoor = {
       payload.byteLength,
       hash('sha256', payload, 'buffer'),
     ]),
+  dumpLanes: (url) =>
+    withClient(url, async (client) => ({
+      lanes: numbers<LaneRow>(await client.query(`SELECT ${LANE_COLUMNS} FROM intray.lanes`)),
+      deliveries: numbers<DeliveryRow>(
+        await client.query(`SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE state IN ('pending', 'leased')`),
+      ),
+    })),
   erase: (url, id, at) => update(url, 'SET payload = NULL, erased_at = $2 WHERE id = $1', [id, at]),
+}
+
+/** A bigint comes as text. */
+function numbers<T>({ rows }: { readonly rows: readonly Record<string, unknown>[] }): T[] {
+  const cell = (value: unknown) => (typeof value === 'string' && /^-?\d+$/.test(value) ? Number(value) : value)
+  return rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(value)])) as T)
 }
 
 function update(url: string, change: string, values: unknown[]): Promise<void> {

@@ -4,7 +4,7 @@ import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { indexPath } from '../../src/store/sqlite/index-file.ts'
 import { fileAll } from '../support/filed.ts'
-import type { BackDoor } from './back-door.ts'
+import { type BackDoor, DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './back-door.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
@@ -50,6 +50,13 @@ export const sqliteBackDoor: BackDoor = {
         id,
       )
     }),
+  dumpLanes: async (url) =>
+    using(url, { readOnly: true }, (db) => ({
+      lanes: db.prepare(`SELECT ${LANE_COLUMNS} FROM lanes`).all() as unknown as LaneRow[],
+      deliveries: db
+        .prepare(`SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE state IN ('pending', 'leased')`)
+        .all() as unknown as DeliveryRow[],
+    })),
   erase: async (url, id, at) =>
     using(url, {}, (db) => {
       fileAll(db)

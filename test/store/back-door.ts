@@ -4,6 +4,32 @@ import type { Driver } from '../support/drivers.ts'
 import { postgresBackDoor } from './back-door-postgres.ts'
 import { sqliteBackDoor } from './back-door-sqlite.ts'
 
+export interface LaneKey {
+  readonly company_id: number
+  readonly subscription: number
+  readonly lane: number
+}
+
+export interface LaneRow extends LaneKey {
+  readonly head: number | null
+  readonly ready_at: number | null
+  readonly open_at: number | null
+  readonly held: number
+}
+
+export interface DeliveryRow extends LaneKey {
+  readonly event_id: number
+  readonly state: 'pending' | 'leased'
+  readonly available_at: number
+  readonly lease_expires_at: number | null
+  readonly ordered: number
+}
+
+/** For a driver to dump. */
+export const LANE_COLUMNS = 'company_id, subscription, lane, head, ready_at, open_at, held'
+export const DELIVERY_COLUMNS =
+  'company_id, subscription, lane, event_id, state, available_at, lease_expires_at, ordered'
+
 export interface BackDoor {
   /** Every row of everything that is derived from the journal, in the order of its key. */
   dumpIndex(url: string): Promise<Record<string, readonly unknown[]>>
@@ -13,6 +39,8 @@ export interface BackDoor {
   replacePayload(url: string, id: number, payload: Uint8Array): Promise<void>
   /** Stores these bytes with their right digest, as an intake with a hole in it would have. */
   smugglePayload(url: string, id: number, payload: Uint8Array): Promise<void>
+  /** What processing keeps: every lane, and every delivery that is not done or dead. */
+  dumpLanes(url: string): Promise<{ readonly lanes: readonly LaneRow[]; readonly deliveries: readonly DeliveryRow[] }>
   /** What an erasure leaves. */
   erase(url: string, id: number, at: number): Promise<void>
 }

@@ -3,30 +3,83 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type Delivery, HELD, handOut, laneTimes, leaseFacts, noticed } from '../../src/model/processing.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../src/store/contract/processing.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { drivers } from '../support/drivers.ts'
-import { runHistory } from './processing-model.ts'
+import { backDoorOf, type DeliveryRow, type LaneKey, type LaneRow } from './back-door.ts'
+import { type History, type HistoryOptions, runHistory } from './processing-model.ts'
 import { drawSeed } from './seed.ts'
 import { newDatabase } from './suite.ts'
 
 const HISTORIES = Number(process.env.TEST_HISTORIES ?? 200)
+/** So many of them end in the middle. */
+const CUT = 100
 const AT_ONCE = 4
 /** Every step is a few round trips where the database is a server. */
 const STEPS = { sqlite: 45, postgres: 25 } as const
 
-async function runHistories(store: Store, seed: number, count: number, steps?: number): Promise<void> {
+async function runHistories(store: Store, seed: number, count: number, options?: HistoryOptions): Promise<History[]> {
+  const histories: History[] = []
   let next = 0
   const worker = async (): Promise<void> => {
-    while (next < count) await runHistory(store, seed + next++, steps)
+    while (next < count) histories.push(await runHistory(store, seed + next++, options))
   }
   await Promise.all(Array.from({ length: AT_ONCE }, worker))
+  return histories
 }
 
 for (const driver of drivers) {
   test(`${driver.name}: order, fences and completeness hold through ${HISTORIES} random histories`, async (t) => {
     const store = await (await newDatabase(t, driver)).open()
-    await runHistories(store, drawSeed(t), HISTORIES, STEPS[driver.name as keyof typeof STEPS])
+    await runHistories(store, drawSeed(t), HISTORIES, { steps: STEPS[driver.name as keyof typeof STEPS] })
+  })
+
+  test(`${driver.name}: the times of every lane follow from what is in it, through ${CUT} random histories`, async (t) => {
+    const database = await newDatabase(t, driver)
+    const histories = await runHistories(await database.open(), drawSeed(t), CUT, { steps: 25, isCut: true })
+    const { lanes, deliveries } = await backDoorOf(driver).dumpLanes(database.url)
+    const keyOf = (one: LaneKey) => `${one.company_id} ${one.subscription} ${one.lane}`
+    const contents = Map.groupBy(deliveries, keyOf)
+    const latest = new Map(histories.map((one) => [one.companyId, one.latest]))
+    for (const lane of lanes) {
+      const fault = laneFault(lane, contents.get(keyOf(lane)) ?? [], latest.get(lane.company_id)!)
+      assert.equal(fault, null, `${keyOf(lane)}: ${fault}`)
+    }
+    const busy = [0, 1, 2].map((held) => lanes.filter((one) => one.held === held && one.head !== null).length)
+    assert.ok(
+      busy.every((count) => count > 0),
+      `lanes under each kind of lease: ${busy}`,
+    )
+    for (const moved of [{ head: -1 }, { ready_at: 1 }, { open_at: 1 }, { held: 3 }]) {
+      const lane = { ...lanes.find(({ held }) => held === 2)!, ...moved }
+      assert.ok(laneFault(lane, contents.get(keyOf(lane))!, latest.get(lane.company_id)!), 'the control is found out')
+    }
+  })
+}
+
+/** What is wrong with the times of a lane. When it is open may be told by another that is open too, by the clock of who wrote it. */
+function laneFault(lane: LaneRow, rows: readonly DeliveryRow[], latest: number): string | null {
+  const pending = rows.filter(({ state }) => state === 'pending').toSorted((a, b) => a.event_id - b.event_id)
+  const leased = rows.filter(({ state }) => state === 'leased').map(deliveryOf)
+  const head = pending[0] ? { eventId: pending[0].event_id, availableAt: pending[0].available_at } : null
+  const soonest = Math.min(...pending.map(({ available_at: at }) => at))
+  const right = laneTimes(leaseFacts(leased), { head, openAt: head ? soonest : null })
+  const { head: first, ready_at: readyAt, open_at: openAt, held } = lane
+  if (first !== right.head || readyAt !== right.readyAt || held !== right.held)
+    return `${JSON.stringify(lane)} instead of ${JSON.stringify(right)}`
+  if (openAt !== null && (openAt >= readyAt! || held === HELD.ordered)) return `it need not be open: ${openAt}`
+  const [opens, may] = [openAt ?? readyAt ?? 0, right.openAt ?? right.readyAt ?? 0]
+  return opens >= may && opens <= Math.max(may, latest) ? null : `it opens at ${opens} instead of ${may}`
+}
+
+function deliveryOf(row: DeliveryRow): Delivery {
+  const { event_id: id, lane, lease_expires_at: expiresAt, ordered } = row
+  return handOut(noticed(id, lane, row.available_at), {
+    id: '',
+    expiresAt: expiresAt!,
+    ordered: ordered === 1,
+    keyId: '',
   })
 }
 

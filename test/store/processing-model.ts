@@ -32,12 +32,20 @@ interface Held {
 
 let tenants = 0
 
-export async function runHistory(store: Store, seed: number, steps = 45): Promise<void> {
+export interface HistoryOptions {
+  readonly steps?: number
+  /** What is left is not worked off. */
+  readonly isCut?: boolean
+}
+
+export async function runHistory(store: Store, seed: number, options: HistoryOptions = {}): Promise<History> {
+  const { steps = 45, isCut = false } = options
   const history = new History(store, random(seed))
   try {
     await history.begin()
     for (let n = 0; n < steps; n++) await history.step()
-    await history.end()
+    if (!isCut) await history.end()
+    return history
   } catch (error) {
     throw new Error(`history ${seed}: ${(error as Error).message}\n${history.log.slice(-30).join('\n')}`, {
       cause: error,
@@ -45,8 +53,10 @@ export async function runHistory(store: Store, seed: number, steps = 45): Promis
   }
 }
 
-class History {
+export class History {
   readonly log: string[] = []
+  /** The latest time that its clock showed. */
+  latest = NOON
   readonly #store: Store
   readonly #random: Random
   readonly #tenant = { accountId: 5, companyId: 1000 + ++tenants }
@@ -57,6 +67,10 @@ class History {
   constructor(store: Store, chance: Random) {
     this.#store = store
     this.#random = chance
+  }
+
+  get companyId(): number {
+    return this.#tenant.companyId
   }
 
   async begin(): Promise<void> {
@@ -88,6 +102,7 @@ class History {
       default:
         // A processor that crashed just never comes back: its leases are among those that are never picked again.
         this.#now += chance.below(4) === 0 ? -chance.below(12_000) : chance.below(20_000)
+        this.latest = Math.max(this.latest, this.#now)
         this.log.push(`clock ${this.#now - NOON}`)
     }
   }

@@ -30,10 +30,14 @@ const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
 const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held = ?, done_count = done_count + ?,
   dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
-const TAKE_IDLE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
+const TAKEN_READY_AT = 'max(coalesce(l.ready_at, 0), excluded.ready_at)'
+const TAKEN_OPEN_AT = `min(coalesce(l.open_at, l.ready_at, excluded.ready_at), coalesce(excluded.open_at, excluded.ready_at))`
+/** What is new is behind all that is there. */
+const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
-  ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, open_at = excluded.open_at, held = excluded.held
-  WHERE l.head IS NULL`
+  ON CONFLICT DO UPDATE SET head = coalesce(l.head, excluded.head), ready_at = ${TAKEN_READY_AT}, held = excluded.held,
+    open_at = CASE WHEN ${TAKEN_OPEN_AT} < ${TAKEN_READY_AT} THEN ${TAKEN_OPEN_AT} END
+  WHERE l.head IS NULL OR (l.held <> 1 AND ? = 0)`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
@@ -84,7 +88,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     size: db.prepare(SIZE),
     update: db.prepare(UPDATE),
     updateLane: db.prepare(UPDATE_LANE),
-    takeIdle: db.prepare(TAKE_IDLE),
+    take: db.prepare(TAKE),
     addEntry: db.prepare(ADD_ENTRY),
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
@@ -131,7 +135,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
         for (const leased of leasedOf(queue, one.lane)) found.set(leased.eventId, leased)
       }
       const facts = now === null ? null : Array.from(lanes, (lane) => factsOf(queue, lane, now))
-      return { deliveries: Array.from(found.values()), facts }
+      return { deliveries: Array.from(found.values()), others: [], facts }
     },
     contents: (queue, { lanes, held, perLane, availableBy }) => {
       const leased = held.flatMap((lane) => leasedOf(queue, lane))
@@ -151,9 +155,9 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     saveLanes: (queue, { lanes }) => {
       for (const one of lanes) prepared.updateLane.run(...timeCells(one), one.done, one.dead, ...queue, one.lane)
     },
-    takeIdle: (queue, { lanes }) =>
+    take: (queue, { lanes, ordered }) =>
       lanes
-        .filter((one) => prepared.takeIdle.run(...queue, one.lane, ...timeCells(one)).changes === 1)
+        .filter((one) => prepared.take.run(...queue, one.lane, ...timeCells(one), ordered ? 1 : 0).changes === 1)
         .map(({ lane }) => lane),
     indexed: (queue, { limit }) =>
       (prepared.indexed.all(...queue, limit) as unknown as IndexedCells[]).map(

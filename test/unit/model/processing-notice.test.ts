@@ -32,7 +32,7 @@ function noticeOf(found: readonly IndexedEvent[], busy: readonly number[] = [], 
   while (!step.done) {
     const { name, ask } = step.value as Question
     asked.set(name, ask)
-    step = plan.next(name === 'indexed' ? found : name === 'takeIdle' ? idleOf(ask.lanes, busy) : undefined)
+    step = plan.next(name === 'indexed' ? found : name === 'take' ? idleOf(ask.lanes, busy) : undefined)
   }
   const ids = (name: 'leased' | 'waiting') =>
     ((asked.get('notice') as Record<string, readonly Delivery[]> | undefined)?.[name] ?? []).map(
@@ -52,12 +52,13 @@ test('what is new in a lane that is new or idle is handed out at once, heads fir
   assert.deepEqual([result.rows, result.bytes, result.isFull], [5, 30, true])
   assert.deepEqual(asked.get('moveFrontier'), { frontier: 5 })
   const held = { readyAt: 2000, openAt: null, held: 1 }
-  assert.deepEqual(asked.get('takeIdle'), {
+  assert.deepEqual(asked.get('take'), {
     lanes: [
       { lane: 1, head: 1, ...held },
       { lane: 3, head: 3, ...held },
       { lane: 4, head: 4, ...held },
     ],
+    ordered: true,
     beside: [],
   })
   assert.deepEqual((asked.get('notice') as { behind: unknown }).behind, [])
@@ -68,15 +69,16 @@ test('without order, what is left in a lane is open at once', () => {
     ...ORDER,
     lease: lease(2000, false),
   })
-  assert.deepEqual(asked.get('takeIdle'), {
+  assert.deepEqual(asked.get('take'), {
     lanes: [{ lane: 1, head: 1, readyAt: 2000, openAt: NOW, held: 2 }],
+    ordered: false,
     beside: [],
   })
 })
 
 test('lanes there is no room for are locked with the others', () => {
   const { asked } = noticeOf([event(1, 1), event(2, 2), event(3, 3), event(4, 4)])
-  assert.deepEqual((asked.get('takeIdle') as { beside: unknown }).beside, [4])
+  assert.deepEqual((asked.get('take') as { beside: unknown }).beside, [4])
 })
 
 test('in a lane that has something it waits behind it', () => {
@@ -109,7 +111,7 @@ test('where a conversation has several of the next, many are looked at: the head
     const { name, ask } = step.value as Question
     if (name === 'indexed') asked.push(ask.limit)
     if (name === 'notice') leased = ask.leased.map(({ eventId }) => eventId)
-    const idle = name === 'takeIdle' ? idleOf(ask.lanes, []) : undefined
+    const idle = name === 'take' ? idleOf(ask.lanes, []) : undefined
     step = plan.next(name === 'indexed' ? index.slice(0, ask.limit) : idle)
   }
   assert.deepEqual(

@@ -9,6 +9,7 @@ import {
   handOut,
   isHeld,
   laneTimes,
+  leaseFacts,
   noticed,
   requeue,
 } from '../../../src/model/processing.ts'
@@ -56,11 +57,11 @@ test('the back-off doubles from one second, with up to a quarter more, and ends 
 
 test('a lane is ready when its head is, and open when anything in it is', () => {
   const nothing = { head: null, openAt: null }
-  assert.deepEqual(laneTimes([], nothing), { head: null, readyAt: null, openAt: null, held: 0 })
+  assert.deepEqual(laneTimes(null, nothing), { head: null, readyAt: null, openAt: null, held: 0 })
   const waiting = { head: { eventId: 5, availableAt: 400 }, openAt: 100 }
-  assert.deepEqual(laneTimes([], waiting), { head: 5, readyAt: 400, openAt: 100, held: 0 })
-  assert.deepEqual(laneTimes([leased()], waiting), { head: 5, readyAt: 1000, openAt: null, held: 1 })
-  const loose = [leased({ ordered: false }), leased({ ordered: false, eventId: 8, leaseExpiresAt: 2000 })]
+  assert.deepEqual(laneTimes(null, waiting), { head: 5, readyAt: 400, openAt: 100, held: 0 })
+  assert.deepEqual(laneTimes(leaseFacts([leased()]), waiting), { head: 5, readyAt: 1000, openAt: null, held: 1 })
+  const loose = leaseFacts([leased({ ordered: false }), leased({ ordered: false, eventId: 8, leaseExpiresAt: 2000 })])
   assert.deepEqual(laneTimes(loose, waiting), { head: 5, readyAt: 2000, openAt: 100, held: 2 })
   assert.deepEqual(laneTimes(loose, nothing), { head: 7, readyAt: 2000, openAt: 1000, held: 2 })
 })
