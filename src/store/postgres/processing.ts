@@ -20,8 +20,11 @@ const SELECT_ID: Statement = {
 }
 const ADD_DEFAULT: Statement = {
   name: 'intray_add_default',
+  // It is nearly always there, and to find that by a conflict costs many times a look.
   text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
-    VALUES ($1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0) ON CONFLICT DO NOTHING`,
+    SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
+    WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
+    ON CONFLICT DO NOTHING`,
 }
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_id',
