@@ -41,7 +41,7 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
     ({ lane }) => lane,
   )
   const runs = Array.from(byLane).flatMap(([lane, run]) => (order.lane === null || order.lane === lane ? [run] : []))
-  const picked = inTurns(runs, limit)
+  const picked = lease.ordered ? inTurns(runs, limit) : asStored(runs).slice(0, limit)
   const sizes = new Map(events.map(({ eventId, size }) => [eventId, size]))
   const { fitting } = withinBytes(picked, sizes, order)
   const leased = yield* take(
@@ -60,6 +60,10 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
   return { rows: found.length, left: waiting.length, handedOut: leased, bytes, isFull }
+}
+
+function asStored(runs: readonly (readonly Delivery[])[]): Delivery[] {
+  return runs.flat().toSorted((one, other) => one.eventId - other.eventId)
 }
 
 function areHeads(found: readonly IndexedEvent[]): boolean {

@@ -2,7 +2,8 @@
 
 import { hash } from 'node:crypto'
 import { withClient } from '../support/postgres/databases.ts'
-import { type BackDoor, DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './back-door.ts'
+import type { BackDoor } from './back-door.ts'
+import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',

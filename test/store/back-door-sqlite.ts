@@ -4,7 +4,8 @@ import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
 import { indexPath } from '../../src/store/sqlite/index-file.ts'
 import { fileAll } from '../support/filed.ts'
-import { type BackDoor, DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './back-door.ts'
+import type { BackDoor } from './back-door.ts'
+import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',

@@ -3,32 +3,7 @@
 import type { Driver } from '../support/drivers.ts'
 import { postgresBackDoor } from './back-door-postgres.ts'
 import { sqliteBackDoor } from './back-door-sqlite.ts'
-
-export interface LaneKey {
-  readonly company_id: number
-  readonly subscription: number
-  readonly lane: number
-}
-
-export interface LaneRow extends LaneKey {
-  readonly head: number | null
-  readonly ready_at: number | null
-  readonly open_at: number | null
-  readonly held: number
-}
-
-export interface DeliveryRow extends LaneKey {
-  readonly event_id: number
-  readonly state: 'pending' | 'leased'
-  readonly available_at: number
-  readonly lease_expires_at: number | null
-  readonly ordered: number
-}
-
-/** For a driver to dump. */
-export const LANE_COLUMNS = 'company_id, subscription, lane, head, ready_at, open_at, held'
-export const DELIVERY_COLUMNS =
-  'company_id, subscription, lane, event_id, state, available_at, lease_expires_at, ordered'
+import type { DeliveryRow, LaneRow } from './lane-rows.ts'
 
 export interface BackDoor {
   /** Every row of everything that is derived from the journal, in the order of its key. */

@@ -184,6 +184,82 @@ everyStore('unordered claims share a conversation, and an ordered one waits for 
   assert.deepEqual(await claim(store, { ordered: false }), [])
 })
 
+everyDriver(
+  'without order events come as they were stored, and no more is noticed than is handed out',
+  async (database) => {
+    const store = await database.open()
+    const ids = await appendAll(store, [
+      ...Array.from({ length: 12 }, () => ({ channelRef: 'a' })),
+      { channelRef: 'b' },
+      { channelRef: 'a' },
+    ])
+    const claimed: ClaimedEvent[] = []
+    for (const limit of [5, 5, 3]) claimed.push(...(await claim(store, { ordered: false, limit })))
+    assert.deepEqual(idsOf(claimed), ids.slice(0, 13))
+    const { deliveries } = await backDoorOf(database.driver).dumpLanes(database.url)
+    assert.deepEqual(
+      deliveries.map(({ event_id: id, state }) => [id, state]).toSorted(([a], [b]) => Number(a) - Number(b)),
+      ids.slice(0, 13).map((id) => [id, 'leased']),
+    )
+    assert.deepEqual(await claim(store, { channelRef: 'a' }), [], 'an ordered claim waits for all of them')
+    assert.deepEqual(idsOf(await claim(store, { ordered: false })), ids.slice(13))
+  },
+)
+
+everyStore('who claimed an event, and how often it was handed out, is written for each of a claim', async (store) => {
+  const [first] = await appendAll(store, [{ channelRef: 'a' }])
+  await release(store, await claim(store, { keyId: 'FIRST' }), NOON)
+  const [second] = await appendAll(store, [{ channelRef: 'a' }])
+  const both = await claim(store, { ordered: false, keyId: 'SECOND', now: NOON + 1 })
+  assert.deepEqual(
+    both.map(({ event, attempts }) => [event.id, attempts]),
+    [
+      [first, 2],
+      [second, 1],
+    ],
+  )
+  const recordOf = async (id: number | undefined) => (await store.processing.history(TENANT, id!))[0]!
+  const told = async (id: number | undefined) => {
+    const { state, attempts, keyId, leaseExpiresAt, settledAt, history } = await recordOf(id)
+    return [state, attempts, keyId, leaseExpiresAt, settledAt, history.length]
+  }
+  const expiresAt = NOON + 30_001
+  assert.deepEqual(await told(first), ['leased', 2, 'SECOND', expiresAt, null, 1])
+  assert.deepEqual(await told(second), ['leased', 1, 'SECOND', expiresAt, null, 0])
+  assert.deepEqual(await ack(store, both.slice(1), NOON + 2), [true])
+  assert.deepEqual(await told(second), ['done', 1, 'SECOND', null, NOON + 2, 0])
+  const items = leasesOf(both.slice(1))
+  const again = await store.processing.ack({ ...QUEUE, items, now: NOON + 3 })
+  assert.deepEqual(again, [{ id: second, ok: true, state: 'done', leaseExpiresAt: null, availableAt: NOON + 1 }])
+  // Nobody kept the lease of the other: it is taken by another, and its history says so.
+  const [late] = await claim(store, { keyId: 'THIRD', now: expiresAt })
+  assert.deepEqual([late?.event.id, late?.attempts], [first, 3])
+  assert.deepEqual(await told(first), ['leased', 3, 'THIRD', expiresAt + 30_000, null, 2])
+  assert.deepEqual(
+    (await recordOf(first)).history.map(({ what, keyId }) => [what, keyId]),
+    [
+      ['released', 'PPPPPPPPPP'],
+      ['expired', 'SECOND'],
+    ],
+  )
+})
+
+everyStore('a run that waited is written under the key of who claimed it', async (store) => {
+  const ids = await appendAll(
+    store,
+    Array.from({ length: 4 }, () => ({ channelRef: 'a' })),
+  )
+  await ack(store, await claim(store, { limit: 1, keyId: 'FIRST' }))
+  const rest = await claim(store, { keyId: 'SECOND', now: NOON + 1 })
+  assert.deepEqual(idsOf(rest), ids.slice(1))
+  await store.processing.extend({ ...QUEUE, items: leasesOf(rest), leaseExpiresAt: NOON + 90_000, now: NOON + 2 })
+  const records = await Promise.all(ids.map((id) => store.processing.history(TENANT, id)))
+  assert.deepEqual(
+    records.map(([one]) => [one?.keyId, one?.attempts, one?.leaseExpiresAt]),
+    [['FIRST', 1, null], ...ids.slice(1).map(() => ['SECOND', 1, NOON + 90_000])],
+  )
+})
+
 everyStore(
   'an event that backs off holds up its conversation in order, and nothing else without order',
   async (store) => {

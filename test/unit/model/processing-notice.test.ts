@@ -76,6 +76,22 @@ test('without order, what is left in a lane is open at once', () => {
   })
 })
 
+test('without order it comes as it was stored, also where a lane has something, and nothing is looked for behind it', () => {
+  const index = [event(11, 1), event(12, 1), event(13, 2), event(14, 1)]
+  const loose = { ...ORDER, lease: lease(2000, false) }
+  const { leased, waiting, asked } = noticeOf(index, [], loose)
+  assert.deepEqual([leased, waiting], [[11, 12, 13], [14]])
+  assert.equal((asked.get('take') as { ordered: boolean }).ordered, false)
+  const limits: number[] = []
+  const plan = planNotice(3, loose)
+  for (let step = plan.next(); !step.done && limits.length < 2; ) {
+    const { name, ask } = step.value as Question
+    if (name === 'indexed') limits.push(ask.limit)
+    step = plan.next(name === 'indexed' ? index.slice(0, ask.limit) : name === 'take' ? [1, 2] : undefined)
+  }
+  assert.deepEqual(limits, [3])
+})
+
 test('lanes there is no room for are locked with the others', () => {
   const { asked } = noticeOf([event(1, 1), event(2, 2), event(3, 3), event(4, 4)])
   assert.deepEqual((asked.get('take') as { beside: unknown }).beside, [4])
