@@ -244,6 +244,20 @@ everyStore('who claimed an event, and how often it was handed out, is written fo
   )
 })
 
+everyStore('of what is handed out together, each has attempts of its own', async (store) => {
+  const ids = await appendAll(
+    store,
+    Array.from({ length: 3 }, () => ({ channelRef: 'a' })),
+  )
+  await release(store, (await claim(store, { limit: 2 })).slice(0, 1), NOON)
+  assert.deepEqual(idsOf(await claim(store, { ordered: false, now: NOON + 1 })), ids)
+  const records = await Promise.all(ids.map((id) => store.processing.history(TENANT, id)))
+  assert.deepEqual(
+    records.map(([one]) => one?.attempts),
+    [2, 1, 1],
+  )
+})
+
 everyStore('a run that waited is written under the key of who claimed it', async (store) => {
   const ids = await appendAll(
     store,
