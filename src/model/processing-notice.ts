@@ -36,12 +36,11 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const last = found.at(-1)
   if (!last) return { rows: 0, left: 0, handedOut: [], bytes: 0, isFull: false }
   const events = found.filter(({ isEvent }) => isEvent)
-  const byLane = Map.groupBy(
-    events.map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now)),
-    ({ lane }) => lane,
-  )
-  const runs = Array.from(byLane).flatMap(([lane, run]) => (order.lane === null || order.lane === lane ? [run] : []))
-  const picked = lease.ordered ? inTurns(runs, limit) : asStored(runs).slice(0, limit)
+  const news = events.map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now))
+  const byLane = Map.groupBy(news, ({ lane }) => lane)
+  const wanted = order.lane === null ? byLane : new Map([[order.lane, byLane.get(order.lane) ?? []]])
+  const runs = Array.from(wanted.values())
+  const picked = lease.ordered ? inTurns(runs, limit) : news.filter(({ lane }) => wanted.has(lane)).slice(0, limit)
   const sizes = new Map(events.map(({ eventId, size }) => [eventId, size]))
   const { fitting } = withinBytes(picked, sizes, order)
   const leased = yield* take(
@@ -60,10 +59,6 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
   return { rows: found.length, left: waiting.length, handedOut: leased, bytes, isFull }
-}
-
-function asStored(runs: readonly (readonly Delivery[])[]): Delivery[] {
-  return runs.flat().toSorted((one, other) => one.eventId - other.eventId)
 }
 
 function areHeads(found: readonly IndexedEvent[]): boolean {

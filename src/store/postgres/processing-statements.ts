@@ -90,7 +90,7 @@ export const UPDATE_DONE = statement(
   `UPDATE intray.deliveries SET state = 'done', lease_expires_at = NULL, settled_at = $5
   WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])`,
 )
-/** And so is what a claim writes to those that wait for the first time, and what extends a lease. */
+/** And so is what a claim writes to those that were handed out equally often, and what extends a lease. */
 export const UPDATE_LEASED = statement(
   'save_leased',
   `UPDATE intray.deliveries SET state = 'leased', attempts = $5, lease_id = $6, lease_expires_at = $7, ordered = $8, key_id = $9
