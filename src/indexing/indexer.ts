@@ -23,7 +23,10 @@ const LONGEST_STRETCH_MS = 3200
 /** A burst: on average so many messages wait for the disk, and not for a slow one, since this process is busy as well. */
 const CROWD = 24
 const BUSY = 0.4
-/** How long a look is, and one in a burst, which may have stopped for a moment; and how often it counts. */
+/**
+ * How long a look is, and a further one: what came while the index worked may crowd in as soon as it rests, and a burst may stop for
+ * a moment. And how often it counts.
+ */
 const LOOK_MS = 100
 const LONG_LOOK_MS = 250
 const COUNT_EVERY_MS = 10
@@ -136,11 +139,13 @@ export class Indexer implements Service {
   /** Looks, and rests for no longer than this while there is a burst. As long as nobody waits for the index. */
   async #giveWay(ms: number): Promise<void> {
     const until = performance.now() + Math.min(ms, MOST_REST_MS)
-    const isBurst = await this.#isCrowded(LOOK_MS)
+    const isCrowded = await this.#isCrowded(LOOK_MS)
     // It did not look to the end: the look is due after the next step.
     if (this.#stopped || this.#isAwaited) return
-    for (let goesOn = isBurst; goesOn && performance.now() < until; ) goesOn = await this.#isCrowded(LONG_LOOK_MS)
-    this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS))
+    let isBurst = isCrowded
+    while (isBurst && performance.now() < until) isBurst = await this.#isCrowded(LONG_LOOK_MS)
+    const stretchMs = isCrowded ? this.#stretchMs : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS)
+    this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : stretchMs)
   }
 
   async #isCrowded(ms: number): Promise<boolean> {
