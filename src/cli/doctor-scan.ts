@@ -133,15 +133,20 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
   const keys = new Keys()
+  const put = (rows: readonly CopyRow[]): void => {
+    for (const row of rows) {
+      const id = cell(row, 'event_id') as number
+      if (id <= upTo) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+    }
+  }
+  // First, or one that is sorted in meanwhile would be seen in neither place.
+  put(await side.unsortedKeys())
   let after: CopyRow | null = null
   for (let count = 0; ; ) {
     const page: CopyRow[] = await side.read(table, after)
     const last = page.at(-1)
     if (!last) return keys
-    for (const row of page) {
-      const id = cell(row, 'event_id') as number
-      if (id <= upTo) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
-    }
+    put(page)
     after = table.key.map((name) => cell(last, name))
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)
@@ -160,9 +165,10 @@ class Keys {
       larger.set(this.#cells)
       this.#cells = larger
     }
+    // A key may be met in both places.
+    if (this.#cells[at] === 0) this.left += 1
     this.#cells[at] = fingerprint(digest)
     this.#cells[at + 1] = fingerprint(sha256)
-    this.left += 1
   }
 
   take(id: number): { readonly digest: number; readonly sha256: number } | null {

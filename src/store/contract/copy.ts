@@ -256,8 +256,10 @@ export interface CopySide {
   /** The rows after a key (null: from the first), in the order of the key. None: there are no more. */
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
   count(table: CopyTable): Promise<number>
-  /** Every event up to this id is in its tables; behind it, some may not be yet. */
+  /** Every event up to this id is in its table; behind it, some may not be yet. */
   filedThrough(): Promise<number>
+  /** Rows that are not in `dedupe` yet, of the newest of those events. None behind `freeze`. */
+  unsortedKeys(): Promise<CopyRow[]>
 
   /** Refuses if writers do not let go of the tables in a while. */
   freeze(): Promise<void>

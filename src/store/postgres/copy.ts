@@ -76,6 +76,10 @@ export class PostgresCopy implements CopySide {
     return (await this.identity()).lastIds.events
   }
 
+  async unsortedKeys(): Promise<CopyRow[]> {
+    return []
+  }
+
   identity(): Promise<CopyIdentity> {
     return this.#use(async (connection) => {
       const { databaseUuid, dedupeKey } = await readIdentity(connection)

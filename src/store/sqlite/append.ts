@@ -6,8 +6,8 @@
 //               bytes of a kept revision                          → resend row → conflict
 //               other bytes                                       → revision   → conflict
 //
-// A key is known if it is among those of what has arrived, which the writer remembers, or in `dedupe`. Whoever does not remember
-// (a command beside the server) files all that has arrived first, and puts its own messages into their places at once.
+// A key is known if it is among the newest, which the writer remembers, or in `dedupe`. Whoever does not remember (a command
+// beside the server) files all that has arrived first, with its keys, and puts its own messages into their places at once.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest } from '../../model/dedupe.ts'
@@ -22,16 +22,17 @@ import {
   rowAt,
   unpackBatch,
 } from './append-batch.ts'
-import { arrivedBatches, prepareFindArrival } from './arrivals.ts'
+import { arrivedBatches } from './arrivals.ts'
 import { inTransaction, storeFailure } from './connection.ts'
 import type { Filing } from './filing.ts'
 import { prepareJournalRows } from './journal-rows.ts'
+import { type First, prepareKnownKeys } from './known-keys.ts'
 import type { RecentKeys } from './recent-keys.ts'
 import { readMeta } from './schema.ts'
 import { prepareSequence } from './sequence.ts'
+import { unsortedKeys } from './unsorted-keys.ts'
 
 const INSERT_ARRIVALS = 'INSERT INTO arrivals (first_id, last_id, batch) VALUES (?, ?, ?)'
-const SELECT_DEDUPE = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
@@ -56,43 +57,24 @@ interface SealedBatch extends Omit<AppendBatch, 'identities'> {
   readonly identities: readonly Identity[]
 }
 
-/** The message that has a key. */
-interface First {
-  readonly id: number
-  readonly sha256: Uint8Array
-  readonly mintedKey: Uint8Array
-}
-
 export function prepareAppend(
   db: DatabaseSync,
   filing: Filing,
   recent: RecentKeys | null,
   mostUnfiled = MOST_UNFILED,
 ): AppendAll {
+  const known = prepareKnownKeys(db, recent)
   const eventIds = prepareSequence(db, 'events')
   const resendIds = prepareSequence(db, 'resends')
   const journal = prepareJournalRows(db)
   const seal = createSeal(readMeta(db, 'dedupe_key'))
   const mintedDigest = createMintedDigest()
-  const findArrival = prepareFindArrival(db)
   const insertArrivals = db.prepare(INSERT_ARRIVALS)
-  const selectDedupe = db.prepare(SELECT_DEDUPE)
-  selectDedupe.setReturnArrays(true)
   const selectRevision = db.prepare(SELECT_REVISION)
   const insertResend = db.prepare(INSERT_RESEND)
   if (recent) remember(db, recent)
   /** This transaction has given ids to rows in their places. */
   let hasPlaced = false
-
-  function firstOf(row: AppendRow): First | null {
-    const id = recent?.find(row.digest) ?? 0
-    const arrival = id === 0 ? null : findArrival(id)
-    if (arrival?.companyId === row.companyId && Buffer.compare(arrival.digest, row.digest) === 0) {
-      return { id, sha256: arrival.sha256, mintedKey: Buffer.from(mintedDigest(arrival.mintedKey)) }
-    }
-    const found = selectDedupe.get(row.companyId, row.digest) as unknown as [number, Uint8Array, Uint8Array] | undefined
-    return found ? { id: found[0], sha256: found[1], mintedKey: found[2] } : null
-  }
 
   /** New ones lie down together, as they lie in the batch; the others are looked at one by one, behind them. */
   function appendPlain({ bytes, identities }: SealedBatch, keys: RecentKeys): Written[] {
@@ -101,7 +83,7 @@ export function prepareAppend(
     const fresh: number[] = []
     const ids = digestsOf(bytes).map((digest, place) => {
       // What is found among the recent may be another key: that is looked into behind the new ones.
-      if (keys.find(digest) !== 0 || selectDedupe.get(identities[place]![1], digest) !== undefined) return null
+      if (known.mayHave(identities[place]![1], digest)) return null
       const id = eventIds.take()
       keys.add(digest, id)
       fresh.push(place)
@@ -124,7 +106,7 @@ export function prepareAppend(
   }
 
   function appendRow(row: AppendRow): Written {
-    const first = firstOf(row)
+    const first = known.find(row.companyId, row.digest)
     if (first) return appendAgain(row, first)
     const id = eventIds.peek()
     journal.insertKey(id, row)
@@ -223,8 +205,9 @@ function forgetFrom(firstId: number, bytes: Uint8Array, recent: RecentKeys): voi
   }
 }
 
-/** What was not filed when the last writer ended. */
+/** What was not in `dedupe` when the last writer ended. */
 function remember(db: DatabaseSync, recent: RecentKeys): void {
+  for (const { digest, id } of unsortedKeys(db)) recent.add(digest, id)
   for (const { firstId, bytes } of arrivedBatches(db)) {
     let id = firstId
     for (const digest of digestsOf(bytes)) recent.add(digest, id++)

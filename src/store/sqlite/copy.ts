@@ -23,11 +23,12 @@ import { type Filing, prepareFiling } from './filing.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from './lock.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { readSequence } from './sequence.ts'
+import { sortedBefore, unsortedKeys } from './unsorted-keys.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'
 /** All that a message, token or refusal is written to. */
-const PRIMARY_TABLES = [...COPY_TABLES.map(({ name }) => name), 'arrivals']
+const PRIMARY_TABLES = [...COPY_TABLES.map(({ name }) => name), 'arrivals', 'unsorted_keys']
 const FILE_ROWS = 500
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
@@ -50,11 +51,13 @@ export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
 }
 
-/** What comes in meanwhile is not waited for. */
-async function fileThrough(filing: Filing, id: number, filed: () => number): Promise<void> {
-  while (filed() < id) {
+/** With their keys. What comes in meanwhile is not waited for. */
+async function fileThrough(db: DatabaseSync, filing: Filing, id: number): Promise<void> {
+  for (;;) {
     const startedAt = performance.now()
-    filing.fileSome(FILE_ROWS)
+    if (filedThrough(db) < id) filing.fileSome(FILE_ROWS)
+    else if (sortedBefore(db) <= id) filing.sortNow()
+    else return
     await new Promise((resolve) => setTimeout(resolve, performance.now() - startedAt))
   }
 }
@@ -110,13 +113,25 @@ class SqliteCopy implements CopySide {
     return attempt(() => filedThrough(this.#db))
   }
 
+  unsortedKeys(): Promise<CopyRow[]> {
+    return attempt(() =>
+      Array.from(unsortedKeys(this.#db), ({ companyId, digest, id, sha256, mintedKey }) => [
+        companyId,
+        digest,
+        id,
+        sha256,
+        mintedKey,
+      ]),
+    )
+  }
+
   count(table: CopyTable): Promise<number> {
     return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
   /** Most is filed in slices, with a server's turns between them; the last of it in one go with the triggers. */
   async freeze(): Promise<void> {
-    await attempt(() => fileThrough(this.#filing, readSequence(this.#db, 'events'), () => filedThrough(this.#db)))
+    await attempt(() => fileThrough(this.#db, this.#filing, readSequence(this.#db, 'events')))
     return this.#inTransaction(() => {
       this.#filing.fileAll()
       for (const [trigger, table, change] of freezeTriggers()) {

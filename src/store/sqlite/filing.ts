@@ -1,6 +1,8 @@
 // Filing: moves what has arrived to its places in the journal, in id order. No sender waits for it: a burst costs them the short
 // commit of an arrival, and the rest is done after it. The index does, and whoever copies.
 //
+// Where somebody remembers them, the keys come later still, in large groups (unsorted-keys.ts).
+//
 // A slice is one transaction: every message is always in one of the two places, whoever is killed.
 
 import type { DatabaseSync } from 'node:sqlite'
@@ -11,6 +13,7 @@ import { inTransaction } from './connection.ts'
 import { prepareJournalRows } from './journal-rows.ts'
 import type { RecentKeys } from './recent-keys.ts'
 import { prepareSequence } from './sequence.ts'
+import { prepareUnsortedKeys } from './unsorted-keys.ts'
 
 const SELECT_ANY = 'SELECT 1 FROM arrivals WHERE first_id > 0 LIMIT 1'
 const DELETE_BATCHES = 'DELETE FROM arrivals WHERE first_id <= ?'
@@ -29,14 +32,20 @@ export interface Filed {
 }
 
 export interface Filing {
-  /** About so many rows, in a transaction of its own. */
+  /** About so many rows, in a transaction of its own; or none of them, but some keys that are due. */
   fileSome(maxRows: number): Filed
-  /** All there are, in the transaction that is open. */
+  /** Some keys, due or not. False if there are none. */
+  sortNow(): boolean
+  /** All there are, and all keys, in the transaction that is open. */
   fileAll(): void
 }
 
-/** `recent`: the keys of what has arrived, where somebody keeps them. */
-export function prepareFiling(db: DatabaseSync, recent: RecentKeys | null): Filing {
+/** `recent`: where keys are remembered until they are in `dedupe`. */
+export function prepareFiling(
+  db: DatabaseSync,
+  recent: RecentKeys | null,
+  keys = prepareUnsortedKeys(db, recent),
+): Filing {
   const journal = prepareJournalRows(db)
   const eventIds = prepareSequence(db, 'events')
   const selectAny = db.prepare(SELECT_ANY)
@@ -57,31 +66,29 @@ export function prepareFiling(db: DatabaseSync, recent: RecentKeys | null): Fili
   function write(arrived: readonly Arrived[]): readonly Arrived[] {
     if (arrived.length === 0) return arrived
     for (const { id, row } of arrived) journal.insertEvent(id, row, null)
-    // In the order of the table: neighbours share a page.
-    for (const { id, row } of arrived.toSorted(byKey)) {
-      if (!journal.insertKey(id, row)) throw new StoreFailure('rejected', `the dedupe key of event ${id} is taken`)
-    }
+    if (recent) keys.add(arrived)
+    else for (const { id, row } of arrived) insertKey(id, row)
     eventIds.load()
     deleteBatches.run(arrived.at(-1)!.id)
     eventIds.save()
     return arrived
   }
 
+  function insertKey(id: number, row: AppendRow): void {
+    if (!journal.insertKey(id, row)) throw new StoreFailure('rejected', `the dedupe key of event ${id} is taken`)
+  }
+
   return {
     fileSome(maxRows) {
-      const arrived = selectAny.get() ? inTransaction(db, () => write(read(maxRows))) : []
-      for (const { id, row } of arrived) recent?.remove(row.digest, id)
-      const hasMore = selectAny.get() !== undefined
-      // Another process may have filed what is still remembered here.
-      if (!hasMore) recent?.clear()
-      return { rows: arrived.length, hasMore }
+      if (!selectAny.get()) return { rows: 0, hasMore: false }
+      if (keys.sortSome()) return { rows: 0, hasMore: true }
+      const { length: rows } = inTransaction(db, () => write(read(maxRows)))
+      return { rows, hasMore: selectAny.get() !== undefined }
     },
+    sortNow: keys.sortNow,
     fileAll() {
       for (let arrived = read(1); arrived.length > 0; arrived = read(1)) write(arrived)
+      keys.sortAll()
     },
   }
-}
-
-function byKey(one: Arrived, other: Arrived): number {
-  return one.row.companyId - other.row.companyId || Buffer.compare(one.row.digest, other.row.digest)
 }

@@ -21,7 +21,6 @@ const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AN
 /** The words begin with the tenant: those of others are not in reach. */
 const SEARCH =
   'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ? + 0'
-const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
   AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ? + 0`
 const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
@@ -40,7 +39,10 @@ const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index INDEXED BY 
 
 const NEWEST = Number.MAX_SAFE_INTEGER
 
-export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): InboxReader {
+/** The newest keys are known to the writer only. */
+export type FindKey = (companyId: number, digest: Uint8Array) => Promise<number | null>
+
+export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array, findKey: FindKey): InboxReader {
   const digest = createDedupeDigest(dedupeKey)
 
   const idsOf = (sql: string, ...args: readonly (string | number | Uint8Array)[]): number[] =>
@@ -84,10 +86,9 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     return { ids: first < below ? [...ids, first] : ids, searchedDownTo: null }
   }
 
-  const firstOf = (tenant: Tenant, sourceRef: string): number | null => {
-    const row = db.prepare(SELECT_SOURCE).get(tenant.companyId, digest(tenant, 'ref', sourceRef))
-    return row ? (row.event_id as number) : null
-  }
+  // The digest lies in a buffer that is used again.
+  const firstOf = (tenant: Tenant, sourceRef: string): Promise<number | null> =>
+    findKey(tenant.companyId, Uint8Array.from(digest(tenant, 'ref', sourceRef)))
 
   const matching = (tenant: Tenant, conditions: readonly Condition[], ids: readonly number[]): number[] => {
     const where = conditions.map(({ sql }) => ` AND ${sql}`).join('')
@@ -141,7 +142,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       const { ids, ...place } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
       return { events: load(tenant, ids), ...place }
     }
-    const first = lead === 'source' ? firstOf(tenant, filter.sourceRef!) : null
+    const first = lead === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
     if (lead === 'source' && first === null) return NOTHING
     const wordsLeft = lead === 'source' ? filter.words : undefined
     const page: IdPage = await pageOfIds({

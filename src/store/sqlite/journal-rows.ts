@@ -11,6 +11,21 @@ const INSERT_EVENT = `INSERT INTO events (id, kind, revises, account_id, company
     remote_addr, payload)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
+/** False if the key is taken. */
+export type InsertKey = (
+  id: number,
+  companyId: number,
+  digest: Uint8Array,
+  sha256: Uint8Array,
+  mintedKey: Uint8Array,
+) => boolean
+
+export function prepareInsertKey(db: DatabaseSync): InsertKey {
+  const insert = db.prepare(INSERT_DEDUPE)
+  return (id, companyId, digest, sha256, mintedKey) =>
+    insert.run(companyId, digest, id, sha256, mintedKey).changes === 1
+}
+
 export interface JournalRows {
   /** False if the key is taken. */
   insertKey(id: number, row: AppendRow): boolean
@@ -18,12 +33,12 @@ export interface JournalRows {
 }
 
 export function prepareJournalRows(db: DatabaseSync): JournalRows {
-  const insertDedupe = db.prepare(INSERT_DEDUPE)
+  const insertKey = prepareInsertKey(db)
   const insertEvent = db.prepare(INSERT_EVENT)
   const mintedDigest = createMintedDigest()
   return {
     insertKey(id, row) {
-      return insertDedupe.run(row.companyId, row.digest, id, row.sha256, mintedDigest(row.mintedKey)).changes === 1
+      return insertKey(id, row.companyId, row.digest, row.sha256, mintedDigest(row.mintedKey))
     },
     insertEvent(id, row, revises) {
       insertEvent.run(

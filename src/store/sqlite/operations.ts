@@ -9,6 +9,7 @@ import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './copy.ts'
 import { prepareFiling } from './filing.ts'
 import { prepareIndexing } from './indexing.ts'
+import { prepareKnownKeys } from './known-keys.ts'
 import { prepareNodeWrites } from './nodes.ts'
 import { prepareOperatorWrites } from './operators.ts'
 import { prepareProcessing } from './processing.ts'
@@ -27,12 +28,14 @@ export function prepareOperations(db: DatabaseSync, recent: RecentKeys | null = 
   const subscriptions = prepareSubscriptionWrites(db)
   const operators = prepareOperatorWrites(db)
   const filing = prepareFiling(db, recent)
+  const known = prepareKnownKeys(db, recent)
   const appendAll = prepareAppend(db, filing, recent)
   return {
     append: (batch: AppendBatch): Written[] => appendAll([batch])[0] ?? [],
     appendAll,
     file: filing.fileSome,
     fileNow: filing.fileSome,
+    findKey: (companyId: number, digest: Uint8Array): number | null => known.find(companyId, digest)?.id ?? null,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,

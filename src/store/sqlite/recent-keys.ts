@@ -1,4 +1,4 @@
-// The dedupe keys of arrivals that are not filed yet, with their ids: a table of 16 bytes a place, of which at most half are
+// The dedupe keys of messages that are not in `dedupe` yet, with their ids: a table of 16 bytes a place, of which at most half are
 // taken. A Map of as many strings takes several times that, and each collection of garbage goes through all of it.
 //
 // Promises: a key that was added and not removed is found. Only eight bytes of a key are kept, so another key may be found in
@@ -38,10 +38,17 @@ export class RecentKeys {
     if (8 * this.#size < this.#ids.length && this.#ids.length > FEWEST_PLACES) this.#resize(this.#ids.length / 2)
   }
 
-  clear(): void {
-    if (this.#size === 0) return
-    this.#size = 0
-    this.#allocate(FEWEST_PLACES)
+  /** All up to this id. */
+  forgetThrough(id: number): void {
+    let left = 0
+    for (let place = 0; place < this.#ids.length; place++) {
+      if (this.#ids[place]! <= id) this.#ids[place] = 0
+      else left += 1
+    }
+    // Also for those behind the ones that are gone, which would no longer be reached.
+    let places = FEWEST_PLACES
+    while (places < 4 * left) places *= 2
+    this.#resize(places)
   }
 
   /** Where a key is, or would be. */

@@ -172,7 +172,9 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       repeats: (event) => attempt(() => events.repeats(event)),
       conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
     },
-    inbox: attempting(createInboxReader(reader, dedupeKey)),
+    inbox: attempting(
+      createInboxReader(reader, dedupeKey, (companyId, digest) => writer.run('findKey', [companyId, digest])),
+    ),
     follow: {
       after: (tenant, afterId, limit) => attempt(() => follow.after(tenant, afterId, limit)),
       head: () => attempt(() => follow.head()),

@@ -31,6 +31,7 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   release: 'processing',
   requeue: 'processing',
   clearSubscriptions: 'processing',
+  findKey: 'processing',
   // Whoever tries to sign in must not get ahead of messages.
   openSession: 'processing',
   closeSession: 'processing',

@@ -41,10 +41,19 @@ test('it grows and shrinks, and loses nothing', () => {
   for (let n = 1; n <= 19_990; n++) keys.remove(keyOf(n), n)
   assert.equal(keys.size, 10)
   for (let n = 1; n <= 20_000; n++) assert.equal(keys.find(keyOf(n)), n > 19_990 ? n : 0)
-  keys.clear()
-  assert.equal(keys.size, 0)
-  assert.equal(keys.find(keyOf(20_000)), 0)
 })
+
+for (const through of [0, 1, 500, 19_000, 19_999, 20_000]) {
+  test(`those of 20,000 that are up to ${through} are forgotten, and the others found`, () => {
+    const keys = new RecentKeys()
+    for (let n = 1; n <= 20_000; n++) keys.add(keyOf(n), n)
+    keys.forgetThrough(through)
+    assert.equal(keys.size, 20_000 - through)
+    for (let n = 1; n <= 20_000; n++) assert.equal(keys.find(keyOf(n)), n > through ? n : 0)
+    for (let n = 1; n <= 3000; n++) keys.add(keyOf(n), 30_000 + n)
+    for (let n = 1; n <= 3000; n++) assert.equal(keys.find(keyOf(n)), 30_000 + n)
+  })
+}
 
 test('a key that stands under another id is not removed', () => {
   const keys = new RecentKeys()

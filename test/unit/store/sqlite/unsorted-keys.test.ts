@@ -1,0 +1,180 @@
+// Keys that are not in `dedupe` yet: known all the same, whoever is killed, and put there in its order.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { type TestContext, test } from 'node:test'
+import fc from 'fast-check'
+import { openStore } from '../../../../src/store/open.ts'
+import { outcomeOf, prepareAppend } from '../../../../src/store/sqlite/append.ts'
+import { packBatch } from '../../../../src/store/sqlite/append-batch.ts'
+import { openConnection } from '../../../../src/store/sqlite/connection.ts'
+import { type Filing, prepareFiling } from '../../../../src/store/sqlite/filing.ts'
+import { RecentKeys } from '../../../../src/store/sqlite/recent-keys.ts'
+import { migrate } from '../../../../src/store/sqlite/schema.ts'
+import { prepareUnsortedKeys } from '../../../../src/store/sqlite/unsorted-keys.ts'
+import { idOf, item } from '../../../store/rows.ts'
+import { append, indexAll } from '../../../store/suite.ts'
+import { tempFolder } from '../../../support/temp.ts'
+
+const GROUP = 20
+const SLICE = 4
+
+/** The writer of a server, on small groups. */
+class Writer {
+  recent!: RecentKeys
+  filing!: Filing
+  readonly db: DatabaseSync
+  #appendAll!: ReturnType<typeof prepareAppend>
+
+  constructor(t: TestContext) {
+    this.db = openConnection(join(tempFolder('keys'), 'intray.db'), 'writer')
+    t.after(() => this.db.close())
+    migrate(this.db)
+    this.startAgain()
+  }
+
+  /** As after a kill: nothing is remembered but what stands in the file. */
+  startAgain(): void {
+    this.recent = new RecentKeys()
+    this.filing = prepareFiling(this.db, this.recent, prepareUnsortedKeys(this.db, this.recent, GROUP, SLICE))
+    this.#appendAll = prepareAppend(this.db, this.filing, this.recent)
+  }
+
+  send(companyId: number, refs: readonly string[], body = 'one') {
+    const items = refs.map((sourceRef) => item({ accountId: 7, companyId, sourceRef, body }))
+    return this.#appendAll([packBatch(items)])[0]!.map(outcomeOf)
+  }
+
+  fileAll(): void {
+    while (this.filing.fileSome(SLICE).hasMore);
+  }
+
+  count(table: 'arrivals' | 'events' | 'dedupe' | 'unsorted_keys' | 'resends'): number {
+    return Number(this.db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!.n)
+  }
+}
+
+type Act =
+  | { readonly do: 'send'; readonly company: number; readonly refs: readonly number[]; readonly body: string }
+  | { readonly do: 'file' | 'kill' | 'fail' | 'tool' }
+
+const ACTS: fc.Arbitrary<Act[]> = fc.array(
+  fc.oneof(
+    {
+      weight: 5,
+      arbitrary: fc.record({
+        do: fc.constant('send' as const),
+        company: fc.integer({ min: 1, max: 3 }),
+        refs: fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 8 }),
+        body: fc.constantFrom('one', 'two'),
+      }),
+    },
+    { weight: 6, arbitrary: fc.constant({ do: 'file' as const }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('kill' as const, 'fail' as const, 'tool' as const) }) },
+  ),
+  { minLength: 20, maxLength: 150 },
+)
+
+/** Plays it, and holds every answer against what was sent before. `forget`: whoever starts again knows no newest keys. */
+function play(t: TestContext, acts: readonly Act[], forget = false): void {
+  const writer = new Writer(t)
+  const firsts = new Map<string, { readonly id: number; readonly body: string }>()
+  for (const act of acts) {
+    if (act.do === 'file') writer.filing.fileSome(SLICE)
+    if (act.do === 'kill') writer.startAgain()
+    if (act.do === 'kill' && forget) writer.recent.forgetThrough(Number.MAX_SAFE_INTEGER)
+    if (act.do === 'tool') {
+      const tool = prepareFiling(writer.db, null)
+      while (tool.fileSome(SLICE).hasMore);
+      tool.sortNow()
+    }
+    if (act.do === 'fail') {
+      writer.db.exec("CREATE TRIGGER no BEFORE INSERT ON dedupe BEGIN SELECT RAISE(ABORT, 'no'); END")
+      for (let n = 0; n < 4; n++) {
+        try {
+          writer.filing.fileSome(SLICE)
+        } catch (error) {
+          assert.match((error as Error).message, /no/)
+        }
+      }
+      writer.db.exec('DROP TRIGGER no')
+    }
+    if (act.do !== 'send') continue
+    const outcomes = writer.send(act.company, act.refs.map(String), act.body)
+    for (const [place, ref] of act.refs.entries()) {
+      const key: string = `${act.company}:${ref}`
+      const first = firsts.get(key)
+      const outcome = outcomes[place]!
+      const expected: string = !first ? 'stored' : first.body === act.body ? 'duplicate' : 'conflict'
+      assert.equal(outcome.outcome, expected, key)
+      if (first) assert.equal(idOf(outcome), first.id)
+      else firsts.set(key, { id: idOf(outcome), body: act.body })
+    }
+  }
+  writer.fileAll()
+  while (writer.filing.sortNow());
+  const rows = writer.db.prepare('SELECT event_id FROM dedupe ORDER BY event_id').all()
+  const ids = Array.from(firsts.values(), ({ id }) => id).sort((one, other) => one - other)
+  assert.deepEqual(
+    rows.map((row) => row.event_id),
+    ids,
+  )
+  assert.equal(writer.count('unsorted_keys'), 0)
+  assert.equal(writer.recent.size, 0, 'nothing is remembered for longer')
+}
+
+test('a key is known wherever it is: through filing, sorting, kills, failures and commands beside it', (t) => {
+  fc.assert(
+    fc.property(ACTS, (acts) => play(t, acts)),
+    { numRuns: 60 },
+  )
+})
+
+test('control: whoever starts without the newest keys is found out', (t) => {
+  const result = fc.check(
+    fc.property(ACTS, (acts) => play(t, acts, true)),
+    { numRuns: 60, endOnFailure: true },
+  )
+  assert.ok(result.failed)
+})
+
+test('keys wait until a group is full, and are then put in in the order of the table, while more come in', (t) => {
+  const writer = new Writer(t)
+  writer.db.exec(`CREATE TEMP TABLE inserted (place INTEGER PRIMARY KEY, company_id, digest);
+    CREATE TEMP TRIGGER note AFTER INSERT ON main.dedupe BEGIN
+      INSERT INTO inserted (company_id, digest) VALUES (new.company_id, new.digest); END`)
+  const sendAndFile = (from: number) => {
+    for (const company of [3, 1, 2, 900_000_000]) {
+      writer.send(
+        company,
+        Array.from({ length: 4 }, (_, n) => `${from + n}`),
+      )
+    }
+    writer.fileAll()
+  }
+  sendAndFile(0)
+  assert.deepEqual([writer.count('dedupe'), writer.recent.size], [0, 16])
+  for (let from = 10; writer.recent.size === writer.count('events'); from += 10) {
+    assert.ok(from < 100, 'it is put in sooner or later')
+    sendAndFile(from)
+  }
+  const inserted = writer.db.prepare('SELECT company_id, hex(digest) AS digest FROM inserted ORDER BY place').all()
+  const group = inserted
+    .slice(0, GROUP)
+    .map(({ company_id: company, digest }) => `${String(company).padStart(9, '0')}:${String(digest).slice(0, 4)}`)
+  assert.deepEqual(group, group.toSorted())
+  assert.ok(writer.recent.size <= writer.count('events') - GROUP, 'those of a group that is in are forgotten')
+})
+
+test('keys that are damaged are told when a server starts', async (t) => {
+  const path = join(tempFolder('keys'), 'intray.db')
+  const store = await openStore(`sqlite:${path}`, { role: 'server' })
+  await append(store)
+  await indexAll(store)
+  await store.close()
+  const db = openConnection(path, 'tool')
+  t.after(() => db.close())
+  db.exec("UPDATE unsorted_keys SET keys = CAST(keys || x'00' AS BLOB)")
+  await assert.rejects(openStore(`sqlite:${path}`, { role: 'server' }), /the dedupe keys from event 1 on are damaged/)
+})
