@@ -133,14 +133,14 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
   const keys = new Keys()
-  const put = (rows: readonly CopyRow[]): void => {
+  const put = (rows: Iterable<CopyRow>): void => {
     for (const row of rows) {
       const id = cell(row, 'event_id') as number
       if (id <= upTo) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
     }
   }
   // First, or one that is sorted in meanwhile would be seen in neither place.
-  put(await side.unsortedKeys())
+  put(side.unsortedKeys())
   let after: CopyRow | null = null
   for (let count = 0; ; ) {
     const page: CopyRow[] = await side.read(table, after)

@@ -144,6 +144,8 @@ export class Indexer implements Service {
     if (this.#stopped || this.#isAwaited) return
     let isBurst = isCrowded
     while (isBurst && performance.now() < until) isBurst = await this.#isCrowded(LONG_LOOK_MS)
+    // Whoever waits cuts it short, which says nothing about the burst.
+    if (this.#isAwaited) isBurst = isCrowded
     const stretchMs = isCrowded ? this.#stretchMs : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS)
     this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : stretchMs)
   }

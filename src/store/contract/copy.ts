@@ -258,8 +258,8 @@ export interface CopySide {
   count(table: CopyTable): Promise<number>
   /** Every event up to this id is in its table; behind it, some may not be yet. */
   filedThrough(): Promise<number>
-  /** Rows that are not in `dedupe` yet, of the newest of those events. None behind `freeze`. */
-  unsortedKeys(): Promise<CopyRow[]>
+  /** Rows of `dedupe`, of the newest of those events, of which some may not be there yet. None behind `freeze`. */
+  unsortedKeys(): Iterable<CopyRow>
 
   /** Refuses if writers do not let go of the tables in a while. */
   freeze(): Promise<void>

@@ -76,7 +76,7 @@ export class PostgresCopy implements CopySide {
     return (await this.identity()).lastIds.events
   }
 
-  async unsortedKeys(): Promise<CopyRow[]> {
+  unsortedKeys(): readonly CopyRow[] {
     return []
   }
 

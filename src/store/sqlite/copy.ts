@@ -113,16 +113,10 @@ class SqliteCopy implements CopySide {
     return attempt(() => filedThrough(this.#db))
   }
 
-  unsortedKeys(): Promise<CopyRow[]> {
-    return attempt(() =>
-      Array.from(unsortedKeys(this.#db), ({ companyId, digest, id, sha256, mintedKey }) => [
-        companyId,
-        digest,
-        id,
-        sha256,
-        mintedKey,
-      ]),
-    )
+  *unsortedKeys(): Generator<CopyRow> {
+    for (const { companyId, digest, id, sha256, mintedKey } of unsortedKeys(this.#db)) {
+      yield [companyId, digest, id, sha256, mintedKey]
+    }
   }
 
   count(table: CopyTable): Promise<number> {

@@ -32,7 +32,7 @@ export interface Filed {
 }
 
 export interface Filing {
-  /** About so many rows, in a transaction of its own; or none of them, but some keys that are due. */
+  /** About so many rows, in a transaction of its own, and then some keys that are due, in another. */
   fileSome(maxRows: number): Filed
   /** Some keys, due or not. False if there are none. */
   sortNow(): boolean
@@ -80,9 +80,12 @@ export function prepareFiling(
 
   return {
     fileSome(maxRows) {
-      if (!selectAny.get()) return { rows: 0, hasMore: false }
-      if (keys.sortSome()) return { rows: 0, hasMore: true }
+      if (!selectAny.get()) {
+        keys.forgetSorted()
+        return { rows: 0, hasMore: false }
+      }
       const { length: rows } = inTransaction(db, () => write(read(maxRows)))
+      keys.sortSome()
       return { rows, hasMore: selectAny.get() !== undefined }
     },
     sortNow: keys.sortNow,

@@ -47,7 +47,7 @@ export class RecentKeys {
     }
     // Also for those behind the ones that are gone, which would no longer be reached.
     let places = FEWEST_PLACES
-    while (places < 4 * left) places *= 2
+    while (places < 2 * left) places *= 2
     this.#resize(places)
   }
 
@@ -86,7 +86,9 @@ export class RecentKeys {
     const ids = this.#ids
     this.#size = 0
     this.#allocate(places)
-    for (const [place, id] of ids.entries()) if (id !== 0) this.#put(words[2 * place]!, words[2 * place + 1]!, id)
+    for (let place = 0; place < ids.length; place++) {
+      if (ids[place] !== 0) this.#put(words[2 * place]!, words[2 * place + 1]!, ids[place]!)
+    }
   }
 
   #allocate(places: number): void {

@@ -317,6 +317,21 @@ test('somebody who waits during the first look only puts it off', async (t) => {
   assert.ok(index.steps <= 6, `${index.steps} steps: there is a burst as before`)
 })
 
+test('somebody who waits for the index again and again does not end the burst', async (t) => {
+  const index = new FloodedIndex(20)
+  const pressure = { waiting: 5, busyShare: 1 }
+  const { indexer, pass } = await startFlooded(t, index, pressure)
+  await pass(7000)
+  Object.assign(pressure, BURST)
+  await pass(4000)
+  const { steps } = index
+  for (let n = 0; n < 20; n++) {
+    await pass(300)
+    indexer.hurry()
+  }
+  assert.ok(index.steps - steps <= 45, `${index.steps - steps} steps in six seconds, 20 of them asked for`)
+})
+
 test('it stops at once in a burst', async (t) => {
   const index = new FloodedIndex(100)
   const { indexer, settle, pass } = await startFlooded(t, index)

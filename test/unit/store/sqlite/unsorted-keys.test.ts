@@ -19,15 +19,21 @@ import { tempFolder } from '../../../support/temp.ts'
 
 const GROUP = 20
 const SLICE = 4
+/** A group is read in turns of 16 times this. */
+const SLICES = [1, SLICE]
 
 /** The writer of a server, on small groups. */
 class Writer {
   recent!: RecentKeys
   filing!: Filing
   readonly db: DatabaseSync
+  readonly #sliceKeys: number
+  readonly #mostUnfiled: number
   #appendAll!: ReturnType<typeof prepareAppend>
 
-  constructor(t: TestContext) {
+  constructor(t: TestContext, { sliceKeys = SLICE, mostUnfiled = 60 } = {}) {
+    this.#sliceKeys = sliceKeys
+    this.#mostUnfiled = mostUnfiled
     this.db = openConnection(join(tempFolder('keys'), 'intray.db'), 'writer')
     t.after(() => this.db.close())
     migrate(this.db)
@@ -37,8 +43,8 @@ class Writer {
   /** As after a kill: nothing is remembered but what stands in the file. */
   startAgain(): void {
     this.recent = new RecentKeys()
-    this.filing = prepareFiling(this.db, this.recent, prepareUnsortedKeys(this.db, this.recent, GROUP, SLICE))
-    this.#appendAll = prepareAppend(this.db, this.filing, this.recent)
+    this.filing = prepareFiling(this.db, this.recent, prepareUnsortedKeys(this.db, this.recent, GROUP, this.#sliceKeys))
+    this.#appendAll = prepareAppend(this.db, this.filing, this.recent, this.#mostUnfiled)
   }
 
   send(companyId: number, refs: readonly string[], body = 'one') {
@@ -77,8 +83,8 @@ const ACTS: fc.Arbitrary<Act[]> = fc.array(
 )
 
 /** Plays it, and holds every answer against what was sent before. `forget`: whoever starts again knows no newest keys. */
-function play(t: TestContext, acts: readonly Act[], forget = false): void {
-  const writer = new Writer(t)
+function play(t: TestContext, acts: readonly Act[], sliceKeys: number, forget = false): void {
+  const writer = new Writer(t, { sliceKeys })
   const firsts = new Map<string, { readonly id: number; readonly body: string }>()
   for (const act of acts) {
     if (act.do === 'file') writer.filing.fileSome(SLICE)
@@ -114,6 +120,7 @@ function play(t: TestContext, acts: readonly Act[], forget = false): void {
   }
   writer.fileAll()
   while (writer.filing.sortNow());
+  writer.fileAll()
   const rows = writer.db.prepare('SELECT event_id FROM dedupe ORDER BY event_id').all()
   const ids = Array.from(firsts.values(), ({ id }) => id).sort((one, other) => one - other)
   assert.deepEqual(
@@ -124,16 +131,18 @@ function play(t: TestContext, acts: readonly Act[], forget = false): void {
   assert.equal(writer.recent.size, 0, 'nothing is remembered for longer')
 }
 
-test('a key is known wherever it is: through filing, sorting, kills, failures and commands beside it', (t) => {
-  fc.assert(
-    fc.property(ACTS, (acts) => play(t, acts)),
-    { numRuns: 60 },
-  )
-})
+for (const slice of SLICES) {
+  test(`a key is known wherever it is: through filing, sorting by ${slice}, kills, failures and commands beside it`, (t) => {
+    fc.assert(
+      fc.property(ACTS, (acts) => play(t, acts, slice)),
+      { numRuns: 40 },
+    )
+  })
+}
 
 test('control: whoever starts without the newest keys is found out', (t) => {
   const result = fc.check(
-    fc.property(ACTS, (acts) => play(t, acts, true)),
+    fc.property(ACTS, (acts) => play(t, acts, SLICE, true)),
     { numRuns: 60, endOnFailure: true },
   )
   assert.ok(result.failed)
@@ -155,7 +164,7 @@ test('keys wait until a group is full, and are then put in in the order of the t
   }
   sendAndFile(0)
   assert.deepEqual([writer.count('dedupe'), writer.recent.size], [0, 16])
-  for (let from = 10; writer.recent.size === writer.count('events'); from += 10) {
+  for (let from = 10; writer.count('dedupe') < GROUP; from += 10) {
     assert.ok(from < 100, 'it is put in sooner or later')
     sendAndFile(from)
   }
@@ -164,7 +173,32 @@ test('keys wait until a group is full, and are then put in in the order of the t
     .slice(0, GROUP)
     .map(({ company_id: company, digest }) => `${String(company).padStart(9, '0')}:${String(digest).slice(0, 4)}`)
   assert.deepEqual(group, group.toSorted())
-  assert.ok(writer.recent.size <= writer.count('events') - GROUP, 'those of a group that is in are forgotten')
+  assert.equal(writer.recent.size, writer.count('events') - writer.count('dedupe'), 'those that are in are forgotten')
+})
+
+test('what somebody else has sorted in is forgotten, however much it was, and messages arrive as before', (t) => {
+  const writer = new Writer(t, { mostUnfiled: 30 })
+  const refs = (from: number, count: number) => Array.from({ length: count }, (_, n) => `${from + n}`)
+  writer.send(1, refs(0, 30))
+  writer.send(1, refs(100, 1))
+  assert.deepEqual([writer.count('arrivals'), writer.count('events'), writer.recent.size], [1, 1, 30])
+  const tool = prepareFiling(writer.db, null)
+  while (tool.fileSome(SLICE).hasMore);
+  writer.fileAll()
+  assert.equal(writer.recent.size, 0)
+  writer.send(1, refs(200, 3))
+  assert.equal(writer.count('arrivals'), 1)
+  writer.fileAll()
+  writer.fileAll()
+  assert.equal(writer.recent.size, 3, 'those of its own that are not sorted in are still remembered')
+})
+
+test('a group that does not fit into its numbers is refused', (t) => {
+  const writer = new Writer(t)
+  const keys = prepareUnsortedKeys(writer.db, null, 2 ** 20)
+  writer.db.prepare('INSERT INTO unsorted_keys (first_id, keys) VALUES (1, ?)').run(Buffer.alloc(80 * (2 ** 18 + 1)))
+  assert.throws(() => keys.sortAll(), /a group of 262145 keys is too large/)
+  assert.equal(writer.count('unsorted_keys'), 1)
 })
 
 test('keys that are damaged are told when a server starts', async (t) => {
