@@ -27,7 +27,6 @@ const SHA256_AT = DIGEST_AT + DIGEST_BYTES
 const MINTED_AT = SHA256_AT + SHA256_BYTES
 const KEY_BYTES = MINTED_AT + DIGEST_BYTES
 
-const SUM_BYTES = 'SELECT coalesce(sum(length(keys)), 0) AS bytes FROM unsorted_keys'
 /** With a million keys stored, three of such a group share a page. */
 const GROUP_KEYS = 65_536
 /** Put in in one go, or read: it delays those behind it. */
@@ -77,8 +76,12 @@ export function prepareFindUnsorted(db: DatabaseSync): (id: number) => DedupeKey
 
 /** In id order, each row read when it is asked for. */
 export function* unsortedKeys(db: DatabaseSync): Generator<DedupeKey> {
+  for (const row of unsortedRows(db)) yield* keysIn(row)
+}
+
+function* unsortedRows(db: DatabaseSync): Generator<Row> {
   const select = db.prepare(SELECT_NEXT)
-  for (let row = select.get(0); row; row = select.get(row.first_id as number)) yield* keysIn(row as unknown as Row)
+  for (let row = select.get(0); row; row = select.get(row.first_id as number)) yield row as unknown as Row
 }
 
 /** The key of every event before this id is in `dedupe`. */
@@ -100,7 +103,8 @@ export function prepareUnsortedKeys(
   const insertKey = prepareInsertKey(db)
   const mintedDigest = createMintedDigest()
   /** Also what was rolled back, or sorted in by somebody else: a group may turn out smaller. */
-  let waiting = Number(db.prepare(SUM_BYTES).get()!.bytes) / KEY_BYTES
+  let waiting = 0
+  if (recent) for (const row of unsortedRows(db)) waiting += row.keys.byteLength / KEY_BYTES
   let group: Group | null = null
   /** Added since the last slice: the sorting is twice as quick as what comes in. */
   let added = 0
