@@ -228,7 +228,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     principals,
-    metrics,
+    // They wake the process fifty times a second: only where somebody may look at them.
+    ...(config.metrics ? [metrics] : []),
     metricsListener,
     server,
     claims,

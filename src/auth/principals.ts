@@ -24,7 +24,7 @@ export interface Grant {
 }
 export type Authentication = Grant | { readonly problem: Problem }
 
-const FOLLOW_EVERY_MS = 250
+const FOLLOW_EVERY_MS = 500
 const FLUSH_USES_EVERY_MS = 60_000
 const MAX_CACHED = 100_000
 
