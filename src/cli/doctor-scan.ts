@@ -2,12 +2,13 @@
 // they were read from, dedupe keys against the references.
 //
 // The dedupe rows come first, since they are found by key and not by event: of each, eight bytes are kept in memory. Rows
-// that came in after the beginning are left out: half of them would not be there yet.
+// that came in after the beginning are left out: half of them would not be there yet. What has arrived and is not in its
+// table comes before both, with its key: a server may be filing it meanwhile.
 
 import { hash } from 'node:crypto'
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
-import type { Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
+import type { Arrival, Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
 
 /** What is wrong with one row. */
 export interface RowProblem {
@@ -17,6 +18,8 @@ export interface RowProblem {
 
 export interface ScanResult {
   readonly rows: number
+  /** Those of them behind `upTo`. */
+  readonly newer: number
   readonly bytes: number
   readonly erased: number
   /** Bytes that are not those that were taken in, or are gone. */
@@ -30,8 +33,10 @@ export interface ScanResult {
 }
 
 export interface ScanOptions {
-  /** The last row to look at. */
+  /** Up to here every event is in its table. */
   readonly upTo: number
+  /** The last row to look at. */
+  readonly newest: number
   /** Look at about so many rows, spread evenly, and at no dedupe keys; null: at everything. */
   readonly sample: number | null
   readonly onProgress: (text: string) => void
@@ -54,18 +59,20 @@ interface JournalRow {
 }
 
 export async function scanJournal(side: CopySide, options: ScanOptions): Promise<ScanResult> {
-  const { sample, upTo, onProgress } = options
+  const { sample, upTo, newest, onProgress } = options
   const { dedupeKey } = await side.identity()
-  const keys = sample === null ? await readKeys(side, upTo, onProgress) : null
   const digestOf = createDedupeDigest(dedupeKey)
   const damaged: RowProblem[] = []
   const disagreeing: RowProblem[] = []
   const keyProblems: RowProblem[] = []
-  let [rows, bytes, erased] = [0, 0, 0]
-  for await (const row of journalRows(side, upTo, sample)) {
-    rows += 1
-    if (rows % 1000 === 0) onProgress(`${rows} rows read, up to ${row.id} of ${upTo}`)
+  let [rows, newer, bytes, erased] = [0, 0, 0, 0]
+
+  /** `keyOf`: null where keys are not looked at. */
+  function look(row: JournalRow, keyOf: ((id: number) => FoundKey | null) | null): void {
     const { id, payload } = row
+    rows += 1
+    if (id > upTo) newer += 1
+    if (rows % 1000 === 0) onProgress(`${rows} rows read, up to ${id} of ${newest}`)
     if (payload === null && row.erased_at !== null) erased += 1
     else {
       bytes += payload?.byteLength ?? 0
@@ -73,11 +80,41 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
       if (damage) damaged.push({ id, problem: damage })
       else for (const problem of disagreements(row)) disagreeing.push({ id, problem })
     }
-    const problem = keys && row.kind === 'event' ? keyProblem(row, keys, digestOf) : null
+    const problem = keyOf && row.kind === 'event' ? keyProblem(row, keyOf(id), digestOf) : null
     if (problem) keyProblems.push({ id, problem })
   }
+
+  if (sample === null) {
+    for (const arrival of side.arrivals()) {
+      if (arrival.event.id > newest) break
+      const row = arrivedRow(arrival)
+      look(row, () => ({ digest: fingerprint(arrival.digest), sha256: fingerprint(row.sha256) }))
+    }
+  }
+  const keys = sample === null ? await readKeys(side, upTo, onProgress) : null
+  for await (const row of journalRows(side, newest, sample)) {
+    // An event behind `upTo` was looked at as it had arrived, or came in meanwhile. A revision goes to its place at once.
+    if (row.id <= upTo || row.kind !== 'event') look(row, keys && ((id) => keys.take(id)))
+  }
   const keysWithoutEvent = keys?.left ?? 0
-  return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
+  return { rows, newer, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
+}
+
+function arrivedRow({ event, payload }: Arrival): JournalRow {
+  return {
+    id: event.id,
+    kind: event.kind,
+    account_id: event.accountId,
+    company_id: event.companyId,
+    source_ref: event.sourceRef,
+    channel_ref: event.channelRef,
+    idempotency_key: event.idempotencyKey,
+    origin: event.origin,
+    size: event.size,
+    sha256: event.sha256,
+    erased_at: event.erasedAt,
+    payload,
+  }
 }
 
 async function* journalRows(side: CopySide, upTo: number, sample: number | null): AsyncGenerator<JournalRow> {
@@ -116,8 +153,11 @@ function disagreements({ payload, source_ref, channel_ref, origin }: JournalRow)
   return found
 }
 
-function keyProblem(row: JournalRow, keys: Keys, digestOf: ReturnType<typeof createDedupeDigest>): string | null {
-  const found = keys.take(row.id)
+function keyProblem(
+  row: JournalRow,
+  found: FoundKey | null,
+  digestOf: ReturnType<typeof createDedupeDigest>,
+): string | null {
   if (!found) return 'it has no dedupe key: sent again, it would be stored again'
   if (found.sha256 !== fingerprint(row.sha256)) return 'its dedupe key has the digest of other bytes'
   const tenant = { accountId: row.account_id, companyId: row.company_id }
@@ -153,6 +193,12 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
   }
 }
 
+/** 32 bits of a dedupe key and of the digest it was made with. */
+interface FoundKey {
+  readonly digest: number
+  readonly sha256: number
+}
+
 /** By event: 32 bits of its key and of its digest. Two that differ look alike once in 4,000,000,000 times. */
 class Keys {
   left = 0
@@ -171,7 +217,7 @@ class Keys {
     this.#cells[at + 1] = fingerprint(sha256)
   }
 
-  take(id: number): { readonly digest: number; readonly sha256: number } | null {
+  take(id: number): FoundKey | null {
     const [digest, sha256] = this.#cells.subarray(id * 2, id * 2 + 2)
     if (!digest || sha256 === undefined) return null
     this.left -= 1

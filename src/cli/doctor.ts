@@ -141,9 +141,13 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
   try {
     const newest = await store.events.watermark()
     const upTo = Math.min(newest, await side.filedThrough())
-    const found = await scanJournal(side, { upTo, sample, onProgress: (text) => progress.say(text) })
+    const found = await scanJournal(side, { upTo, newest, sample, onProgress: (text) => progress.say(text) })
     progress.end()
-    return [bytes(found, sample, newest - upTo), references(found), ...(sample === null ? [keys(found)] : [])]
+    return [
+      bytes(found, sample, newest - upTo - found.newer),
+      references(found),
+      ...(sample === null ? [keys(found)] : []),
+    ]
   } catch (error) {
     progress.end()
     if (!(error instanceof StoreFailure)) throw error
@@ -159,9 +163,9 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
   }
 }
 
-function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null, arrived: number): Check {
+function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null, unseen: number): Check {
   const name = 'payloads'
-  const later = arrived === 0 ? '' : `, ${arrived} more to be filed by the server and not looked at`
+  const later = unseen === 0 ? '' : `, ${unseen} more not filed yet and not looked at`
   const looked = `${rows} events and revisions${sample === null ? '' : ' (a sample)'}, ${size} bytes, ${erased} erased${later}`
   if (damaged.length === 0) return { name, verdict: 'ok', summary: `All payloads match their digests: ${looked}.` }
   const summary = `${damaged.length} of ${looked}, are damaged. They are never served: reads answer 500.`

@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
+import { openStore } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
 import { item } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
@@ -102,6 +104,47 @@ for (const driver of drivers) {
     })
   })
 }
+
+test('what has arrived and is not filed yet is looked at too, and named where it is damaged (sqlite)', async () => {
+  const path = join(tempFolder('doctor'), 'intray.db')
+  const url = `sqlite:${path}`
+  const store = await openStore(url, { role: 'server' })
+  const first = { sourceRef: 'ref:1', body: '{"source_ref":"ref:1"}' }
+  await store.journal.append([
+    item(first),
+    item({ idempotencyKey: 'key-1', body: '{"n":1}' }),
+    item({ body: '{"n":2}' }),
+  ])
+  await store.journal.append([item({ ...first, body: '{"source_ref":"ref:1","n":3}' })])
+  await store.close()
+  const change = (edit: (batch: Buffer) => Uint8Array): void => {
+    const db = new DatabaseSync(path)
+    const batch = Buffer.from(db.prepare('SELECT batch FROM arrivals').get()!.batch as Uint8Array)
+    db.prepare('UPDATE arrivals SET batch = ?').run(edit(batch))
+    db.close()
+  }
+
+  const well = await examine(url)
+  assert.deepEqual(wrongIn(well.checks), ['index'])
+  assert.match(well.of('payloads').summary, /: 4 events and revisions, \d+ bytes, 0 erased\.$/)
+  const sampled = await examine(url, '--sample', '10')
+  assert.match(sampled.of('payloads').summary, /: 1 events .*, 3 more not filed yet and not looked at\.$/)
+
+  change((batch) => batch.fill('9', batch.lastIndexOf('2')).fill('}', batch.length - 1))
+  const flipped = await examine(url)
+  assert.deepEqual(flipped.of('payloads').events, [{ id: 3, problem: 'its bytes do not match their digest' }])
+  assert.equal(flipped.of('keys').verdict, 'ok')
+
+  change((batch) => batch.fill(0, 8, 24))
+  const misnamed = await examine(url)
+  const problem = 'its dedupe key is not that of its reference and tenant'
+  assert.deepEqual(misnamed.of('keys').events, [{ id: 1, problem }])
+
+  change((batch) => batch.subarray(0, -1))
+  const cut = await examine(url)
+  assert.equal(cut.code, 1)
+  assert.match(cut.of('payloads').summary, /what arrived as 1 to 3 is damaged/)
+})
 
 test('where there is no database, doctor says so and makes none', async () => {
   const path = join(tempFolder('doctor'), 'none.db')

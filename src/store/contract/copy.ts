@@ -7,6 +7,8 @@
 // - A target remembers, in the transaction of the rows, which database they came from and how far each table is. It takes
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
 
+import type { StoredEvent } from '../../model/event.ts'
+
 export type Cell = string | number | null | Uint8Array
 export type CopyRow = readonly Cell[]
 
@@ -249,6 +251,14 @@ export interface CopyState {
   readonly positions: Readonly<Record<string, CopyRow | null>>
 }
 
+/** A message on its way to the tables. */
+export interface Arrival {
+  readonly event: StoredEvent
+  readonly payload: Uint8Array
+  /** What its dedupe key will be. */
+  readonly digest: Uint8Array
+}
+
 /** One database, as either side of a copy. */
 export interface CopySide {
   readonly tables: readonly CopyTable[]
@@ -260,6 +270,8 @@ export interface CopySide {
   filedThrough(): Promise<number>
   /** Rows of `dedupe`, of the newest of those events, of which some may not be there yet. None behind `freeze`. */
   unsortedKeys(): Iterable<CopyRow>
+  /** Messages behind those, as far as they are not in their tables yet. None behind `freeze`. */
+  arrivals(): Iterable<Arrival>
 
   /** Refuses if writers do not let go of the tables in a while. */
   freeze(): Promise<void>

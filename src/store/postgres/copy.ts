@@ -2,6 +2,7 @@
 // they hold for all nodes at once.
 
 import {
+  type Arrival,
   COPY_PAGE_BYTES,
   COPY_TABLES,
   type ColumnType,
@@ -77,6 +78,10 @@ export class PostgresCopy implements CopySide {
   }
 
   unsortedKeys(): readonly CopyRow[] {
+    return []
+  }
+
+  arrivals(): readonly Arrival[] {
     return []
   }
 

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import {
+  type Arrival,
   type Cell,
   COPY_PAGE_BYTES,
   COPY_TABLES,
@@ -17,7 +18,8 @@ import {
   stateAfter,
 } from '../contract/copy.ts'
 import { StoreRefused } from '../contract/failure.ts'
-import { filedThrough } from './arrivals.ts'
+import { unpackBatch } from './append-batch.ts'
+import { arrivedBatches, arrivedEvent, filedThrough } from './arrivals.ts'
 import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from './connection.ts'
 import { type Filing, prepareFiling } from './filing.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from './lock.ts'
@@ -116,6 +118,16 @@ class SqliteCopy implements CopySide {
   *unsortedKeys(): Generator<CopyRow> {
     for (const { companyId, digest, id, sha256, mintedKey } of unsortedKeys(this.#db)) {
       yield [companyId, digest, id, sha256, mintedKey]
+    }
+  }
+
+  *arrivals(): Generator<Arrival> {
+    for (const { firstId, bytes } of arrivedBatches(this.#db)) {
+      let id = firstId
+      for (const row of unpackBatch(bytes)) {
+        yield { event: arrivedEvent(id, row), payload: row.payload, digest: row.digest }
+        id += 1
+      }
     }
   }
 
