@@ -66,16 +66,18 @@ function parse(argv: readonly string[]): Options | null {
   const options = { store: text, streams: text, polls: text, seconds: text, folder: text } as const
   const { values } = parseArgs({ args: [...argv], options: { ...options, help: { type: 'boolean', short: 'h' } } })
   if (values.help) return null
-  const count = (name: string, value: string | undefined, fallback: number): number => {
+  const count = (name: string, value: string | undefined, fallback: number, least: number): number => {
     const given = Number(value ?? fallback)
-    if (!Number.isSafeInteger(given) || given < 1) throw new UsageError(`--${name} must be a whole number from 1 on.`)
+    if (!Number.isSafeInteger(given) || given < least) {
+      throw new UsageError(`--${name} must be a whole number from ${least} on.`)
+    }
     return given
   }
   return {
     store: storeNamed(values.store),
-    streams: count('streams', values.streams, 1000),
-    polls: count('polls', values.polls, 100),
-    seconds: count('seconds', values.seconds, 60),
+    streams: count('streams', values.streams, 1000, 0),
+    polls: count('polls', values.polls, 100, 0),
+    seconds: count('seconds', values.seconds, 60, 1),
     folder: values.folder ?? '/tmp',
   }
 }

@@ -228,7 +228,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     principals,
-    // They wake the process fifty times a second: only where somebody may look at them.
+    // Its look at the event loop wakes the process fifty times a second: only where somebody may read it.
     ...(config.metrics ? [metrics] : []),
     metricsListener,
     server,

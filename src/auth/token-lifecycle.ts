@@ -9,7 +9,7 @@ import { mintToken } from './token.ts'
 export const TOKEN_LIFE_MS = { min: 2000, max: 365 * 86_400_000 } as const
 export const MAX_LABEL = 200
 
-const IN_FORCE_POLL_MS = 25
+const IN_FORCE_POLL_MS = 50
 
 export interface IssuedToken {
   readonly record: TokenRecord

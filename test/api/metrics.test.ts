@@ -58,6 +58,9 @@ for (const driver of drivers) {
       intray_queue_events: 0,
     }
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name)
+    await until('the event loop is looked at', async () => {
+      return samplesOf(await scrape(app)).get('intray_event_loop_delay_seconds')! > 0
+    })
     const keyId = app.token.split('_')[1]!
     for (const word of [keyId, 'secret-looking-path', 'account', 'company', 'source_ref']) {
       assert.ok(!text.includes(word), word)

@@ -52,9 +52,10 @@ export function createNodes(pool: Pool): Nodes {
 
   return {
     report: async (state) => {
+      // First: a beat in between would say again what was true before.
+      own.set(state.nodeId, state)
       await write(state)
       await pool.use((connection) => connection.query(FORGET))
-      own.set(state.nodeId, state)
       beating ??= setInterval(beat, BEAT_EVERY_MS).unref()
     },
     remove: async (nodeId) => {
