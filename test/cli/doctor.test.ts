@@ -140,6 +140,12 @@ test('what has arrived and is not filed yet is looked at too, and named where it
   const problem = 'its dedupe key is not that of its reference and tenant'
   assert.deepEqual(misnamed.of('keys').events, [{ id: 1, problem }])
 
+  const headAt = (batch: Buffer) => batch.lastIndexOf('["')
+  change((batch) => batch.fill('x', headAt(batch), headAt(batch) + 1))
+  const beheaded = await examine(url)
+  assert.match(beheaded.of('payloads').summary, /to its end: what arrived as 3 is damaged\.$/)
+  assert.equal(beheaded.code, 1)
+
   change((batch) => batch.subarray(0, -1))
   const cut = await examine(url)
   assert.equal(cut.code, 1)

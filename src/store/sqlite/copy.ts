@@ -17,7 +17,7 @@ import {
   servingProblem,
   stateAfter,
 } from '../contract/copy.ts'
-import { StoreRefused } from '../contract/failure.ts'
+import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import { unpackBatch } from './append-batch.ts'
 import { arrivedBatches, arrivedEvent, filedThrough } from './arrivals.ts'
 import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from './connection.ts'
@@ -116,17 +116,21 @@ class SqliteCopy implements CopySide {
   }
 
   *unsortedKeys(): Generator<CopyRow> {
-    for (const { companyId, digest, id, sha256, mintedKey } of unsortedKeys(this.#db)) {
+    for (const { companyId, digest, id, sha256, mintedKey } of attempting(unsortedKeys(this.#db))) {
       yield [companyId, digest, id, sha256, mintedKey]
     }
   }
 
   *arrivals(): Generator<Arrival> {
-    for (const { firstId, bytes } of arrivedBatches(this.#db)) {
+    for (const { firstId, bytes } of attempting(arrivedBatches(this.#db))) {
       let id = firstId
-      for (const row of unpackBatch(bytes)) {
-        yield { event: arrivedEvent(id, row), payload: row.payload, digest: row.digest }
-        id += 1
+      try {
+        for (const row of unpackBatch(bytes)) {
+          yield { event: arrivedEvent(id, row), payload: row.payload, digest: row.digest }
+          id += 1
+        }
+      } catch (error) {
+        throw new StoreFailure('rejected', `what arrived as ${id} is damaged`, { cause: error })
       }
     }
   }
@@ -233,6 +237,14 @@ export function isFrozen(db: DatabaseSync): boolean {
 function readState(db: DatabaseSync): CopyState | null {
   const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(STATE)
   return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
+}
+
+function* attempting<T>(rows: Iterable<T>): Generator<T> {
+  try {
+    yield* rows
+  } catch (error) {
+    throw storeFailure(error)
+  }
 }
 
 async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
