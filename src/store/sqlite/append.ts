@@ -30,6 +30,7 @@ import { type First, prepareKnownKeys } from './known-keys.ts'
 import type { RecentKeys } from './recent-keys.ts'
 import { readMeta } from './schema.ts'
 import { prepareSequence } from './sequence.ts'
+import type { StoredKeys } from './stored-keys.ts'
 import { unsortedKeys } from './unsorted-keys.ts'
 
 const INSERT_ARRIVALS = 'INSERT INTO arrivals (first_id, last_id, batch) VALUES (?, ?, ?)'
@@ -61,9 +62,10 @@ export function prepareAppend(
   db: DatabaseSync,
   filing: Filing,
   recent: RecentKeys | null,
+  stored: StoredKeys | null = null,
   mostUnfiled = MOST_UNFILED,
 ): AppendAll {
-  const known = prepareKnownKeys(db, recent)
+  const known = prepareKnownKeys(db, recent, stored)
   const eventIds = prepareSequence(db, 'events')
   const resendIds = prepareSequence(db, 'resends')
   const journal = prepareJournalRows(db)
@@ -73,6 +75,10 @@ export function prepareAppend(
   const selectRevision = db.prepare(SELECT_REVISION)
   const insertResend = db.prepare(INSERT_RESEND)
   if (recent) remember(db, recent)
+  eventIds.load()
+  /** If it is another at the next commit, somebody else has stored messages. */
+  let nextId = eventIds.peek()
+  stored?.startAgain(nextId)
   /** This transaction has given ids to rows in their places. */
   let hasPlaced = false
 
@@ -86,6 +92,7 @@ export function prepareAppend(
       if (known.mayHave(identities[place]![1], digest)) return null
       const id = eventIds.take()
       keys.add(digest, id)
+      stored?.add(digest)
       fresh.push(place)
       return id
     })
@@ -110,6 +117,7 @@ export function prepareAppend(
     if (first) return appendAgain(row, first)
     const id = eventIds.peek()
     journal.insertKey(id, row)
+    stored?.add(row.digest)
     insertEvent(row, null)
     return id
   }
@@ -154,17 +162,20 @@ export function prepareAppend(
     hasPlaced = false
     let firstId = Number.POSITIVE_INFINITY
     try {
-      return inTransaction(db, () => {
+      const written = inTransaction(db, () => {
         if (!recent) filing.fileAll()
         eventIds.load()
         resendIds.load()
         firstId = eventIds.peek()
+        if (firstId !== nextId) stored?.startAgain(firstId)
         const nextResend = resendIds.peek()
         const written = batches.map((batch) => append({ ...batch, identities: seal(batch) }))
         if (hasPlaced) eventIds.save()
         if (resendIds.peek() !== nextResend) resendIds.save()
         return written
       })
+      nextId = eventIds.peek()
+      return written
     } catch (error) {
       if (recent) for (const { bytes } of batches) forgetFrom(firstId, bytes, recent)
       throw error

@@ -4,6 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest } from '../../model/dedupe.ts'
 import { prepareFindArrival } from './arrivals.ts'
 import type { RecentKeys } from './recent-keys.ts'
+import type { StoredKeys } from './stored-keys.ts'
 import { type DedupeKey, prepareFindUnsorted, unsortedKeys } from './unsorted-keys.ts'
 
 const SELECT = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
@@ -17,8 +18,15 @@ export interface KnownKeys {
   find(companyId: number, digest: Uint8Array): First | null
 }
 
-/** `recent`: where the newest are remembered. Else what is filed is looked through; what is not filed is not known. */
-export function prepareKnownKeys(db: DatabaseSync, recent: RecentKeys | null): KnownKeys {
+/**
+ * `recent`: where the newest are remembered. Else what is filed is looked through; what is not filed is not known. `stored`: who
+ * knows of most new keys that they are new.
+ */
+export function prepareKnownKeys(
+  db: DatabaseSync,
+  recent: RecentKeys | null,
+  stored: StoredKeys | null = null,
+): KnownKeys {
   const select = db.prepare(SELECT)
   select.setReturnArrays(true)
   const findArrival = prepareFindArrival(db)
@@ -38,7 +46,8 @@ export function prepareKnownKeys(db: DatabaseSync, recent: RecentKeys | null): K
 
   return {
     mayHave: (companyId, digest) =>
-      (recent !== null && recent.find(digest) !== 0) || select.get(companyId, digest) !== undefined,
+      (stored === null || stored.mayHave(digest)) &&
+      ((recent !== null && recent.find(digest) !== 0) || select.get(companyId, digest) !== undefined),
     find(companyId, digest) {
       for (const key of recent ? findRemembered(digest, recent) : unsortedKeys(db)) {
         if (key.companyId === companyId && Buffer.compare(key.digest, digest) === 0) return key

@@ -15,12 +15,17 @@ import { prepareOperatorWrites } from './operators.ts'
 import { prepareProcessing } from './processing.ts'
 import type { RecentKeys } from './recent-keys.ts'
 import { prepareRefusalWrites } from './refusals.ts'
+import type { StoredKeys } from './stored-keys.ts'
 import { prepareSubscriptionWrites } from './subscriptions.ts'
 import { prepareTokenWrites } from './tokens.ts'
 import { pruneTraffic } from './traffic.ts'
 
-/** `recent`: for the writer of a server, which alone takes messages in quickly. */
-export function prepareOperations(db: DatabaseSync, recent: RecentKeys | null = null) {
+/** `recent`, `stored`: for the writer of a server, which alone takes messages in quickly. */
+export function prepareOperations(
+  db: DatabaseSync,
+  recent: RecentKeys | null = null,
+  stored: StoredKeys | null = null,
+) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
@@ -29,12 +34,13 @@ export function prepareOperations(db: DatabaseSync, recent: RecentKeys | null = 
   const operators = prepareOperatorWrites(db)
   const filing = prepareFiling(db, recent)
   const known = prepareKnownKeys(db, recent)
-  const appendAll = prepareAppend(db, filing, recent)
+  const appendAll = prepareAppend(db, filing, recent, stored)
   return {
     append: (batch: AppendBatch): Written[] => appendAll([batch])[0] ?? [],
     appendAll,
     file: filing.fileSome,
     fileNow: filing.fileSome,
+    readKeys: (): void => stored?.readSome(),
     findKey: (companyId: number, digest: Uint8Array): number | null => known.find(companyId, digest)?.id ?? null,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,

@@ -21,21 +21,28 @@ export class RecentKeys {
 
   /** The id under this key; 0 if there is none. */
   find(key: Uint8Array): number {
-    return this.#ids[this.#placeOf(wordAt(key, 8), wordAt(key, 12))]!
+    return this.#ids[this.#placeOf(highWord(key), lowWord(key))]!
   }
 
   add(key: Uint8Array, id: number): void {
     if (2 * (this.#size + 1) > this.#ids.length) this.#resize(2 * this.#ids.length)
-    this.#put(wordAt(key, 8), wordAt(key, 12), id)
+    this.#put(highWord(key), lowWord(key), id)
   }
 
   /** Only if it stands under this id. */
   remove(key: Uint8Array, id: number): void {
-    const place = this.#placeOf(wordAt(key, 8), wordAt(key, 12))
+    const place = this.#placeOf(highWord(key), lowWord(key))
     if (this.#ids[place] !== id) return
     this.#free(place)
     this.#size -= 1
     if (8 * this.#size < this.#ids.length && this.#ids.length > FEWEST_PLACES) this.#resize(this.#ids.length / 2)
+  }
+
+  /** What is kept of each key. */
+  visit(see: (high: number, low: number) => void): void {
+    for (let place = 0; place < this.#ids.length; place++) {
+      if (this.#ids[place] !== 0) see(this.#words[2 * place]!, this.#words[2 * place + 1]!)
+    }
   }
 
   /** All up to this id. */
@@ -99,6 +106,14 @@ export class RecentKeys {
 }
 
 /** Of the last eight bytes: also in a key that was minted, which begins with the time, these are as good as random. */
+export function highWord(key: Uint8Array): number {
+  return wordAt(key, 8)
+}
+
+export function lowWord(key: Uint8Array): number {
+  return wordAt(key, 12)
+}
+
 function wordAt(key: Uint8Array, at: number): number {
   return ((key[at]! << 24) | (key[at + 1]! << 16) | (key[at + 2]! << 8) | key[at + 3]!) >>> 0
 }

@@ -41,6 +41,7 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   // Filed at once where somebody waits for it.
   fileNow: 'processing',
   file: 'notes',
+  readKeys: 'notes',
   addRefusals: 'notes',
   touchTokens: 'notes',
   touchSession: 'notes',

@@ -8,6 +8,7 @@ import { openConnection, storeFailure } from './connection.ts'
 import { attachIndex } from './index-file.ts'
 import { prepareOperations } from './operations.ts'
 import { RecentKeys } from './recent-keys.ts'
+import { StoredKeys } from './stored-keys.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
 import { WriterTurns } from './writer-turns.ts'
@@ -16,19 +17,35 @@ const port = parentPort!
 const { path } = workerData as { path: string }
 const db = openConnection(path, 'writer')
 attachIndex(db, path)
-const operations = prepareOperations(db, new RecentKeys())
+const recent = new RecentKeys()
+const stored = new StoredKeys(db, recent)
+const operations = prepareOperations(db, recent, stored)
 const queue = new WriterQueue()
 const turns = new WriterTurns({ queue, execute, onEnd: close })
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
+/** A job of the thread's own: nobody waits for an answer. After each slice it rests, so that it takes a twentieth of a core. */
+const READ_KEYS: WriterJob = { seq: -1, name: 'readKeys', args: [] }
+const REST_MS = 5
+let isReading = false
+let isEnding = false
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
-  if ('close' in message) turns.end()
-  else turns.push(message)
+  if ('close' in message) {
+    isEnding = true
+    turns.end()
+  } else turns.push(message)
 })
 send('ready')
+readOn()
 
 function execute(jobs: readonly WriterJob[]): void {
+  if (jobs[0] === READ_KEYS) readKeys()
+  else answer(jobs)
+  readOn()
+}
+
+function answer(jobs: readonly WriterJob[]): void {
   try {
     if (broken !== null) throw new StoreFailure('fatal', broken)
     send(jobs[0]!.name === 'append' ? appendTogether(jobs) : [runAlone(jobs[0]!)])
@@ -36,6 +53,25 @@ function execute(jobs: readonly WriterJob[]): void {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') broken ??= failure.message
     send(failureAnswers(jobs, error))
+  }
+}
+
+/** In between, slice by slice, as long as there is something left to read. */
+function readOn(): void {
+  if (isReading || isEnding || broken !== null || !stored.hasMore) return
+  isReading = true
+  setTimeout(() => {
+    if (!isEnding) turns.push(READ_KEYS)
+  }, REST_MS).unref()
+}
+
+function readKeys(): void {
+  isReading = false
+  try {
+    operations.readKeys()
+  } catch {
+    // It only spares lookups. What is wrong with the disk or the file shows where a message needs it.
+    stored.giveUp()
   }
 }
 

@@ -199,7 +199,7 @@ test('past the bound of what is not filed, messages go to their places at once',
   t.after(() => db.close())
   migrate(db)
   const recent = new RecentKeys()
-  const appendAll = prepareAppend(db, prepareFiling(db, recent), recent, 3)
+  const appendAll = prepareAppend(db, prepareFiling(db, recent), recent, null, 3)
   const items = Array.from({ length: 5 }, (_, n) => item({ sourceRef: `a:${n}` }))
   const send = () => items.map((one) => outcomeOf(appendAll([packBatch([one])])[0]![0]!))
   const first = send()

@@ -12,7 +12,10 @@ import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
 import { STATES } from '../../../../src/model/processing.ts'
 import type { Store } from '../../../../src/store/contract/store.ts'
 import { openStore } from '../../../../src/store/open.ts'
+import { openConnection } from '../../../../src/store/sqlite/connection.ts'
 import { indexPath } from '../../../../src/store/sqlite/index-file.ts'
+import { RecentKeys } from '../../../../src/store/sqlite/recent-keys.ts'
+import { StoredKeys } from '../../../../src/store/sqlite/stored-keys.ts'
 import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
 import { indexAll } from '../../../store/suite.ts'
 import { tempFolder } from '../../../support/temp.ts'
@@ -245,6 +248,10 @@ async function collectAll(t: TestContext): Promise<{ readonly path: string; read
     await doEverything(store)
     await store.close()
   }
+  // What only the writer thread of a server prepares.
+  const db = openConnection(path, 'tool')
+  new StoredKeys(db, new RecentKeys())
+  db.close()
   t.mock.restoreAll()
   return { path, seen: Array.from(seen) }
 }

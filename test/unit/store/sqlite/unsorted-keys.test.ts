@@ -12,6 +12,7 @@ import { openConnection } from '../../../../src/store/sqlite/connection.ts'
 import { type Filing, prepareFiling } from '../../../../src/store/sqlite/filing.ts'
 import { RecentKeys } from '../../../../src/store/sqlite/recent-keys.ts'
 import { migrate } from '../../../../src/store/sqlite/schema.ts'
+import { StoredKeys } from '../../../../src/store/sqlite/stored-keys.ts'
 import { prepareUnsortedKeys } from '../../../../src/store/sqlite/unsorted-keys.ts'
 import { idOf, item } from '../../../store/rows.ts'
 import { append, indexAll } from '../../../store/suite.ts'
@@ -22,9 +23,13 @@ const SLICE = 4
 /** A group is read in turns of 16 times this. */
 const SLICES = [1, SLICE]
 
+/** Soon crowded, and read in many slices. */
+const BOUNDS = { sliceKeys: 3, fewestBits: 64, mostBits: 1024 }
+
 /** The writer of a server, on small groups. */
 class Writer {
   recent!: RecentKeys
+  stored!: StoredKeys
   filing!: Filing
   readonly db: DatabaseSync
   readonly #sliceKeys: number
@@ -44,12 +49,18 @@ class Writer {
   startAgain(): void {
     this.recent = new RecentKeys()
     this.filing = prepareFiling(this.db, this.recent, prepareUnsortedKeys(this.db, this.recent, GROUP, this.#sliceKeys))
-    this.#appendAll = prepareAppend(this.db, this.filing, this.recent, this.#mostUnfiled)
+    this.stored = new StoredKeys(this.db, this.recent, BOUNDS)
+    this.#appendAll = prepareAppend(this.db, this.filing, this.recent, this.stored, this.#mostUnfiled)
   }
 
   send(companyId: number, refs: readonly string[], body = 'one') {
-    const items = refs.map((sourceRef) => item({ accountId: 7, companyId, sourceRef, body }))
-    return this.#appendAll([packBatch(items)])[0]!.map(outcomeOf)
+    return this.#appendAll([batchOf(companyId, refs, body)])[0]!.map(outcomeOf)
+  }
+
+  /** A command that stores them, beside the server. */
+  sendBeside(companyId: number, refs: readonly string[], body: string) {
+    const appendAll = prepareAppend(this.db, prepareFiling(this.db, null), null)
+    return appendAll([batchOf(companyId, refs, body)])[0]!.map(outcomeOf)
   }
 
   fileAll(): void {
@@ -61,9 +72,19 @@ class Writer {
   }
 }
 
+function batchOf(companyId: number, refs: readonly string[], body: string) {
+  return packBatch(refs.map((sourceRef) => item({ accountId: 7, companyId, sourceRef, body })))
+}
+
 type Act =
-  | { readonly do: 'send'; readonly company: number; readonly refs: readonly number[]; readonly body: string }
-  | { readonly do: 'file' | 'kill' | 'fail' | 'tool' }
+  | {
+      readonly do: 'send'
+      readonly company: number
+      readonly refs: readonly number[]
+      readonly body: string
+      readonly beside: boolean
+    }
+  | { readonly do: 'file' | 'read' | 'kill' | 'fail' | 'tool' }
 
 const ACTS: fc.Arbitrary<Act[]> = fc.array(
   fc.oneof(
@@ -74,22 +95,29 @@ const ACTS: fc.Arbitrary<Act[]> = fc.array(
         company: fc.integer({ min: 1, max: 3 }),
         refs: fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 8 }),
         body: fc.constantFrom('one', 'two'),
+        beside: fc.nat(9).map((n) => n === 0),
       }),
     },
+    { weight: 6, arbitrary: fc.constant({ do: 'read' as const }) },
     { weight: 6, arbitrary: fc.constant({ do: 'file' as const }) },
     { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('kill' as const, 'fail' as const, 'tool' as const) }) },
   ),
   { minLength: 20, maxLength: 150 },
 )
 
-/** Plays it, and holds every answer against what was sent before. `forget`: whoever starts again knows no newest keys. */
-function play(t: TestContext, acts: readonly Act[], sliceKeys: number, forget = false): void {
+/** What a writer may do wrong: start without the newest keys, or not see that somebody else has stored messages. */
+type Fault = 'forgets' | 'overlooks'
+
+/** Plays it, and holds every answer against what was sent before. */
+function play(t: TestContext, acts: readonly Act[], sliceKeys: number, fault: Fault | null = null): void {
   const writer = new Writer(t, { sliceKeys })
   const firsts = new Map<string, { readonly id: number; readonly body: string }>()
   for (const act of acts) {
     if (act.do === 'file') writer.filing.fileSome(SLICE)
     if (act.do === 'kill') writer.startAgain()
-    if (act.do === 'kill' && forget) writer.recent.forgetThrough(Number.MAX_SAFE_INTEGER)
+    if (act.do === 'kill' && fault === 'forgets') writer.recent.forgetThrough(Number.MAX_SAFE_INTEGER)
+    if (fault === 'overlooks') writer.stored.startAgain = () => {}
+    if (act.do === 'read') writer.stored.readSome()
     if (act.do === 'tool') {
       const tool = prepareFiling(writer.db, null)
       while (tool.fileSome(SLICE).hasMore);
@@ -107,7 +135,9 @@ function play(t: TestContext, acts: readonly Act[], sliceKeys: number, forget = 
       writer.db.exec('DROP TRIGGER no')
     }
     if (act.do !== 'send') continue
-    const outcomes = writer.send(act.company, act.refs.map(String), act.body)
+    const outcomes = act.beside
+      ? writer.sendBeside(act.company, act.refs.map(String), act.body)
+      : writer.send(act.company, act.refs.map(String), act.body)
     for (const [place, ref] of act.refs.entries()) {
       const key: string = `${act.company}:${ref}`
       const first = firsts.get(key)
@@ -140,13 +170,18 @@ for (const slice of SLICES) {
   })
 }
 
-test('control: whoever starts without the newest keys is found out', (t) => {
-  const result = fc.check(
-    fc.property(ACTS, (acts) => play(t, acts, SLICE, true)),
-    { numRuns: 60, endOnFailure: true },
-  )
-  assert.ok(result.failed)
-})
+for (const [fault, who] of [
+  ['forgets', 'starts without the newest keys'],
+  ['overlooks', 'does not see that a command has stored messages'],
+] as const) {
+  test(`control: whoever ${who} is found out`, (t) => {
+    const result = fc.check(
+      fc.property(ACTS, (acts) => play(t, acts, SLICE, fault)),
+      { numRuns: 60, endOnFailure: true },
+    )
+    assert.ok(result.failed)
+  })
+}
 
 test('keys wait until a group is full, and are then put in in the order of the table, while more come in', (t) => {
   const writer = new Writer(t)

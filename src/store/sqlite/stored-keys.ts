@@ -1,0 +1,160 @@
+// Which dedupe keys are surely new, so that most messages need no lookup in `dedupe`: with a million keys there, that was a third
+// of the writer's time.
+//
+// Two bits of memory for each key that is known, whether it is in `dedupe`, among the unsorted or among the newest. Bits cannot be
+// taken back and a table of them cannot grow, so it is made anew from time to time, and when a server starts: what is in `dedupe` is read in
+// slices, when the writer has nothing better to do, and keys that come meanwhile are added. Until that is done, every
+// message is looked up; or the table before it is asked, which knows as much and is only more crowded.
+//
+// Promises: of a key that is known it is never said that it is new. The other way round it may be: whoever is told "maybe" looks.
+
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { highWord, lowWord, type RecentKeys } from './recent-keys.ts'
+
+const SELECT_NEXT = `SELECT company_id, digest FROM dedupe WHERE (company_id, digest) > (?, ?)
+  ORDER BY company_id, digest LIMIT ? + 0`
+const BEFORE_ALL: Place = [Number.MIN_SAFE_INTEGER, new Uint8Array()]
+
+/** Read in one go: it delays those behind it. */
+const SLICE_KEYS = 256
+/** Bits for each key when a table is made; with fewer than the least it is made anew, larger. */
+const BITS_A_KEY = 16
+const LEAST_BITS_A_KEY = 8
+/** 1 MiB: enough for a million keys. */
+const FEWEST_BITS = 2 ** 23
+/** 32 MiB. With more than 33 million keys the table becomes more crowded, and more messages are looked up. */
+const MOST_BITS = 2 ** 28
+const GROWTH = 4
+
+type Place = [companyId: number, digest: Uint8Array]
+
+export interface StoredKeysBounds {
+  readonly sliceKeys: number
+  readonly fewestBits: number
+  readonly mostBits: number
+}
+
+export class StoredKeys {
+  readonly #recent: RecentKeys
+  readonly #bounds: StoredKeysBounds
+  readonly #select: StatementSync
+  /** Knows every key. */
+  #whole: KeyTable | null = null
+  /** Knows every key once `dedupe` is read to its end. */
+  #growing: KeyTable | null = null
+  #readTo = BEFORE_ALL
+  #isGivenUp = false
+
+  constructor(
+    db: DatabaseSync,
+    recent: RecentKeys,
+    bounds: StoredKeysBounds = { sliceKeys: SLICE_KEYS, fewestBits: FEWEST_BITS, mostBits: MOST_BITS },
+  ) {
+    this.#recent = recent
+    this.#bounds = bounds
+    this.#select = db.prepare(SELECT_NEXT)
+    this.#select.setReturnArrays(true)
+  }
+
+  /** `dedupe` is to be read, or read on. */
+  get hasMore(): boolean {
+    return this.#growing !== null
+  }
+
+  /** Bytes that are held. */
+  get bytes(): number {
+    return (this.#whole?.bytes ?? 0) + (this.#growing?.bytes ?? 0)
+  }
+
+  /** From nothing: at the start, and when somebody else has stored messages. `keys`: at most so many are known, or about so many. */
+  startAgain(keys: number): void {
+    this.#whole = null
+    this.#isGivenUp = false
+    this.#grow(keys * BITS_A_KEY)
+  }
+
+  add(key: Uint8Array): void {
+    const [high, low] = [highWord(key), lowWord(key)]
+    this.#growing?.add(high, low)
+    if (!this.#whole) return
+    this.#whole.add(high, low)
+    if (!this.#growing && !this.#isGivenUp && this.#whole.isCrowded && this.#whole.bits < this.#bounds.mostBits) {
+      this.#grow(this.#whole.bits * GROWTH)
+    }
+  }
+
+  mayHave(key: Uint8Array): boolean {
+    return this.#whole === null || this.#whole.has(highWord(key), lowWord(key))
+  }
+
+  /** The next slice. */
+  readSome(): void {
+    const table = this.#growing
+    if (!table) return
+    const { sliceKeys } = this.#bounds
+    const rows = this.#select.all(...this.#readTo, sliceKeys) as unknown as Place[]
+    for (const [, digest] of rows) table.add(highWord(digest), lowWord(digest))
+    this.#readTo = rows.at(-1) ?? this.#readTo
+    if (rows.length === sliceKeys) return
+    this.#whole = table
+    this.#growing = null
+  }
+
+  /** It cannot be read: what is there already is all there will be. */
+  giveUp(): void {
+    this.#growing = null
+    this.#isGivenUp = true
+  }
+
+  /** What is among the newest now may be put into `dedupe` behind the place where it is being read. */
+  #grow(wantedBits: number): void {
+    const { fewestBits, mostBits } = this.#bounds
+    let bits = fewestBits
+    while (bits < wantedBits && bits < mostBits) bits *= 2
+    const table = new KeyTable(bits)
+    this.#recent.visit((high, low) => table.add(high, low))
+    this.#growing = table
+    this.#readTo = BEFORE_ALL
+  }
+}
+
+class KeyTable {
+  readonly bits: number
+  readonly #words: Uint32Array
+  readonly #mask: number
+  /** One that was added twice counts twice. */
+  #size = 0
+
+  /** A power of two, of at most 31. */
+  constructor(bits: number) {
+    this.bits = bits
+    this.#mask = bits - 1
+    this.#words = new Uint32Array(bits / 32)
+  }
+
+  get bytes(): number {
+    return this.#words.byteLength
+  }
+
+  get isCrowded(): boolean {
+    return this.#size * LEAST_BITS_A_KEY > this.bits
+  }
+
+  add(high: number, low: number): void {
+    this.#size += 1
+    this.#set(high & this.#mask)
+    this.#set(low & this.#mask)
+  }
+
+  has(high: number, low: number): boolean {
+    return this.#isSet(high & this.#mask) && this.#isSet(low & this.#mask)
+  }
+
+  #set(bit: number): void {
+    this.#words[bit >>> 5]! |= 1 << (bit & 31)
+  }
+
+  #isSet(bit: number): boolean {
+    return (this.#words[bit >>> 5]! & (1 << (bit & 31))) !== 0
+  }
+}
