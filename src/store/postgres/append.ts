@@ -17,6 +17,7 @@ import type { AppendItem, AppendOutcome } from '../contract/append.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { appendSound } from '../sound-items.ts'
 import { type AppendRows, createPackRows, splitRows } from './append-rows.ts'
+import { BindMessage } from './bind-message.ts'
 import type { Connection, Statement } from './connection.ts'
 import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
 import type { Pool } from './pool.ts'
@@ -37,13 +38,25 @@ const APPEND: Statement = {
     $16, $17, $18, $19)`,
 }
 
+/** So many messages are kept to be written to again, each of no more than this. */
+const MOST_KEPT = 4
+const LARGEST_KEPT = 1024 * 1024
+
 const OUTCOMES = { s: 'stored', d: 'duplicate', c: 'conflict' } as const
 
 export type Append = (items: readonly AppendItem[]) => Promise<AppendOutcome[]>
 
 export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
-  const pack = createPackRows(dedupeKey)
-  return (items) => appendSound(items, (sound) => appendRows(pool, pack(sound)))
+  const pack = createPackRows(APPEND.name, dedupeKey)
+  const free: BindMessage[] = []
+  return (items) =>
+    appendSound(items, async (sound) => {
+      const message = free.pop() ?? new BindMessage()
+      const outcomes = await appendRows(pool, pack(sound, message))
+      // The server has answered, so the socket holds nothing of it any longer. Of one that failed nobody knows.
+      if (free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
+      return outcomes
+    })
 }
 
 async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
@@ -53,14 +66,14 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
     const failure = storeFailure(error)
     if (failure.kind !== 'rejected') throw failure
     if (rows.count === 1) return [{ outcome: 'failed', reason: failure.message }]
-    const [first, second] = splitRows(rows)
+    const [first, second] = splitRows(APPEND.name, rows)
     return [...(await appendRows(pool, first)), ...(await appendRows(pool, second))]
   }
 }
 
 /** Until it is known what became of it, or for too long. */
 async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
-  const largeMs = rows.columns.reduce((bytes, column) => bytes + column.byteLength, 0) / BYTES_PER_MS
+  const largeMs = rows.message.bytes.byteLength / BYTES_PER_MS
   const deadline = performance.now() + GIVE_UP_MS + 2 * largeMs
   let unknown: StoreFailure | null = null
   for (let collisions = 0; ; ) {
@@ -74,7 +87,7 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
     }
     try {
       const left = Math.max(1, deadline - performance.now())
-      return readOutcomes(rows.count, await connection.cells(APPEND, rows.columns, Math.min(TRY_MS + largeMs, left)))
+      return readOutcomes(rows.count, await connection.cells(APPEND, rows.message, Math.min(TRY_MS + largeMs, left)))
     } catch (error) {
       const failure = storeFailure(error)
       if (isRetryable(failure)) {

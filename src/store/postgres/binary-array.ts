@@ -8,17 +8,37 @@ const TYPES = { boolean: 16, bytea: 17, bigint: 20, text: 25 } as const
 
 export type ElementType = keyof typeof TYPES
 
+/** Room that is written to from one end to the other. When it is full it becomes another one. */
+export class Room {
+  buffer: Buffer
+  at = 0
+
+  constructor(expectedBytes: number) {
+    this.buffer = Buffer.allocUnsafe(expectedBytes)
+  }
+
+  reserve(bytes: number): void {
+    if (this.at + bytes <= this.buffer.length) return
+    const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, this.at + bytes))
+    this.buffer.copy(larger, 0, 0, this.at)
+    this.buffer = larger
+  }
+}
+
 export class ArrayWriter {
-  #buffer: Buffer
-  #at = HEADER_BYTES
+  readonly #room: Room
+  readonly #from: number
   #length = 0
   readonly #type: ElementType
   #lastText: string | null = null
   #lastAt = 0
 
-  constructor(type: ElementType, expectedBytes: number) {
+  constructor(type: ElementType, room: Room) {
     this.#type = type
-    this.#buffer = Buffer.allocUnsafe(HEADER_BYTES + expectedBytes)
+    this.#room = room
+    this.#from = room.at
+    room.reserve(HEADER_BYTES)
+    room.at += HEADER_BYTES
   }
 
   text(value: string | null): void {
@@ -30,12 +50,13 @@ export class ArrayWriter {
       this.#again()
       return
     }
+    const room = this.#room
     this.#lastText = value
-    this.#lastAt = this.#at
-    this.#reserve(4 + 3 * value.length)
-    const written = this.#buffer.write(value, this.#at + 4, 'utf8')
-    this.#buffer.writeInt32BE(written, this.#at)
-    this.#at += 4 + written
+    this.#lastAt = room.at
+    room.reserve(4 + 3 * value.length)
+    const written = room.buffer.write(value, room.at + 4, 'utf8')
+    room.buffer.writeInt32BE(written, room.at)
+    room.at += 4 + written
     this.#length += 1
   }
 
@@ -44,10 +65,11 @@ export class ArrayWriter {
       this.#null()
       return
     }
-    this.#reserve(4 + value.byteLength)
-    this.#buffer.writeInt32BE(value.byteLength, this.#at)
-    this.#buffer.set(value, this.#at + 4)
-    this.#at += 4 + value.byteLength
+    const room = this.#room
+    room.reserve(4 + value.byteLength)
+    room.buffer.writeInt32BE(value.byteLength, room.at)
+    room.buffer.set(value, room.at + 4)
+    room.at += 4 + value.byteLength
     this.#length += 1
   }
 
@@ -58,67 +80,66 @@ export class ArrayWriter {
       return
     }
     if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not a whole number`)
-    this.#reserve(12)
+    const room = this.#room
+    room.reserve(12)
     const high = Math.floor(value / 2 ** 32)
-    this.#buffer.writeInt32BE(8, this.#at)
-    this.#buffer.writeInt32BE(high, this.#at + 4)
-    this.#buffer.writeUInt32BE(value - high * 2 ** 32, this.#at + 8)
-    this.#at += 12
+    room.buffer.writeInt32BE(8, room.at)
+    room.buffer.writeInt32BE(high, room.at + 4)
+    room.buffer.writeUInt32BE(value - high * 2 ** 32, room.at + 8)
+    room.at += 12
     this.#length += 1
   }
 
   boolean(value: boolean): void {
-    this.#reserve(5)
-    this.#buffer.writeInt32BE(1, this.#at)
-    this.#buffer[this.#at + 4] = value ? 1 : 0
-    this.#at += 5
+    const room = this.#room
+    room.reserve(5)
+    room.buffer.writeInt32BE(1, room.at)
+    room.buffer[room.at + 4] = value ? 1 : 0
+    room.at += 5
     this.#length += 1
   }
 
   done(): Buffer {
-    writeHeader(this.#buffer, TYPES[this.#type], this.#length)
+    const room = this.#room
+    writeHeader(room.buffer, this.#from, TYPES[this.#type], this.#length)
     // An empty array has no dimension to describe.
-    return this.#buffer.subarray(0, this.#length === 0 ? 12 : this.#at)
+    if (this.#length === 0) room.at = this.#from + 12
+    return room.buffer.subarray(this.#from, room.at)
   }
 
   /** Most columns of a batch say the same in every row. */
   #again(): void {
-    const size = 4 + this.#buffer.readInt32BE(this.#lastAt)
-    this.#reserve(size)
-    this.#buffer.copyWithin(this.#at, this.#lastAt, this.#lastAt + size)
-    this.#at += size
+    const room = this.#room
+    const size = 4 + room.buffer.readInt32BE(this.#lastAt)
+    room.reserve(size)
+    room.buffer.copyWithin(room.at, this.#lastAt, this.#lastAt + size)
+    room.at += size
     this.#length += 1
   }
 
   #null(): void {
-    this.#reserve(4)
-    this.#buffer.writeInt32BE(-1, this.#at)
-    this.#at += 4
+    const room = this.#room
+    room.reserve(4)
+    room.buffer.writeInt32BE(-1, room.at)
+    room.at += 4
     this.#length += 1
-  }
-
-  #reserve(bytes: number): void {
-    if (this.#at + bytes <= this.#buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(2 * this.#buffer.length, this.#at + bytes))
-    this.#buffer.copy(larger, 0, 0, this.#at)
-    this.#buffer = larger
   }
 }
 
 export function bigints(values: readonly (number | null)[]): Buffer {
-  const writer = new ArrayWriter('bigint', 12 * values.length)
+  const writer = new ArrayWriter('bigint', new Room(HEADER_BYTES + 12 * values.length))
   for (const value of values) writer.bigint(value)
   return writer.done()
 }
 
 export function texts(values: readonly (string | null)[]): Buffer {
-  const writer = new ArrayWriter('text', 32 * values.length)
+  const writer = new ArrayWriter('text', new Room(HEADER_BYTES + 32 * values.length))
   for (const value of values) writer.text(value)
   return writer.done()
 }
 
 export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
-  const writer = new ArrayWriter('bytea', 256 * values.length)
+  const writer = new ArrayWriter('bytea', new Room(HEADER_BYTES + 256 * values.length))
   for (const value of values) writer.bytes(value)
   return writer.done()
 }
@@ -143,15 +164,15 @@ export function sliceArray(array: Buffer, from: number, to: number): Buffer {
   }
   const elements = array.subarray(skip(from), skip(to - from))
   const header = Buffer.alloc(HEADER_BYTES)
-  writeHeader(header, array.readInt32BE(8), to - from)
+  writeHeader(header, 0, array.readInt32BE(8), to - from)
   return Buffer.concat([header, elements])
 }
 
-function writeHeader(buffer: Buffer, oid: number, length: number): void {
-  buffer.writeInt32BE(length === 0 ? 0 : 1, 0)
+function writeHeader(buffer: Buffer, at: number, oid: number, length: number): void {
+  buffer.writeInt32BE(length === 0 ? 0 : 1, at)
   // Only a hint: the elements tell which of them are null.
-  buffer.writeInt32BE(1, 4)
-  buffer.writeInt32BE(oid, 8)
-  buffer.writeInt32BE(length, 12)
-  buffer.writeInt32BE(1, 16)
+  buffer.writeInt32BE(1, at + 4)
+  buffer.writeInt32BE(oid, at + 8)
+  buffer.writeInt32BE(length, at + 12)
+  buffer.writeInt32BE(1, at + 16)
 }

@@ -8,6 +8,7 @@
 import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'
 import type { Host } from './address.ts'
+import { BindMessage } from './bind-message.ts'
 import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failure.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
@@ -90,6 +91,7 @@ export class Connection {
       pipeline: true,
       types,
     })
+    sendAsItLies(this.#client.connection)
     // Without a listener a connection that breaks while nobody waits for it would end the process.
     this.#client.on('error', () => this.#end())
     this.#client.on('end', () => this.#end())
@@ -133,8 +135,8 @@ export class Connection {
   }
 
   /** The first row as an array of cells; given up after `timeoutMs`. */
-  async cells(statement: Statement, values: readonly Value[], timeoutMs: number): Promise<unknown[]> {
-    const config = { ...statement, values: values as Value[], rowMode: 'array' as const, query_timeout: timeoutMs }
+  async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<unknown[]> {
+    const config = { ...statement, values: [message], rowMode: 'array' as const, query_timeout: timeoutMs }
     const { rows } = await this.#ask<pg.QueryArrayResult>(config)
     return rows[0] ?? []
   }
@@ -273,6 +275,16 @@ export class Connection {
   #end(): void {
     this.#broken = true
     this.#onEnd()
+  }
+}
+
+/** Parameters that are laid out already go as they lie: `pg` asks its connection to bind them, and knows no other way. */
+function sendAsItLies(connection: pg.Connection): void {
+  const bind = connection.bind.bind(connection)
+  connection.bind = (config, more) => {
+    const first: unknown = config?.values?.[0]
+    if (!(first instanceof BindMessage)) bind(config, more)
+    else if (connection.stream.writable) connection.stream.write(first.bytes)
   }
 }
 

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
-import { ArrayWriter, bigints, byteas, sliceArray, texts } from '../../../../src/store/postgres/binary-array.ts'
+import { ArrayWriter, bigints, byteas, Room, sliceArray, texts } from '../../../../src/store/postgres/binary-array.ts'
 import { connect, newPostgresDatabase } from '../../../support/postgres/databases.ts'
 
 let client: pg.Client
@@ -69,7 +69,7 @@ test('bytes of every value, none, and many', async () => {
 })
 
 test('truth values', async () => {
-  const writer = new ArrayWriter('boolean', 0)
+  const writer = new ArrayWriter('boolean', new Room(0))
   for (const value of [true, false, true]) writer.boolean(value)
   assert.deepEqual(await readBack('boolean', writer.done()), [true, false, true])
 })
