@@ -76,7 +76,7 @@ export function prepareAppend(
   const insertResend = db.prepare(INSERT_RESEND)
   if (recent) remember(db, recent)
   eventIds.load()
-  /** If it is another at the next commit, somebody else has stored messages. */
+  /** If it is another at the next commit, somebody else has stored messages, with keys that `stored` has not seen. */
   let nextId = eventIds.peek()
   stored?.startAgain(nextId)
   /** This transaction has given ids to rows in their places. */
@@ -168,6 +168,7 @@ export function prepareAppend(
         resendIds.load()
         firstId = eventIds.peek()
         if (firstId !== nextId) stored?.startAgain(firstId)
+        nextId = firstId
         const nextResend = resendIds.peek()
         const written = batches.map((batch) => append({ ...batch, identities: seal(batch) }))
         if (hasPlaced) eventIds.save()

@@ -40,7 +40,6 @@ export function prepareOperations(
     appendAll,
     file: filing.fileSome,
     fileNow: filing.fileSome,
-    readKeys: (): void => stored?.readSome(),
     findKey: (companyId: number, digest: Uint8Array): number | null => known.find(companyId, digest)?.id ?? null,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,

@@ -105,7 +105,7 @@ export class RecentKeys {
   }
 }
 
-/** Of the last eight bytes: also in a key that was minted, which begins with the time, these are as good as random. */
+/** This and the next: the last eight bytes. Also in a key that was minted, which begins with the time, these are as good as random. */
 export function highWord(key: Uint8Array): number {
   return wordAt(key, 8)
 }

@@ -1,12 +1,13 @@
-// Which dedupe keys are surely new, so that most messages need no lookup in `dedupe`: with a million keys there, that was a third
-// of the writer's time.
+// Which dedupe keys are surely new, so that most messages need no lookup in `dedupe`: with half a million keys there, that was more than a
+// quarter of the writer's time.
 //
 // Two bits of memory for each key that is known, whether it is in `dedupe`, among the unsorted or among the newest. Bits cannot be
 // taken back and a table of them cannot grow, so it is made anew from time to time, and when a server starts: what is in `dedupe` is read in
-// slices, when the writer has nothing better to do, and keys that come meanwhile are added. Until that is done, every
-// message is looked up; or the table before it is asked, which knows as much and is only more crowded.
+// slices (`key-reading.ts`), and keys that come meanwhile are added. Until that is done, every message is looked up; or the table before
+// it is asked, which knows as much and is only more crowded.
 //
-// Promises: of a key that is known it is never said that it is new. The other way round it may be: whoever is told "maybe" looks.
+// Promises: of a key that is known it is never said that it is new, as long as whoever asks has seen to it that nobody else stored messages
+// since, or called `startAgain`. The other way round it may be: whoever is told "maybe" looks.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
 import { highWord, lowWord, type RecentKeys } from './recent-keys.ts'
@@ -42,8 +43,9 @@ export class StoredKeys {
   #whole: KeyTable | null = null
   /** Knows every key once `dedupe` is read to its end. */
   #growing: KeyTable | null = null
+  /** How large the next one should be. It is made when it is read, and not in the commit that finds it is wanted. */
+  #wantedBits: number | null = null
   #readTo = BEFORE_ALL
-  #isGivenUp = false
 
   constructor(
     db: DatabaseSync,
@@ -58,37 +60,32 @@ export class StoredKeys {
 
   /** `dedupe` is to be read, or read on. */
   get hasMore(): boolean {
-    return this.#growing !== null
+    return this.#growing !== null || this.#wantedBits !== null
   }
 
-  /** Bytes that are held. */
-  get bytes(): number {
-    return (this.#whole?.bytes ?? 0) + (this.#growing?.bytes ?? 0)
-  }
-
-  /** From nothing: at the start, and when somebody else has stored messages. `keys`: at most so many are known, or about so many. */
+  /** From nothing: at the start, and when somebody else has stored messages. `keys`: about how many there are. */
   startAgain(keys: number): void {
     this.#whole = null
-    this.#isGivenUp = false
-    this.#grow(keys * BITS_A_KEY)
+    this.#growing = null
+    this.#wantedBits = keys * BITS_A_KEY
   }
 
   add(key: Uint8Array): void {
     const [high, low] = [highWord(key), lowWord(key)]
     this.#growing?.add(high, low)
-    if (!this.#whole) return
-    this.#whole.add(high, low)
-    if (!this.#growing && !this.#isGivenUp && this.#whole.isCrowded && this.#whole.bits < this.#bounds.mostBits) {
-      this.#grow(this.#whole.bits * GROWTH)
-    }
+    const whole = this.#whole
+    if (!whole) return
+    whole.add(high, low)
+    if (whole.isCrowded && !this.hasMore && whole.bits < this.#bounds.mostBits) this.#wantedBits = whole.bits * GROWTH
   }
 
   mayHave(key: Uint8Array): boolean {
     return this.#whole === null || this.#whole.has(highWord(key), lowWord(key))
   }
 
-  /** The next slice. */
+  /** The next slice; outside of any transaction. If it fails, it can be tried again. */
   readSome(): void {
+    if (this.#wantedBits !== null) this.#begin(this.#wantedBits)
     const table = this.#growing
     if (!table) return
     const { sliceKeys } = this.#bounds
@@ -100,20 +97,17 @@ export class StoredKeys {
     this.#growing = null
   }
 
-  /** It cannot be read: what is there already is all there will be. */
-  giveUp(): void {
-    this.#growing = null
-    this.#isGivenUp = true
-  }
-
   /** What is among the newest now may be put into `dedupe` behind the place where it is being read. */
-  #grow(wantedBits: number): void {
+  #begin(wantedBits: number): void {
     const { fewestBits, mostBits } = this.#bounds
     let bits = fewestBits
     while (bits < wantedBits && bits < mostBits) bits *= 2
     const table = new KeyTable(bits)
-    this.#recent.visit((high, low) => table.add(high, low))
+    this.#recent.visit((high, low) => {
+      table.add(high, low)
+    })
     this.#growing = table
+    this.#wantedBits = null
     this.#readTo = BEFORE_ALL
   }
 }
@@ -122,18 +116,13 @@ class KeyTable {
   readonly bits: number
   readonly #words: Uint32Array
   readonly #mask: number
-  /** One that was added twice counts twice. */
   #size = 0
 
-  /** A power of two, of at most 31. */
+  /** A power of two, 2 ** 31 at most. */
   constructor(bits: number) {
     this.bits = bits
     this.#mask = bits - 1
     this.#words = new Uint32Array(bits / 32)
-  }
-
-  get bytes(): number {
-    return this.#words.byteLength
   }
 
   get isCrowded(): boolean {
@@ -141,6 +130,7 @@ class KeyTable {
   }
 
   add(high: number, low: number): void {
+    if (this.has(high, low)) return
     this.#size += 1
     this.#set(high & this.#mask)
     this.#set(low & this.#mask)

@@ -3,6 +3,7 @@
 // - Control operations (tokens, nodes, probes) are rare and short, and a revoked token must not wait: they go first.
 // - Intake goes before notes (refusals, uses of tokens, filing), which nobody waits for; they run when no append is waiting, and at
 //   the latest after NOTES_EVERY turns.
+// - What the writer does for itself (reading keys) comes when there is nothing else, and at the latest after SPARE_EVERY turns.
 // - Processing (claims, acks, sessions of operators) and intake take turns: neither can starve the other.
 //
 // After a commit its senders come back, a moment later. On a disk that syncs slowly the next commit waits for them, or it would
@@ -13,6 +14,7 @@ import type { OperationName } from './operations.ts'
 import type { Job } from './thread-jobs.ts'
 
 const NOTES_EVERY = 50
+const SPARE_EVERY = 50
 /** One commit takes no more than this (or one batch): it delays everything behind it. */
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 const MAX_COMMIT_BATCHES = 16
@@ -21,9 +23,10 @@ const WAIT_SHARE = 0.25
 /** After a stall of the disk, nobody may be left to wait for. */
 const MAX_WAIT_MS = 50
 
-type Lane = 'control' | 'intake' | 'processing' | 'notes'
+type Lane = 'control' | 'intake' | 'processing' | 'notes' | 'spare'
 
-const LANES: Partial<Record<OperationName, Lane>> = {
+const LANES: Partial<Record<WriterJob['name'], Lane>> = {
+  readKeys: 'spare',
   append: 'intake',
   claim: 'processing',
   ack: 'processing',
@@ -41,18 +44,19 @@ const LANES: Partial<Record<OperationName, Lane>> = {
   // Filed at once where somebody waits for it.
   fileNow: 'processing',
   file: 'notes',
-  readKeys: 'notes',
   addRefusals: 'notes',
   touchTokens: 'notes',
   touchSession: 'notes',
   pruneOperators: 'notes',
 }
 
-export type WriterJob = Job<OperationName>
+/** `readKeys`: of the writer's own. */
+export type WriterJob = Job<OperationName | 'readKeys'>
 
 export class WriterQueue {
-  readonly #lanes: Record<Lane, WriterJob[]> = { control: [], intake: [], processing: [], notes: [] }
+  readonly #lanes: Record<Lane, WriterJob[]> = { control: [], intake: [], processing: [], notes: [], spare: [] }
   #turnsWithoutNotes = 0
+  #turnsWithoutSpare = 0
   #processingRanLast = false
   /** So many appends are worth waiting for, until then. */
   #expected = 0
@@ -81,10 +85,19 @@ export class WriterQueue {
     return Math.max(0, this.#waitUntil - now)
   }
 
+  get #hasOnlySpare(): boolean {
+    const { control, intake, processing, notes } = this.#lanes
+    return control.length + intake.length + processing.length + notes.length === 0
+  }
+
   /** The jobs to run now: one, or the appends that are waiting. None if there is nothing to do. */
   next(): WriterJob[] {
-    const { control, intake, processing, notes } = this.#lanes
+    const { control, intake, processing, notes, spare } = this.#lanes
     if (control.length > 0) return control.splice(0, 1)
+    if (spare.length > 0 && (this.#hasOnlySpare || ++this.#turnsWithoutSpare >= SPARE_EVERY)) {
+      this.#turnsWithoutSpare = 0
+      return spare.splice(0, 1)
+    }
     if (notes.length > 0 && (intake.length === 0 || ++this.#turnsWithoutNotes >= NOTES_EVERY)) {
       this.#turnsWithoutNotes = 0
       return notes.splice(0, 1)

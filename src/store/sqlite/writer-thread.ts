@@ -6,7 +6,8 @@ import { StoreFailure } from '../contract/failure.ts'
 import type { AppendBatch } from './append-batch.ts'
 import { openConnection, storeFailure } from './connection.ts'
 import { attachIndex } from './index-file.ts'
-import { prepareOperations } from './operations.ts'
+import { KeyReading } from './key-reading.ts'
+import { type OperationName, prepareOperations } from './operations.ts'
 import { RecentKeys } from './recent-keys.ts'
 import { StoredKeys } from './stored-keys.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
@@ -24,25 +25,24 @@ const queue = new WriterQueue()
 const turns = new WriterTurns({ queue, execute, onEnd: close })
 /** Set by the first fatal failure: nothing is tried on this connection afterwards. */
 let broken: string | null = null
-/** A job of the thread's own: nobody waits for an answer. After each slice it rests, so that it takes a twentieth of a core. */
+/** A job of the thread's own: nobody waits for an answer. */
 const READ_KEYS: WriterJob = { seq: -1, name: 'readKeys', args: [] }
-const REST_MS = 5
-let isReading = false
-let isEnding = false
+const reading = new KeyReading({ stored, enqueue: () => turns.push(READ_KEYS) })
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
   if ('close' in message) {
-    isEnding = true
+    reading.stop()
     turns.end()
   } else turns.push(message)
 })
 send('ready')
-readOn()
+reading.look()
 
 function execute(jobs: readonly WriterJob[]): void {
-  if (jobs[0] === READ_KEYS) readKeys()
+  if (jobs[0] === READ_KEYS) reading.read()
   else answer(jobs)
-  readOn()
+  if (broken !== null) reading.stop()
+  reading.look()
 }
 
 function answer(jobs: readonly WriterJob[]): void {
@@ -56,25 +56,6 @@ function answer(jobs: readonly WriterJob[]): void {
   }
 }
 
-/** In between, slice by slice, as long as there is something left to read. */
-function readOn(): void {
-  if (isReading || isEnding || broken !== null || !stored.hasMore) return
-  isReading = true
-  setTimeout(() => {
-    if (!isEnding) turns.push(READ_KEYS)
-  }, REST_MS).unref()
-}
-
-function readKeys(): void {
-  isReading = false
-  try {
-    operations.readKeys()
-  } catch {
-    // It only spares lookups. What is wrong with the disk or the file shows where a message needs it.
-    stored.giveUp()
-  }
-}
-
 function appendTogether(jobs: readonly WriterJob[]): ThreadAnswer[] {
   const startedAt = performance.now()
   const outcomes = operations.appendAll(jobs.map((job) => job.args[0] as AppendBatch))
@@ -84,7 +65,8 @@ function appendTogether(jobs: readonly WriterJob[]): ThreadAnswer[] {
 }
 
 function runAlone({ seq, name, args }: WriterJob): ThreadAnswer {
-  return { seq, result: (operations[name] as (...args: readonly unknown[]) => unknown)(...args) }
+  const operation = operations[name as OperationName] as (...args: readonly unknown[]) => unknown
+  return { seq, result: operation(...args) }
 }
 
 function close(): void {

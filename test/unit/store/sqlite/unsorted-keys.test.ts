@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import fc from 'fast-check'
+import type { AppendOutcome } from '../../../../src/store/contract/append.ts'
 import { openStore } from '../../../../src/store/open.ts'
 import { outcomeOf, prepareAppend } from '../../../../src/store/sqlite/append.ts'
 import { packBatch } from '../../../../src/store/sqlite/append-batch.ts'
-import { openConnection } from '../../../../src/store/sqlite/connection.ts'
+import { FROZEN, openConnection } from '../../../../src/store/sqlite/connection.ts'
 import { type Filing, prepareFiling } from '../../../../src/store/sqlite/filing.ts'
 import { RecentKeys } from '../../../../src/store/sqlite/recent-keys.ts'
 import { migrate } from '../../../../src/store/sqlite/schema.ts'
@@ -63,6 +64,20 @@ class Writer {
     return appendAll([batchOf(companyId, refs, body)])[0]!.map(outcomeOf)
   }
 
+  /** Null if nothing at all was stored. */
+  refusing<T>(what: 'arrivals' | 'events' | 'frozen', work: () => T): T | null {
+    const [table, why] = what === 'frozen' ? ['arrivals', FROZEN] : [what, 'no']
+    this.db.exec(`CREATE TRIGGER refused BEFORE INSERT ON ${table} BEGIN SELECT RAISE(ABORT, '${why}'); END`)
+    try {
+      return work()
+    } catch (error) {
+      assert.match((error as Error).message, new RegExp(why))
+      return null
+    } finally {
+      this.db.exec('DROP TRIGGER refused')
+    }
+  }
+
   fileAll(): void {
     while (this.filing.fileSome(SLICE).hasMore);
   }
@@ -83,6 +98,8 @@ type Act =
       readonly refs: readonly number[]
       readonly body: string
       readonly beside: boolean
+      /** The table that takes no rows meanwhile. */
+      readonly refuses: 'arrivals' | 'events' | 'frozen' | null
     }
   | { readonly do: 'file' | 'read' | 'kill' | 'fail' | 'tool' }
 
@@ -96,6 +113,7 @@ const ACTS: fc.Arbitrary<Act[]> = fc.array(
         refs: fc.array(fc.integer({ min: 0, max: 60 }), { minLength: 1, maxLength: 8 }),
         body: fc.constantFrom('one', 'two'),
         beside: fc.nat(9).map((n) => n === 0),
+        refuses: fc.nat(19).map((n) => (['arrivals', 'events', 'frozen'] as const)[n] ?? null),
       }),
     },
     { weight: 6, arbitrary: fc.constant({ do: 'read' as const }) },
@@ -109,8 +127,8 @@ const ACTS: fc.Arbitrary<Act[]> = fc.array(
 type Fault = 'forgets' | 'overlooks'
 
 /** Plays it, and holds every answer against what was sent before. */
-function play(t: TestContext, acts: readonly Act[], sliceKeys: number, fault: Fault | null = null): void {
-  const writer = new Writer(t, { sliceKeys })
+function play(t: TestContext, acts: readonly Act[], sliceKeys: number, mostUnfiled = 60, fault?: Fault): void {
+  const writer = new Writer(t, { sliceKeys, mostUnfiled })
   const firsts = new Map<string, { readonly id: number; readonly body: string }>()
   for (const act of acts) {
     if (act.do === 'file') writer.filing.fileSome(SLICE)
@@ -135,13 +153,17 @@ function play(t: TestContext, acts: readonly Act[], sliceKeys: number, fault: Fa
       writer.db.exec('DROP TRIGGER no')
     }
     if (act.do !== 'send') continue
-    const outcomes = act.beside
-      ? writer.sendBeside(act.company, act.refs.map(String), act.body)
-      : writer.send(act.company, act.refs.map(String), act.body)
+    const send = () =>
+      act.beside
+        ? writer.sendBeside(act.company, act.refs.map(String), act.body)
+        : writer.send(act.company, act.refs.map(String), act.body)
+    const outcomes = act.refuses === null ? send() : writer.refusing(act.refuses, send)
+    if (outcomes === null) continue
     for (const [place, ref] of act.refs.entries()) {
       const key: string = `${act.company}:${ref}`
       const first = firsts.get(key)
-      const outcome = outcomes[place]!
+      const outcome: AppendOutcome = outcomes[place]!
+      if (outcome.outcome === 'failed' && act.refuses !== null) continue
       const expected: string = !first ? 'stored' : first.body === act.body ? 'duplicate' : 'conflict'
       assert.equal(outcome.outcome, expected, key)
       if (first) assert.equal(idOf(outcome), first.id)
@@ -162,12 +184,15 @@ function play(t: TestContext, acts: readonly Act[], sliceKeys: number, fault: Fa
 }
 
 for (const slice of SLICES) {
-  test(`a key is known wherever it is: through filing, sorting by ${slice}, kills, failures and commands beside it`, (t) => {
-    fc.assert(
-      fc.property(ACTS, (acts) => play(t, acts, slice)),
-      { numRuns: 40 },
-    )
-  })
+  for (const mostUnfiled of [3, 60]) {
+    const when = mostUnfiled === 3 ? ', most of them put into their places at once' : ''
+    test(`a key is known wherever it is: through filing, sorting by ${slice}, kills, failures and commands beside it${when}`, (t) => {
+      fc.assert(
+        fc.property(ACTS, (acts) => play(t, acts, slice, mostUnfiled)),
+        { numRuns: 40 },
+      )
+    })
+  }
 }
 
 for (const [fault, who] of [
@@ -176,12 +201,43 @@ for (const [fault, who] of [
 ] as const) {
   test(`control: whoever ${who} is found out`, (t) => {
     const result = fc.check(
-      fc.property(ACTS, (acts) => play(t, acts, SLICE, fault)),
-      { numRuns: 60, endOnFailure: true },
+      fc.property(ACTS, (acts) => play(t, acts, SLICE, 60, fault)),
+      { numRuns: 200, endOnFailure: true },
     )
     assert.ok(result.failed)
   })
 }
+
+test('a key is known though its first message was too large to lie with others', (t) => {
+  const writer = new Writer(t)
+  writer.stored.readSome()
+  assert.equal(writer.stored.hasMore, false)
+  const [first] = writer.send(1, ['large'], 'x'.repeat(70_000))
+  const [again] = writer.send(1, ['large'], 'small')
+  assert.deepEqual(again, { outcome: 'conflict', id: idOf(first!) })
+})
+
+test('the table of known keys is made once, and then asked instead of the database', (t) => {
+  const writer = new Writer(t)
+  for (let n = 0; n < 30; n++) writer.send(1, [`old ${n}`])
+  writer.fileAll()
+  while (writer.filing.sortNow());
+  writer.startAgain()
+  while (writer.stored.hasMore) writer.stored.readSome()
+  const startedAgain = t.mock.method(writer.stored, 'startAgain')
+  // Whoever looks a key up now fails.
+  writer.db.exec('ALTER TABLE dedupe RENAME TO away')
+  const sent = Array.from({ length: 40 }, (_, n) => {
+    try {
+      return writer.send(1, [`new ${n}`])[0]!.outcome
+    } catch {
+      return 'looked up'
+    }
+  })
+  writer.db.exec('ALTER TABLE away RENAME TO dedupe')
+  assert.equal(startedAgain.mock.callCount(), 0)
+  assert.ok(sent.filter((outcome) => outcome === 'stored').length > 20, sent.join())
+})
 
 test('keys wait until a group is full, and are then put in in the order of the table, while more come in', (t) => {
   const writer = new Writer(t)

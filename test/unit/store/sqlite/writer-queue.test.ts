@@ -81,6 +81,19 @@ describe('the writer’s queue', () => {
     assert.equal(queue.next()[0]?.name, 'addRefusals')
   })
 
+  test('reads keys when there is nothing else to do, and now and then all the same', () => {
+    const queue = fill('readKeys', 'claim', 'file', 'append', 'probe')
+    assert.deepEqual(drain(queue).at(-1), 'readKeys')
+    queue.push(job('readKeys'))
+    const turns: string[] = []
+    while (turns.at(-1) !== 'readKeys') {
+      queue.push(job('append'))
+      turns.push(queue.next()[0]!.name)
+      assert.ok(turns.length <= 50)
+    }
+    assert.ok(turns.length > 40)
+  })
+
   describe('after a slow commit', () => {
     test('waits for as many appends as it answered, for a quarter of its time at most', () => {
       const queue = fill('append')
