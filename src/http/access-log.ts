@@ -3,7 +3,8 @@
 
 import type { Principal } from '../model/principal.ts'
 import type { Logger } from '../runtime/log.ts'
-import { createRedactor, redactText } from '../runtime/redact.ts'
+import { redactText } from '../runtime/redact.ts'
+import { remembering } from '../runtime/remembering.ts'
 import type { Exchange } from './exchange.ts'
 import { pathOf, type RequestHead } from './head.ts'
 import { remoteAddress } from './remote-address.ts'
@@ -26,7 +27,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     const { principal, route, error, outcome, eventId } = exchange
     const agent = head.headers['user-agent']
     const address = remoteAddress(exchange.address, remoteAddr)
-    let fields = `"msg":"request","request_id":"${exchange.requestId}","method":${quoted(head.method ?? '')}`
+    let fields = `"msg":"request","request_id":"${exchange.requestId}","method":${quotedMethod(head.method ?? '')}`
     fields += route === null ? `,"route":null,"path":${quotedPath(head)}` : `,"route":"${route}"`
     fields += `,"status":${status}`
     if (error !== null) fields += `,"error":"${error}"`
@@ -35,14 +36,16 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (principal !== null) fields += quotedPrincipal(principal)
     if (exchange.operator !== null) fields += `,"operator":"${exchange.operator.operator.name}"`
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
-    if (address !== null) fields += `,"remote_addr":${quoted(address)}`
-    if (agent !== undefined) fields += `,"user_agent":${quoted(redactAgent(agent))}`
+    if (address !== null) fields += `,"remote_addr":${quotedAddress(address)}`
+    if (agent !== undefined) fields += `,"user_agent":${quotedAgent(agent)}`
     if (!isOut) fields += ',"client_gone":true'
     logger.composed(level, fields)
   }
 }
 
-const redactAgent = createRedactor(MAX_PATH)
+const quotedMethod = remembering(quoted)
+const quotedAddress = remembering(quoted)
+const quotedAgent = remembering((agent) => quoted(redactText(agent).slice(0, MAX_PATH)))
 
 function quotedPath(head: RequestHead): string {
   return quoted(redactText(pathOf(head)).slice(0, MAX_PATH))

@@ -1,7 +1,7 @@
 // Who is asking, as the route wants to know: a token and its scope, or an operator with a session, a role and a tenant.
 // An Authorization header always wins over the cookie; where the table says `operator: 'none'` no cookie is looked at.
 
-import { bearerToken } from '../auth/bearer.ts'
+import { bearerToken, type Credentials } from '../auth/bearer.ts'
 import type { FailedTokens } from '../auth/failed-tokens.ts'
 import type { Authentication, Principals } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
@@ -57,9 +57,18 @@ export function authenticate(
     if (cookie !== null) return admitOperator(gate.operators, route, req, cookie, exchange)
   }
   if (route.scope === 'operator') return NOT_SIGNED_IN
-  const credentials = bearerToken(req.rawHeaders)
-  if ('problem' in credentials) return credentials.problem
-  return admit(gate, route, credentials.token, req, exchange)
+  return admitBearer(gate, route, bearerToken(req.rawHeaders), req, exchange)
+}
+
+/** For a route that no operator uses. */
+export function admitBearer(
+  gate: Gate,
+  route: Route,
+  credentials: Credentials,
+  req: RequestHead,
+  exchange: Exchange,
+): Admission | Promise<Admission> {
+  return 'problem' in credentials ? credentials.problem : admit(gate, route, credentials.token, req, exchange)
 }
 
 export function admit(

@@ -5,15 +5,14 @@ import type { Accept, AcceptResult } from '../intake/accept.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { createRedactor, redactBytes, redactText } from '../runtime/redact.ts'
+import { redactBytes, redactText } from '../runtime/redact.ts'
 import { JSON_CONTENT } from './answer.ts'
-import { authenticate, type Gate } from './authenticate.ts'
+import { admitBearer, type Gate } from './authenticate.ts'
 import { type Collected, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { declaredLength, type RequestHead } from './head.ts'
-import { contentEncoding, mediaProblem } from './media.ts'
+import { type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './intake-head.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
-import { headerValues } from './raw-headers.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
 
@@ -57,9 +56,6 @@ const KEPT_HEADERS = [
   'user-agent',
   'host',
 ] as const
-const MAX_HEADER_KEPT = 512
-const redactAgent = createRedactor(MAX_HEADER_KEPT)
-const redactType = createRedactor(MAX_HEADER_KEPT)
 
 export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
   const { gate, accept, maxBodyBytes } = options
@@ -76,9 +72,11 @@ export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
 
   return async (call) => {
     const { route, head, exchange } = call
+    const read = intakeHead(head)
     // Without a pause where there is no need for one: the body is on its way, or here.
-    const admission = authenticate(gate, route, head, exchange)
-    const refused = (admission instanceof Promise ? await admission : admission) ?? headProblem(head, maxBodyBytes)
+    const admission = admitBearer(gate, route, read.credentials, head, exchange)
+    const refused =
+      (admission instanceof Promise ? await admission : admission) ?? headProblem(read, head, maxBodyBytes)
     if (refused) return refuse(call, refused)
     const reading = call.readBody(maxBodyBytes)
     const collected = reading instanceof Promise ? await reading : reading
@@ -88,17 +86,17 @@ export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
     if (collected.state === 'more') {
       return refuse(call, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
-    const payload = contentEncoding(head) === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
+    const payload = read.encoding === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
     if (!Buffer.isBuffer(payload)) return refuse(call, payload, collected.bytes)
     const result = await accept({
       principal: exchange.principal!,
       route: route.path,
       requestId: exchange.requestId,
       payload,
-      contentType: redactType(head.headers['content-type'] ?? ''),
-      idempotencyKeys: headerValues(head.rawHeaders, 'idempotency-key'),
-      traceparent: traceparent(head),
-      userAgent: userAgent(head),
+      contentType: read.contentType,
+      idempotencyKeys: read.idempotencyKeys,
+      traceparent: read.traceparent,
+      userAgent: read.userAgent,
       remoteAddr: remoteAddress(exchange.address, options.remoteAddr),
     })
     if ('problem' in result) return refuse(call, result.problem, payload)
@@ -114,11 +112,9 @@ export function answerProblem(call: IntakeCall, problem: Problem): void {
 }
 
 /** What the headers alone tell: encoding, media type, size. */
-function headProblem(head: RequestHead, maxBodyBytes: number): Problem | null {
-  const encoding = contentEncoding(head)
+function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, maxBodyBytes: number): Problem | null {
   if (typeof encoding !== 'string') return encoding
-  const media = mediaProblem(head)
-  if (media) return media
+  if (mediaProblem) return mediaProblem
   return (declaredLength(head) ?? 0) > maxBodyBytes ? { code: 'payload_too_large', maxBytes: maxBodyBytes } : null
 }
 
@@ -155,15 +151,4 @@ function refusalOf(call: IntakeCall, problem: Problem, body: Buffer, receivedAt:
     body: redactBytes(body.subarray(0, REFUSAL_BODY_BYTES)),
     bodySize: Math.max(body.length, declaredLength(head) ?? 0),
   }
-}
-
-/** Kept only in the form W3C gives it. */
-function traceparent({ headers }: RequestHead): string | null {
-  const value = headers.traceparent
-  return typeof value === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : null
-}
-
-function userAgent({ headers }: RequestHead): string | null {
-  const value = headers['user-agent']
-  return value === undefined ? null : redactAgent(value)
 }

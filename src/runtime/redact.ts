@@ -1,6 +1,8 @@
 // The last line of defence for secrets: whatever text came from outside passes through here before it is written
 // anywhere but the journal. Our own tokens are recognisable by shape, which is what makes this possible.
 
+import { remembering } from './remembering.ts'
+
 /**
  * A token, whatever follows the start of one without a break, and any long run of base62: a token that lost its first letters or has one of
  * them encoded still has its secret in one piece. Hashes are masked along with it, which is a fair price.
@@ -25,17 +27,7 @@ function prefixOf(found: string): string {
   return /^itr_/i.test(found) ? found.slice(0, 4) : ''
 }
 
-const MAX_REMEMBERED = 1000
-
-/** redactText for text that comes again and again, such as a user agent: remembers what it made of it. */
+/** redactText for text that comes again and again. */
 export function createRedactor(maxLength: number): (text: string) => string {
-  const remembered = new Map<string, string>()
-  return (text) => {
-    const known = remembered.get(text)
-    if (known !== undefined) return known
-    if (remembered.size >= MAX_REMEMBERED) remembered.clear()
-    const redacted = redactText(text).slice(0, maxLength)
-    remembered.set(text, redacted)
-    return redacted
-  }
+  return remembering((text) => redactText(text).slice(0, maxLength))
 }

@@ -1,0 +1,73 @@
+// Where log lines wait: all of them come out, in order and whole, unless nobody reads.
+
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { closeSync, constants, openSync, readFileSync, readSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { LineSink } from '../../../src/runtime/line-sink.ts'
+import { tempFolder } from '../../support/temp.ts'
+
+/** Of every length, of one, two, three and four bytes a letter. */
+function lineOf(n: number): string {
+  return `${n} ${['a', 'é', '€', '😀'][n % 4]} ${'é'.repeat((n * 37) % 400)}\n`
+}
+
+test('lines come out in order and whole, whatever their length, while more come in', async () => {
+  const path = join(tempFolder('lines'), 'log')
+  const fd = openSync(path, 'w')
+  const sink = new LineSink(fd)
+  const lines = Array.from({ length: 5000 }, (_, n) => (n === 2500 ? `${'€'.repeat(200_000)}\n` : lineOf(n)))
+  for (const [n, line] of lines.entries()) {
+    sink.write(line)
+    // So that pieces are written and filled again in between.
+    if (n % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
+  }
+  await sink.flush()
+  closeSync(fd)
+  assert.ok(readFileSync(path, 'utf8') === lines.join(''))
+})
+
+test('what nobody reads is dropped, by whole lines, and what was kept comes out when somebody reads', async () => {
+  const path = join(tempFolder('lines'), 'fifo')
+  execFileSync('mkfifo', [path])
+  const fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+  const sink = new LineSink(fd)
+  const line = (n: number) => `${String(n).padStart(8)} ${'x'.repeat(1000)}\n`
+  const count = 40_000
+  for (let n = 0; n < count; n++) sink.write(line(n))
+  let isOver = false
+  const flushed = sink.flush().then(() => {
+    isOver = true
+  })
+  const chunk = Buffer.alloc(65_536)
+  let text = ''
+  const drain = () => {
+    try {
+      for (let size = readSync(fd, chunk); size > 0; size = readSync(fd, chunk))
+        text += chunk.toString('latin1', 0, size)
+    } catch (error) {
+      assert.equal((error as NodeJS.ErrnoException).code, 'EAGAIN')
+    }
+  }
+  while (!isOver) {
+    drain()
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  await flushed
+  drain()
+  closeSync(fd)
+  const kept = text.split('\n').slice(0, -1)
+  for (const [n, found] of kept.entries()) assert.equal(`${found}\n`, line(n))
+  assert.ok(kept.length > 1000 && kept.length < count, `${kept.length} of ${count}`)
+})
+
+test('a reader that is gone costs its lines and nothing else', async () => {
+  const fd = openSync(join(tempFolder('lines'), 'log'), 'w')
+  const sink = new LineSink(fd)
+  closeSync(fd)
+  sink.write('lost\n')
+  await sink.flush()
+  sink.write('lost too\n')
+  await sink.flush()
+})
