@@ -3,7 +3,7 @@
 
 import type { Principal } from '../model/principal.ts'
 import type { Logger } from '../runtime/log.ts'
-import { redactText } from '../runtime/redact.ts'
+import { redactBeginning } from '../runtime/redact.ts'
 import { remembering } from '../runtime/remembering.ts'
 import type { Exchange } from './exchange.ts'
 import { pathOf, type RequestHead } from './head.ts'
@@ -45,10 +45,10 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
 
 const quotedMethod = remembering(quoted)
 const quotedAddress = remembering(quoted)
-const quotedAgent = remembering((agent) => quoted(redactText(agent).slice(0, MAX_PATH)))
+const quotedAgent = remembering((agent) => quoted(redactBeginning(agent, MAX_PATH)))
 
 function quotedPath(head: RequestHead): string {
-  return quoted(redactText(pathOf(head)).slice(0, MAX_PATH))
+  return quoted(redactBeginning(pathOf(head), MAX_PATH))
 }
 
 /** Key ids, scopes and names of operators are of letters that need no escape. */

@@ -12,8 +12,8 @@ export const MAX_HEADER_KEPT = 512
 const redactAgent = createRedactor(MAX_HEADER_KEPT)
 const redactType = createRedactor(MAX_HEADER_KEPT)
 
+/** Looked at once the sender is let in. */
 export interface IntakeHead {
-  readonly credentials: Credentials
   readonly encoding: BodyEncoding | Problem
   readonly mediaProblem: Problem | null
   readonly contentType: string
@@ -22,17 +22,23 @@ export interface IntakeHead {
   readonly userAgent: string | null
 }
 
+const CREDENTIALS = Symbol('credentials')
 const READ = Symbol('read')
 
-/** Kept with the head, and with what is made of it for another length. */
-export function intakeHead(head: RequestHead & { [READ]?: IntakeHead }): IntakeHead {
+/** Both are kept with the head, and with what is made of it for another length. */
+type Remembered = RequestHead & { [CREDENTIALS]?: Credentials; [READ]?: IntakeHead }
+
+export function credentialsOf(head: Remembered): Credentials {
+  return (head[CREDENTIALS] ??= bearerToken(head.rawHeaders))
+}
+
+export function intakeHead(head: Remembered): IntakeHead {
   return (head[READ] ??= read(head))
 }
 
 function read(head: RequestHead): IntakeHead {
   const agent = head.headers['user-agent']
   return {
-    credentials: bearerToken(head.rawHeaders),
     encoding: contentEncoding(head),
     mediaProblem: mediaProblem(head),
     contentType: redactType(head.headers['content-type'] ?? ''),

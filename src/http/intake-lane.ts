@@ -11,7 +11,7 @@ import { admitBearer, type Gate } from './authenticate.ts'
 import { type Collected, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
 import { declaredLength, type RequestHead } from './head.ts'
-import { type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './intake-head.ts'
+import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './intake-head.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
@@ -72,11 +72,12 @@ export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
 
   return async (call) => {
     const { route, head, exchange } = call
-    const read = intakeHead(head)
     // Without a pause where there is no need for one: the body is on its way, or here.
-    const admission = admitBearer(gate, route, read.credentials, head, exchange)
-    const refused =
-      (admission instanceof Promise ? await admission : admission) ?? headProblem(read, head, maxBodyBytes)
+    const admission = admitBearer(gate, route, credentialsOf(head), head, exchange)
+    const notAdmitted = admission instanceof Promise ? await admission : admission
+    if (notAdmitted) return refuse(call, notAdmitted)
+    const read = intakeHead(head)
+    const refused = headProblem(read, head, maxBodyBytes)
     if (refused) return refuse(call, refused)
     const reading = call.readBody(maxBodyBytes)
     const collected = reading instanceof Promise ? await reading : reading

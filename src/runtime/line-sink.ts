@@ -9,6 +9,7 @@ import { write } from 'node:fs'
 const PIECE_BYTES = 65_536
 /** What a piece has beyond that: room for the line that fills it. */
 const MARGIN_BYTES = 8192
+const USUAL_BYTES = PIECE_BYTES + MARGIN_BYTES
 const FLUSH_EVERY_MS = 250
 /** Lines that would wait beyond this for a stalled reader are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
@@ -26,6 +27,7 @@ export class LineSink {
   /** One that was written, to be filled again. */
   #spare: Buffer | null = null
   #writing: Promise<void> | null = null
+  #writingBytes = 0
 
   constructor(fd: number) {
     this.#fd = fd
@@ -34,7 +36,7 @@ export class LineSink {
 
   write(line: string): void {
     const mostBytes = MOST_BYTES * line.length
-    if (this.#fullBytes + this.#filled + mostBytes > MAX_WAITING_BYTES) return
+    if (this.#writingBytes + this.#fullBytes + this.#filled + mostBytes > MAX_WAITING_BYTES) return
     if (this.#filled + mostBytes > this.#piece.length) this.#nextPiece(mostBytes)
     this.#filled += this.#piece.write(line, this.#filled)
     if (this.#filled >= PIECE_BYTES) this.#begin()
@@ -65,10 +67,13 @@ export class LineSink {
     this.#nextPiece(0)
     const pieces = this.#full
     this.#full = []
+    this.#writingBytes = this.#fullBytes
     this.#fullBytes = 0
     this.#writing = this.#writeAll(pieces).finally(() => {
-      this.#spare = last
+      if (last.length === USUAL_BYTES) this.#spare = last
       this.#writing = null
+      this.#writingBytes = 0
+      if (this.#fullBytes > 0) this.#begin()
     })
   }
 
@@ -94,5 +99,5 @@ export class LineSink {
 }
 
 function newPiece(leastBytes = 0): Buffer {
-  return Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES + MARGIN_BYTES, leastBytes))
+  return Buffer.allocUnsafeSlow(Math.max(USUAL_BYTES, leastBytes))
 }

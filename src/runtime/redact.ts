@@ -27,7 +27,15 @@ function prefixOf(found: string): string {
   return /^itr_/i.test(found) ? found.slice(0, 4) : ''
 }
 
-/** redactText for text that comes again and again. */
+/** More than a token has: whatever of one begins before the end is still seen whole. */
+const SEEN_BEYOND = 100
+
+/** The beginning of a text. Only as much of it is looked at as needed: going through a long one made for it takes milliseconds. */
+export function redactBeginning(text: string, maxLength: number): string {
+  return redactText(text.slice(0, maxLength + SEEN_BEYOND)).slice(0, maxLength)
+}
+
+/** The same for text that comes again and again. */
 export function createRedactor(maxLength: number): (text: string) => string {
-  return remembering((text) => redactText(text).slice(0, maxLength))
+  return remembering((text) => redactBeginning(text, maxLength))
 }

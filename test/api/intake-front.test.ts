@@ -83,6 +83,38 @@ describe('plain requests and others on one connection', () => {
     })
   }
 
+  test('a head that was read before says nothing about another one: tokens, keys and agents are of each request', async (t) => {
+    const app = await startTestApp(t, sqlite!)
+    const connection = await connect(t, app)
+    const post = (token: string, key: string, agent: string, text: string) =>
+      rawRequest({
+        target: PATH,
+        headers: [...postHeaders(token), `Idempotency-Key: "${key}"`, `User-Agent: ${agent}`],
+        body: JSON.stringify({ text }),
+      })
+    const wrong = `${app.token.slice(0, -1)}${app.token.endsWith('0') ? '1' : '0'}`
+    const requests: [token: string, key: string, agent: string, text: string][] = [
+      [app.token, 'one', 'first', '1'],
+      [app.token, 'one', 'first', '2'],
+      [app.token, 'one', 'first', '3'],
+      [app.token, 'two', 'other', '4'],
+      [app.token, 'two', 'other', 'another length'],
+      [wrong, 'two', 'other', '5'],
+      [app.token, 'two', 'other', '6'],
+    ]
+    const rows = await rowsStoredDuring(app, async () => {
+      for (const [index, request] of requests.entries()) {
+        connection.write(post(...request))
+        const answers = await connection.answers(index + 1)
+        assert.equal(answers[index]?.status, request[0] === wrong ? 401 : 200)
+      }
+    })
+    assert.deepEqual(
+      rows.map(({ idempotencyKey, userAgent }) => [idempotencyKey, userAgent]),
+      [...Array(3).fill(['one', 'first']), ...Array(3).fill(['two', 'other'])],
+    )
+  })
+
   test('in two pieces, cut anywhere: stored once, and the connection goes on', async (t) => {
     const app = await startTestApp(t, sqlite!)
     const connection = await connect(t, app)

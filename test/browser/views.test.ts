@@ -3,7 +3,9 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { describe, test } from 'node:test'
+import { openStore } from '../../src/store/open.ts'
 import { missingChromium } from '../support/chromium.ts'
+import { intrayJson } from '../support/command.ts'
 import { until } from '../support/until.ts'
 import { sharedDesk, untilLive } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
@@ -160,6 +162,28 @@ describe('the views of the console', { skip: missingChromium() }, () => {
     await page.getByRole('button', { name: 'Disable it' }).click()
     await page.getByRole('button', { name: `Enable ${keyId}` }).waitFor()
     await until('it is refused', async () => (await ping()).status === 401)
+    await page.context().close()
+  })
+
+  test('a token that one server has not said it refuses is not shown as done with', async (t) => {
+    const store = await openStore(shared.desk.env.INTRAY_DATABASE_URL!, { role: 'tool' })
+    const { token } = (await intrayJson(
+      ['token', 'create', '--account', '1', '--company', '1', '--scope', 'cf'],
+      shared.desk.env,
+    )) as { token: string }
+    const keyId = token.slice(4, 14)
+    await store.nodes.report({ nodeId: 'cut off', tokenGeneration: 0 })
+    t.after(async () => {
+      await store.nodes.remove('cut off')
+      await store.close()
+    })
+    const page = await shared.desk.open('tokens')
+    await page.getByRole('button', { name: `Disable ${keyId}` }).click()
+    await page.getByRole('button', { name: 'Disable it' }).click()
+    const dialog = page.getByRole('dialog', { name: `${keyId} is disabled` })
+    await dialog.getByText('One server has not said yet that it refuses it').waitFor()
+    await dialog.getByRole('button', { name: 'I have read it' }).click()
+    await page.getByRole('button', { name: `Enable ${keyId}` }).waitFor()
     await page.context().close()
   })
 

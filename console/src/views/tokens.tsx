@@ -154,37 +154,60 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
   const queryClient = useQueryClient()
   const disable = useMutation({
     mutationFn: () => api.call('POST /v1/console/tokens/{key_id}/disable', { path: { key_id: token.key_id } }),
-    onSuccess: async () => {
+    onSuccess: async ({ in_force: isInForce }) => {
       await queryClient.invalidateQueries({ queryKey: ['tokens'] })
-      onClose()
+      if (isInForce) onClose()
     },
   })
   return (
-    <Dialog title={`Disable ${token.key_id}?`} onClose={onClose}>
-      <p>
-        Who sends with it is refused from now on.{' '}
-        {token.last_used_at ? (
-          <>
-            It was used <Time at={token.last_used_at} short />.
-          </>
-        ) : (
-          'It was never used.'
-        )}
-      </p>
-      {disable.isError && <Trouble error={disable.error} />}
-      <p className="actions">
-        <button
-          type="button"
-          className="button danger-button"
-          disabled={disable.isPending}
-          onClick={() => disable.mutate()}
-        >
-          Disable it
-        </button>
-        <button type="button" className="button" onClick={onClose}>
-          Cancel
-        </button>
-      </p>
+    <Dialog title={disable.isSuccess ? `${token.key_id} is disabled` : `Disable ${token.key_id}?`} onClose={onClose}>
+      {disable.isSuccess ? (
+        <NotEverywhereYet onClose={onClose} />
+      ) : (
+        <>
+          <p>
+            Who sends with it is refused from now on.{' '}
+            {token.last_used_at ? (
+              <>
+                It was used <Time at={token.last_used_at} short />.
+              </>
+            ) : (
+              'It was never used.'
+            )}
+          </p>
+          {disable.isError && <Trouble error={disable.error} />}
+          <p className="actions">
+            <button
+              type="button"
+              className="button danger-button"
+              disabled={disable.isPending}
+              onClick={() => disable.mutate()}
+            >
+              Disable it
+            </button>
+            <button type="button" className="button" onClick={onClose}>
+              Cancel
+            </button>
+          </p>
+        </>
+      )}
     </Dialog>
+  )
+}
+
+/** A server that has not said that it follows may still take what is sent with the token. */
+function NotEverywhereYet({ onClose }: { readonly onClose: () => void }) {
+  return (
+    <>
+      <p>
+        One server has not said yet that it refuses it: it is busy, or cut off from the database. What is sent there
+        with the token may still be taken. Look at its log; restart it to be sure.
+      </p>
+      <p className="actions">
+        <button type="button" className="button" onClick={onClose}>
+          I have read it
+        </button>
+      </p>
+    </>
   )
 }

@@ -53,8 +53,8 @@ export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
     appendSound(items, async (sound) => {
       const message = free.pop() ?? new BindMessage()
       const outcomes = await appendRows(pool, pack(sound, message))
-      // The server has answered, so the socket holds nothing of it any longer. Of one that failed nobody knows.
-      if (free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
+      // Its only try was answered, so no socket holds anything of it any longer.
+      if (!message.isSpoiled && free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
       return outcomes
     })
 }
@@ -89,6 +89,7 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
       const left = Math.max(1, deadline - performance.now())
       return readOutcomes(rows.count, await connection.cells(APPEND, rows.message, Math.min(TRY_MS + largeMs, left)))
     } catch (error) {
+      rows.message.isSpoiled = true
       const failure = storeFailure(error)
       if (isRetryable(failure)) {
         if (++collisions > MAX_COLLISIONS) throw failure

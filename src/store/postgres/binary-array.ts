@@ -19,7 +19,9 @@ export class Room {
 
   reserve(bytes: number): void {
     if (this.at + bytes <= this.buffer.length) return
-    const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, this.at + bytes))
+    const needed = this.at + bytes
+    // A little more than is needed for one that is large: what comes behind it is small.
+    const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, needed + (needed >> 4)))
     this.buffer.copy(larger, 0, 0, this.at)
     this.buffer = larger
   }

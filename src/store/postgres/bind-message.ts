@@ -5,7 +5,7 @@
 //
 //   'B' · length int4 · portal "" · statement · formats int2 1 · binary int2 1 · count int2 · { size int4 · bytes }… · int2 1 · text int2 0
 //
-// Promises: the bytes stay as they are until it is written to again.
+// Promises: the bytes stay as they are until it is written to again, which is refused once a try with them failed.
 
 import { ArrayWriter, type ElementType, Room } from './binary-array.ts'
 
@@ -18,9 +18,12 @@ export class BindMessage {
   /** Where each parameter begins and ends. */
   readonly #places: { readonly from: number; readonly to: number }[] = []
   #countAt = 0
+  /** A try with it failed: part of it may still be on its way on some connection, and it is not written to again. */
+  isSpoiled = false
 
   /** Forgets what was in it. */
   begin(statement: string): void {
+    if (this.isSpoiled) throw new Error('this message may still be on its way')
     const room = this.#room
     this.#places.length = 0
     room.at = LENGTH_AT + 4

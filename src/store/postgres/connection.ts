@@ -220,6 +220,7 @@ export class Connection {
   destroy(): void {
     this.#end()
     void this.#client.end().catch(() => {})
+    this.#client.connection.stream.destroy()
   }
 
   #send(config: pg.QueryConfig): void {

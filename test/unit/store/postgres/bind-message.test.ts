@@ -80,3 +80,16 @@ test('an error of such a statement is told, and the connection goes on', async (
   write(message, ['on'], [], [])
   assert.deepEqual(await echo(message), [['on'], [], []])
 })
+
+test('one with which a try failed is not written to again', () => {
+  const message = new BindMessage()
+  write(message, ['lost'], [], [])
+  message.isSpoiled = true
+  assert.throws(() => message.begin(ECHO.name), /on its way/)
+})
+
+test('one large value takes little more room than it needs', () => {
+  const message = new BindMessage()
+  write(message, [], [Buffer.alloc(900_000)], [])
+  assert.ok(message.capacity < 1_000_000, String(message.capacity))
+})
