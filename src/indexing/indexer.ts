@@ -35,7 +35,7 @@ const REST_SHARE = 49
 /** A step may have waited for a disk, or for another node. */
 const MOST_REST_MS = 5000
 /** In rows. */
-const MOST_BEHIND = 1_000_000
+const MOST_BEHIND = 2_000_000
 
 export interface IndexerOptions {
   readonly index: IndexStore

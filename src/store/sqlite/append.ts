@@ -42,7 +42,7 @@ const INSERT_RESEND =
 const MAX_ARRIVAL_ROWS = 128
 const MAX_ARRIVAL_BYTES = 128 * 1024
 /** With so many to be filed, messages go to their places at once, and senders wait for that: memory is bounded, and so is a start. */
-const MOST_UNFILED = 1_000_000
+const MOST_UNFILED = 2_000_000
 
 /** An outcome on its way back to the server: what was stored, as nearly all is, is its id alone, which is the least to send. */
 export type Written = number | Exclude<AppendOutcome, { outcome: 'stored' }>
