@@ -30,9 +30,14 @@ function prefixOf(found: string): string {
 /** More than a token has: whatever of one begins before the end is still seen whole. */
 const SEEN_BEYOND = 100
 
+/** A run too short to be masked: where a text was cut, it may be the beginning of one that is not. */
+const SHORT_RUN = /(?<![0-9A-Za-z])[0-9A-Za-z]{1,29}$/
+
 /** The beginning of a text. Only as much of it is looked at as needed: going through a long one made for it takes milliseconds. */
 export function redactBeginning(text: string, maxLength: number): string {
-  return redactText(text.slice(0, maxLength + SEEN_BEYOND)).slice(0, maxLength)
+  const seen = maxLength + SEEN_BEYOND
+  const beginning = text.length <= seen ? text : text.slice(0, seen).replace(SHORT_RUN, '')
+  return redactText(beginning).slice(0, maxLength)
 }
 
 /** The same for text that comes again and again. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { mintToken } from '../../../src/auth/token.ts'
-import { redactBytes, redactText } from '../../../src/runtime/redact.ts'
+import { redactBeginning, redactBytes, redactText } from '../../../src/runtime/redact.ts'
 
 test('a token in a text is masked, wherever it stands', () => {
   const { token } = mintToken()
@@ -73,4 +73,14 @@ test('a token that is broken up is masked to its end', () => {
   for (const broken of ['itr_0123456789_abc%4CwAoqWscUoZAJMb3SI1l6', 'itr_0123456789_abcdefgh-ijklmnopqrstuvwxyz']) {
     assert.equal(redactText(`/x/${broken} y`), '/x/itr_[redacted] y')
   }
+})
+
+test('a secret that the end of what is looked at cuts through is not shown, however much was masked before it', () => {
+  const secret = 'S3cr3tS3cr3tS3cr3tS3cr3tS3cr3tS3cr3t'
+  for (let at = 0; at < 400; at++) {
+    const shown = redactBeginning(`${'x'.repeat(200)} ${'.'.repeat(at)} ${secret} ${'y '.repeat(200)}`, 200)
+    assert.ok(!shown.includes('S3cr'), `${at}: ${shown}`)
+    assert.ok(shown.length <= 200)
+  }
+  assert.equal(redactBeginning('short enough', 200), 'short enough')
 })
