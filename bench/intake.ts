@@ -10,7 +10,7 @@ import { type Intray, startIntray } from './contestants/intray.ts'
 import { type DrainReport, drainIndex, type FillReport, fillStore } from './intake/fill.ts'
 import { INTAKE_HELP, type IntakeOptions, parseIntakeOptions } from './intake/options.ts'
 import { formatReport, type IntakeReport, writeReport } from './intake/report.ts'
-import { type Measurement, type Round, runRounds } from './intake/rounds.ts'
+import { isDisturbed, type Measurement, type Round, runRounds } from './intake/rounds.ts'
 import { verdicts } from './intake/verdicts.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { machineFacts, measureFsync } from './machine.ts'
@@ -44,9 +44,12 @@ function say(line: string): void {
   process.stderr.write(`bench: ${line}\n`)
 }
 
-function sayMeasured({ round, connections, contestant, rate, p50Ms, errorCount }: Measurement): void {
+function sayMeasured(measurement: Measurement): void {
+  const { round, connections, contestant, rate, p50Ms, errorCount, stealShare } = measurement
   const errors = errorCount > 0 ? `, ${errorCount} ERRORS` : ''
-  say(`round ${round}, ${connections} conn, ${contestant}: ${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms${errors}`)
+  const stolen = isDisturbed(measurement) ? `, ${(100 * stealShare!).toFixed(0)} % stolen` : ''
+  const figures = `${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms`
+  say(`round ${round}, ${connections} conn, ${contestant}: ${figures}${errors}${stolen}`)
 }
 
 class IntakeBench {

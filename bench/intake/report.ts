@@ -10,7 +10,7 @@ import { median, type Summary, summary } from '../stats.ts'
 import { table } from '../table.ts'
 import type { DrainReport, FillReport } from './fill.ts'
 import type { IntakeOptions } from './options.ts'
-import { type Measurement, measurementsOf, type Round } from './rounds.ts'
+import { isDisturbed, type Measurement, MOST_STOLEN, measurementsOf, type Round } from './rounds.ts'
 import { type Figures, perRound, rateRatio, type Verdict } from './verdicts.ts'
 
 /** Above this the load generator, not the server, may be what a rate shows. */
@@ -124,6 +124,8 @@ function warnings({ throughput, filled, latency, fsyncBefore, fill }: IntakeRepo
   const all = [...measured, ...latency.flatMap(({ measurements }) => measurements)]
   const fsync = summary(latency.map((round) => round.fsync.p50Ms))
   const noisy = all.filter((m) => (m.otherCpuSeconds ?? 0) / m.seconds > NOISY_OTHERS)
+  const again = [...throughput, ...filled, ...latency].flatMap(({ disturbed }) => disturbed)
+  const stolen = all.filter(isDisturbed)
   const failed = [...all, ...(fill ? [fill] : [])].find(({ errorCount }) => errorCount > 0)
   return [
     ...(names.length > 0
@@ -134,6 +136,16 @@ function warnings({ throughput, filled, latency, fsyncBefore, fill }: IntakeRepo
     ...(noisy.length > 0
       ? [
           `warning: other processes took more than ${NOISY_OTHERS} cores in ${noisy.length} of ${all.length} measurements`,
+        ]
+      : []),
+    ...(again.length > 0
+      ? [
+          `note: ${again.length} measurements were made again, since more than ${100 * MOST_STOLEN} % of the machine was stolen meanwhile; they stand in the JSON as \`disturbed\``,
+        ]
+      : []),
+    ...(stolen.length > 0
+      ? [
+          `warning: more than ${100 * MOST_STOLEN} % was stolen in ${stolen.length} of the ${all.length} measurements that count`,
         ]
       : []),
     ...(fsync.max / fsync.min > UNSTEADY_FSYNC
