@@ -10,10 +10,11 @@ import { type Intray, startIntray } from './contestants/intray.ts'
 import { type DrainReport, drainIndex, type FillReport, fillStore } from './intake/fill.ts'
 import { INTAKE_HELP, type IntakeOptions, parseIntakeOptions } from './intake/options.ts'
 import { formatReport, type IntakeReport, writeReport } from './intake/report.ts'
-import { isDisturbed, type Measurement, type Round, runRounds } from './intake/rounds.ts'
+import { type Measurement, type Round, runRounds } from './intake/rounds.ts'
 import { verdicts } from './intake/verdicts.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { machineFacts, measureFsync } from './machine.ts'
+import { isDisturbed } from './proc.ts'
 import { Scope } from './scope.ts'
 
 const FSYNCS = 500

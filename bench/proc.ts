@@ -67,6 +67,13 @@ export function stealShare(before: MachineTicks | null, after: MachineTicks | nu
   return (after.steal - before.steal) / (after.all - before.all)
 }
 
+/** Of the machine's time. While more than this is stolen, a rate tells of the machine's neighbours: it is measured again, whatever it was. */
+export const MOST_STOLEN = 0.05
+
+export function isDisturbed({ stealShare }: { readonly stealShare: number | null }): boolean {
+  return (stealShare ?? 0) > MOST_STOLEN
+}
+
 /** CPU seconds that this machine's own processes used between two readings. */
 export function busySeconds(before: MachineTicks | null, after: MachineTicks | null): number | null {
   if (!before || !after) return null

@@ -11,7 +11,7 @@ import { drainIndex } from './intake/fill.ts'
 import { LoadGenerator } from './load/generator.ts'
 import type { LoadReport } from './load/job.ts'
 import { machineFacts } from './machine.ts'
-import { machineTicks, stealShare } from './proc.ts'
+import { isDisturbed, machineTicks, stealShare } from './proc.ts'
 import { Scope } from './scope.ts'
 import { median } from './stats.ts'
 import { table } from './table.ts'
@@ -30,6 +30,11 @@ const CONNECTIONS = 64
 const LEAST = 0.3
 const BARE_ROUNDS = 3
 const BARE_SECONDS = 4
+/** A round of bare that is disturbed is run again, a while later: the load begins in a quiet minute, if there is one within seven. */
+const BARE_TRIES = 30
+const BARE_AGAIN_MS = 10_000
+/** The load, too; the last one counts, however it was. */
+const LOADS = 3
 /** Asking is a command beside the server, which costs half a second of a core. */
 const LOOK_EVERY_MS = 15_000
 /** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
@@ -94,20 +99,49 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
   const bare = await startBare(scope)
   const databases = await startDatabases(store, scope)
   const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
+  let run = await loaded(load, bare, intray, { seconds, share })
+  const disturbed: Run[] = []
+  while (isDisturbed(run) && disturbed.length < LOADS - 1) {
+    say(`${(100 * run.stealShare!).toFixed(0)} % of the machine was stolen: once more`)
+    disturbed.push(run)
+    run = await loaded(load, bare, intray, { seconds, share })
+  }
+  await scope.stop(intray.child)
+  await databases.close()
+  return [verdicts(run), '', ...disturbed.map((one) => `disturbed, and made again: ${described(one)}`)]
+    .join('\n')
+    .trimEnd()
+}
+
+interface Run {
+  readonly report: LoadReport
+  readonly bareRate: number
+  readonly samples: readonly Sample[]
+  readonly stealShare: number | null
+  readonly drainedMs: number | null
+}
+
+async function loaded(
+  load: LoadGenerator,
+  bare: Contestant,
+  intray: Intray,
+  { seconds, share }: Pick<Options, 'seconds' | 'share'>,
+): Promise<Run> {
   const before = await bareRates(load, bare)
   const rate = share * median(before)
   say(`bare takes ${median(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)
   const ticks = machineTicks()
   const { report, samples } = await underLoad(load, intray, rate, seconds)
   const stolen = stealShare(ticks, machineTicks())
-  const drained = await drainIndex(intray)
+  const { drainedMs } = await drainIndex(intray)
   // The machine may have become faster or slower meanwhile.
   const bareRate = median([...before, ...(await bareRates(load, bare))])
-  await scope.stop(intray.child)
-  await databases.close()
-  const half = samples.length >> 1
-  const [early, late] = [samples.slice(0, half), samples.slice(half)].map((part) => median(part.map(({ lag }) => lag)))
-  const growth = late! - early!
+  return { report, bareRate, samples, stealShare: stolen, drainedMs }
+}
+
+function verdicts(run: Run): string {
+  const { report, bareRate } = run
+  const growth = growthOf(run)
   const rows = [
     [
       'sustained / bare',
@@ -123,14 +157,21 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
       verdict(growth <= PAUSE_SECONDS * report.rate),
     ],
   ]
+  const columns = ['', '', 'must be', ''].map((title) => ({ title }))
+  return `${table(columns, rows)}\n\n${described(run)}`
+}
+
+function growthOf({ samples }: Run): number {
+  const half = samples.length >> 1
+  const [early, late] = [samples.slice(0, half), samples.slice(half)].map((part) => median(part.map(({ lag }) => lag)))
+  return late! - early!
+}
+
+function described({ report, bareRate, samples, stealShare: stolen, drainedMs }: Run): string {
   const course = samples.map(({ second, lag }) => `${second.toFixed(0)} s ${lag.toLocaleString('en')}`).join(', ')
   return [
-    table(
-      ['', '', 'must be', ''].map((title) => ({ title })),
-      rows,
-    ),
-    `\n${report.rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${report.p50Ms.toFixed(2)} ms, p99 ${report.p99Ms.toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
-    `lag: ${course}; 0 after ${((drained.drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
+    `${report.rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${report.p50Ms.toFixed(2)} ms, p99 ${report.p99Ms.toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
+    `lag: ${course}; 0 after ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
   ].join('\n')
 }
 
@@ -140,10 +181,15 @@ function verdict(isHeld: boolean): string {
 
 async function bareRates(load: LoadGenerator, { port, token }: Contestant): Promise<number[]> {
   const rates: number[] = []
-  for (let round = 0; round <= BARE_ROUNDS; round++) {
-    const report = await load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
-    // The first is for warming up.
-    if (round > 0) rates.push(report.rate)
+  const round = () => load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
+  // For warming up.
+  await round()
+  for (let tries = 1; rates.length < BARE_ROUNDS; tries++) {
+    const ticks = machineTicks()
+    const { rate } = await round()
+    const isQuiet = !isDisturbed({ stealShare: stealShare(ticks, machineTicks()) })
+    if (isQuiet || tries > BARE_TRIES) rates.push(rate)
+    else await interval(BARE_AGAIN_MS)
   }
   return rates
 }

@@ -6,11 +6,12 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CONTESTANTS, type ContestantName } from '../contestants/contestant.ts'
 import type { FsyncCost, MachineFacts } from '../machine.ts'
+import { isDisturbed, MOST_STOLEN } from '../proc.ts'
 import { median, type Summary, summary } from '../stats.ts'
 import { table } from '../table.ts'
 import type { DrainReport, FillReport } from './fill.ts'
 import type { IntakeOptions } from './options.ts'
-import { isDisturbed, type Measurement, MOST_STOLEN, measurementsOf, type Round } from './rounds.ts'
+import { type Measurement, measurementsOf, type Round } from './rounds.ts'
 import { type Figures, perRound, rateRatio, type Verdict } from './verdicts.ts'
 
 /** Above this the load generator, not the server, may be what a rate shows. */

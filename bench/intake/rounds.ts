@@ -8,7 +8,7 @@ import { assertRunning, type Contestant, type ContestantName } from '../contesta
 import type { LoadGenerator } from '../load/generator.ts'
 import type { LoadReport } from '../load/job.ts'
 import { type FsyncCost, measureFsync } from '../machine.ts'
-import { busySeconds, cpuSecondsOf, machineTicks, residentMiB, stealShare } from '../proc.ts'
+import { busySeconds, cpuSecondsOf, isDisturbed, machineTicks, residentMiB, stealShare } from '../proc.ts'
 
 const FSYNCS_PER_ROUND = 100
 const QUIET_SAMPLE_MS = 200
@@ -16,9 +16,7 @@ const QUIET_CPU_SECONDS = 0.02
 const QUIET_LIMIT_MS = 60_000
 const IDLE_SAMPLE_MS = 500
 const IDLE_CORES = 0.15
-/** Of the machine's time. While more than this is stolen, a rate tells of the machine's neighbours. */
-export const MOST_STOLEN = 0.05
-/** Then the last one counts, however it was. */
+/** Of one that is disturbed; the last counts, however it was. */
 const MOST_TRIES = 6
 
 export interface Measurement extends LoadReport {
@@ -136,10 +134,6 @@ export async function runRounds(
     rounds.push({ fsync, measurements, disturbed })
   }
   return rounds
-}
-
-export function isDisturbed({ stealShare }: Measurement): boolean {
-  return (stealShare ?? 0) > MOST_STOLEN
 }
 
 /** One contestant's measurements, in the order of the rounds. */
