@@ -1,11 +1,13 @@
 // A step of the index on SQLite: what has arrived is filed by the writer, and what is filed is indexed by the indexer. While one
-// slice is indexed, the next is filed.
+// step is indexed, those after it are filed: whichever of the two threads is held up, the other goes on meanwhile.
 
 import type { IndexLimits, IndexStepResult } from '../contract/indexing.ts'
 import type { Executor, IndexOperations, Operations } from './operations.ts'
 
 /** Messages filed in one go: it delays those behind it. */
 const SLICE_ROWS = 128
+/** In steps: so far filing may be ahead of the index. */
+const MOST_AHEAD = 4
 
 export interface IndexSteps {
   step(limits: IndexLimits): Promise<IndexStepResult>
@@ -14,8 +16,8 @@ export interface IndexSteps {
 }
 
 export function createIndexSteps(writer: Executor<Operations>, indexer: Executor<IndexOperations>): IndexSteps {
-  /** Begun by the step before. */
-  let ahead: Promise<boolean> | null = null
+  /** Begun by the steps before, one after the other. True: there are more. */
+  let ahead: Promise<boolean>[] = []
   const underWay = new Set<Promise<unknown>>()
   /** Said by the newest step: also for what was begun before it. */
   let isUrgent = false
@@ -30,19 +32,26 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
     return true
   }
 
+  function fileAhead(limits: IndexLimits): void {
+    while (ahead.length < MOST_AHEAD) {
+      const last = ahead.at(-1)
+      const next = last ? last.then((hasMore) => hasMore && file(limits)) : file(limits)
+      // Whoever takes the step is told.
+      next.catch(() => {})
+      ahead.push(next)
+    }
+  }
+
   async function fileAndIndex(limits: IndexLimits): Promise<IndexStepResult> {
     isUrgent = limits.isUrgent === true
-    const filing = ahead ?? file(limits)
-    ahead = null
-    const filed = await Promise.allSettled([filing])
-    if (filed[0].status === 'fulfilled' && filed[0].value && !limits.isLast) {
-      ahead = file(limits)
-      // Whoever takes the next step is told.
-      ahead.catch(() => {})
-    }
+    const [filed] = await Promise.allSettled([ahead.shift() ?? file(limits)])
+    const hasMore = filed.status === 'fulfilled' && filed.value
+    // Those behind it have found nothing, or failed with it.
+    if (!hasMore) ahead = []
+    else if (!limits.isLast) fileAhead(limits)
     const result = await indexer.run('indexStep', [limits])
     // What is filed already is indexed nevertheless.
-    if (filed[0].status === 'rejected') throw filed[0].reason
+    if (filed.status === 'rejected') throw filed.reason
     return result
   }
 
@@ -58,7 +67,7 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
     },
     settled: async () => {
       await Promise.allSettled([...underWay])
-      await Promise.allSettled([ahead])
+      await Promise.allSettled(ahead)
     },
   }
 }
