@@ -127,7 +127,7 @@ function warnings({ throughput, filled, latency, fsyncBefore, fill }: IntakeRepo
   const noisy = all.filter((m) => (m.otherCpuSeconds ?? 0) / m.seconds > NOISY_OTHERS)
   const again = [...throughput, ...filled, ...latency].flatMap(({ disturbed }) => disturbed)
   const stolen = all.filter(isDisturbed)
-  const failed = [...all, ...(fill ? [fill] : [])].find(({ errorCount }) => errorCount > 0)
+  const failed = [...all, ...again, ...(fill ? [fill] : [])].find(({ errorCount }) => errorCount > 0)
   return [
     ...(names.length > 0
       ? [

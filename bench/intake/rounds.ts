@@ -16,8 +16,9 @@ const QUIET_CPU_SECONDS = 0.02
 const QUIET_LIMIT_MS = 60_000
 const IDLE_SAMPLE_MS = 500
 const IDLE_CORES = 0.15
-/** Of one that is disturbed; the last counts, however it was. */
+/** Then that one counts, however it was. In all there are no more of them than of those that count. */
 const MOST_TRIES = 6
+const AGAIN_MS = 5000
 
 export interface Measurement extends LoadReport {
   readonly contestant: ContestantName
@@ -115,6 +116,7 @@ export async function runRounds(
   const { connections, seconds, warmSeconds } = plan
   for (const contestant of contestants) await measure(load, contestant, connections, warmSeconds, 0)
   const rounds: Round[] = []
+  let patience = plan.rounds * contestants.length
   for (let round = 1; round <= plan.rounds; round++) {
     await waitForIdle(plan.idleWaitSeconds)
     const fsync = measureFsync(folder, FSYNCS_PER_ROUND)
@@ -125,10 +127,12 @@ export async function runRounds(
       for (let tries = 1; ; tries++) {
         const measurement = await measure(load, contestant, connections, seconds, round)
         onMeasured(measurement)
-        const counts = !isDisturbed(measurement) || tries === MOST_TRIES
-        if (counts) measurements.push(measurement)
-        else disturbed.push(measurement)
-        if (counts) break
+        if (!isDisturbed(measurement) || tries === MOST_TRIES || patience-- <= 0) {
+          measurements.push(measurement)
+          break
+        }
+        disturbed.push(measurement)
+        await interval(AGAIN_MS)
       }
     }
     rounds.push({ fsync, measurements, disturbed })

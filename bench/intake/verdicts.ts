@@ -79,7 +79,8 @@ function lag(drain: DrainReport | null): Verdict[] {
 }
 
 function errors({ throughput, latency, filled, fill }: Figures): Verdict {
-  const measured = [...throughput, ...latency, ...filled].flatMap(({ measurements }) => measurements)
+  const rounds = [...throughput, ...latency, ...filled]
+  const measured = rounds.flatMap(({ measurements, disturbed }) => [...measurements, ...disturbed])
   const count = measured.reduce((sum, { errorCount }) => sum + errorCount, fill?.errorCount ?? 0)
   return { what: 'answers that were not a proper 200', value: summary([count]), bound: '0', pass: count === 0 }
 }

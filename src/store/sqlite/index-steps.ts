@@ -6,7 +6,7 @@ import type { Executor, IndexOperations, Operations } from './operations.ts'
 
 /** Messages filed in one go: it delays those behind it. */
 const SLICE_ROWS = 128
-/** In steps: so far filing may be ahead of the index. */
+/** In steps: so far filing may be ahead of the one that is indexed. */
 const MOST_AHEAD = 4
 
 export interface IndexSteps {
@@ -16,42 +16,48 @@ export interface IndexSteps {
 }
 
 export function createIndexSteps(writer: Executor<Operations>, indexer: Executor<IndexOperations>): IndexSteps {
-  /** Begun by the steps before, one after the other. True: there are more. */
-  let ahead: Promise<boolean>[] = []
-  const underWay = new Set<Promise<unknown>>()
-  /** Said by the newest step: also for what was begun before it. */
+  /** Rows that were filed and not indexed since. */
+  let ahead = 0
+  /** Filing goes on until they are so many. The newest step says so, also to what was begun before it. */
+  let goal = 0
   let isUrgent = false
+  let filing: Promise<void> | null = null
+  let slice: Promise<unknown> = Promise.resolve()
+  let failed: { readonly reason: unknown } | null = null
+  const underWay = new Set<Promise<unknown>>()
 
-  /** As many as a step takes. True if there are more. */
-  async function file({ maxRows }: IndexLimits): Promise<boolean> {
-    for (let left = maxRows; left > 0; ) {
-      const { rows, hasMore } = await writer.run(isUrgent ? 'fileNow' : 'file', [Math.min(left, SLICE_ROWS)])
-      if (!hasMore) return false
-      left -= rows
+  async function fileToGoal(): Promise<void> {
+    try {
+      for (let hasMore = true; hasMore && ahead < goal; ) {
+        const filed = writer.run(isUrgent ? 'fileNow' : 'file', [Math.min(goal - ahead, SLICE_ROWS)])
+        slice = filed
+        const result = await filed
+        ahead += result.rows
+        hasMore = result.hasMore
+      }
+    } catch (reason) {
+      failed = { reason }
+    } finally {
+      filing = null
     }
-    return true
   }
 
-  function fileAhead(limits: IndexLimits): void {
-    while (ahead.length < MOST_AHEAD) {
-      const last = ahead.at(-1)
-      const next = last ? last.then((hasMore) => hasMore && file(limits)) : file(limits)
-      // Whoever takes the step is told.
-      next.catch(() => {})
-      ahead.push(next)
-    }
+  /** Until a step has its rows, or there are no more. Then filing goes on by itself. */
+  async function fileFor({ maxRows, isLast }: IndexLimits): Promise<void> {
+    goal = (isLast ? 1 : 1 + MOST_AHEAD) * maxRows
+    if (ahead < goal) filing ??= fileToGoal()
+    while (filing && ahead < maxRows) await Promise.race([filing, slice.catch(() => {})])
   }
 
   async function fileAndIndex(limits: IndexLimits): Promise<IndexStepResult> {
     isUrgent = limits.isUrgent === true
-    const [filed] = await Promise.allSettled([ahead.shift() ?? file(limits)])
-    const hasMore = filed.status === 'fulfilled' && filed.value
-    // Those behind it have found nothing, or failed with it.
-    if (!hasMore) ahead = []
-    else if (!limits.isLast) fileAhead(limits)
+    await fileFor(limits)
+    const failure = failed
+    failed = null
     const result = await indexer.run('indexStep', [limits])
+    ahead = Math.max(0, ahead - result.indexed)
     // What is filed already is indexed nevertheless.
-    if (filed.status === 'rejected') throw filed.reason
+    if (failure) throw failure.reason
     return result
   }
 
@@ -66,8 +72,8 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
       }
     },
     settled: async () => {
-      await Promise.allSettled([...underWay])
-      await Promise.allSettled(ahead)
+      goal = 0
+      await Promise.allSettled([...underWay, filing])
     },
   }
 }

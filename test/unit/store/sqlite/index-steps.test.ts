@@ -8,20 +8,11 @@ import type { Executor, IndexOperations, Operations } from '../../../../src/stor
 
 const SLICE = 128
 const LIMITS: IndexLimits = { maxRows: 2 * SLICE, maxBytes: 1e6 }
-const RESULT = { indexed: 1, unindexed: 0, cursor: 1, lag: 0, clearing: false }
+const RESULT = { unindexed: 0, cursor: 1, lag: 0, clearing: false }
 
-/** Two threads: one that files so many rows that have arrived, and one that answers a step when it is told to. */
-class Threads {
-  arrived: number
-  filed = 0
-  indexed = 0
-  failure: Error | null = null
-  readonly jobs: string[] = []
+/** Something that is waited for until it is let go. */
+class Gate {
   #held: PromiseWithResolvers<void> | null = null
-
-  constructor(arrived: number) {
-    this.arrived = arrived
-  }
 
   hold(): void {
     this.#held = Promise.withResolvers()
@@ -32,9 +23,30 @@ class Threads {
     this.#held = null
   }
 
+  pass(): Promise<void> {
+    return this.#held?.promise ?? Promise.resolve()
+  }
+}
+
+/** Two threads: one that files what has arrived, and one that indexes what is filed. Each does its next job only if it is not held. */
+class Threads {
+  arrived: number
+  filed = 0
+  indexed = 0
+  steps = 0
+  failure: Error | null = null
+  readonly filing = new Gate()
+  readonly indexing = new Gate()
+  readonly jobs: string[] = []
+
+  constructor(arrived: number) {
+    this.arrived = arrived
+  }
+
   readonly writer = {
     run: async (name: string, [rows]: [number]) => {
       this.jobs.push(name)
+      await this.filing.pass()
       if (this.failure) throw this.failure
       const taken = Math.min(rows, this.arrived - this.filed)
       this.filed += taken
@@ -43,51 +55,77 @@ class Threads {
   } as unknown as Executor<Operations>
 
   readonly indexer = {
-    run: async () => {
-      this.indexed += 1
-      await this.#held?.promise
-      return RESULT
+    run: async (_name: string, [{ maxRows }]: [IndexLimits]) => {
+      this.steps += 1
+      await this.indexing.pass()
+      const indexed = Math.min(maxRows, this.filed - this.indexed)
+      this.indexed += indexed
+      return { ...RESULT, indexed }
     },
   } as unknown as Executor<IndexOperations>
 }
 
-/** Until everything has happened that does not wait for the indexer. */
-async function settled(): Promise<void> {
+/** A moment, in which a slice may be filed. */
+const turn = (): Promise<void> => new Promise((resolve) => queueMicrotask(resolve))
+
+/** Until everything has happened that waits for nobody who is held. */
+async function quiet(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 test('while one step is indexed four more are filed, and no more', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
-  threads.hold()
-  const first = step(LIMITS)
-  await settled()
-  assert.equal(threads.indexed, 1)
-  assert.equal(threads.filed, 5 * LIMITS.maxRows)
-  threads.release()
-  await first
-  threads.hold()
-  const second = step(LIMITS)
-  await settled()
-  assert.equal(threads.filed, 6 * LIMITS.maxRows, 'each step makes room for one')
-  threads.release()
-  await second
+  for (let n = 0; n < 3; n++) {
+    threads.indexing.hold()
+    const running = step(LIMITS)
+    await quiet()
+    assert.equal(threads.steps, n + 1)
+    assert.equal(threads.filed, (n + 5) * LIMITS.maxRows)
+    threads.indexing.release()
+    await running
+  }
 })
 
-test('nothing is begun behind the last step before a rest, and what was begun is taken by the steps after it', async () => {
+test('a step begins as soon as it has its rows', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
-  await step({ ...LIMITS, isLast: true })
-  await settled()
-  assert.equal(threads.filed, LIMITS.maxRows)
-  await step(LIMITS)
-  await settled()
-  const ahead = threads.filed
-  for (let n = 0; n < 4; n++) await step({ ...LIMITS, isLast: true })
-  await settled()
-  assert.equal(threads.filed, ahead)
-  await step({ ...LIMITS, isLast: true })
-  assert.equal(threads.filed, ahead + LIMITS.maxRows)
+  threads.indexing.hold()
+  const first = step(LIMITS)
+  await quiet()
+  threads.filing.hold()
+  threads.indexing.release()
+  await first
+  // Nothing more is filed, and four steps lie ready.
+  for (let n = 0; n < 4; n++) await step(LIMITS)
+  assert.equal(threads.indexed, 5 * LIMITS.maxRows)
+  const waiting = step(LIMITS)
+  await quiet()
+  assert.equal(threads.steps, 5, 'the next has to wait')
+  threads.filing.release()
+  await waiting
+  assert.equal(threads.indexed, 6 * LIMITS.maxRows)
+})
+
+test('with the last step before a rest filing ends, behind the slice that is under way', async () => {
+  const threads = new Threads(1_000_000)
+  const { step } = createIndexSteps(threads.writer, threads.indexer)
+  threads.indexing.hold()
+  const first = step(LIMITS)
+  while (threads.filed < LIMITS.maxRows) await turn()
+  threads.filing.hold()
+  threads.indexing.release()
+  await first
+  const last = step({ ...LIMITS, isLast: true })
+  await quiet()
+  const before = threads.filed
+  threads.filing.release()
+  await last
+  await quiet()
+  assert.ok(threads.filed - before <= LIMITS.maxRows, `${threads.filed - before} rows were filed for nobody`)
+  const rested = threads.filed
+  await quiet()
+  assert.equal(threads.filed, rested)
 })
 
 test('what arrives after all was filed is filed by the next step', async () => {
@@ -95,38 +133,70 @@ test('what arrives after all was filed is filed by the next step', async () => {
   const { step } = createIndexSteps(threads.writer, threads.indexer)
   await step(LIMITS)
   await step(LIMITS)
-  await settled()
-  assert.equal(threads.filed, 3 * SLICE)
+  assert.equal(threads.indexed, 3 * SLICE)
   threads.arrived += SLICE
   await step(LIMITS)
-  assert.equal(threads.filed, 4 * SLICE)
+  assert.equal(threads.indexed, 4 * SLICE)
 })
 
 test('where filing fails, what is filed is indexed, the step says so, and the next one tries again', async () => {
   const threads = new Threads(1_000_000)
-  const { step, settled: stepsSettled } = createIndexSteps(threads.writer, threads.indexer)
-  threads.hold()
-  const first = step(LIMITS)
-  await settled()
-  threads.failure = new Error('the disk is full')
-  threads.release()
-  await first
-  // What was filed ahead is taken before the failure is met.
-  for (let n = 0; n < 4; n++) await step(LIMITS)
-  await assert.rejects(step(LIMITS), /the disk is full/)
-  assert.equal(threads.indexed, 6)
-  await stepsSettled()
-  threads.failure = null
-  const { filed } = threads
+  const { step } = createIndexSteps(threads.writer, threads.indexer)
   await step({ ...LIMITS, isLast: true })
-  assert.equal(threads.filed, filed + LIMITS.maxRows)
+  threads.failure = new Error('the disk is full')
+  await assert.rejects(step(LIMITS), /the disk is full/)
+  assert.equal(threads.steps, 2)
+  threads.failure = null
+  await step({ ...LIMITS, isLast: true })
+  assert.equal(threads.indexed, 2 * LIMITS.maxRows)
+})
+
+test('a failure between two steps is told by the next one', async () => {
+  const threads = new Threads(1_000_000)
+  const { step } = createIndexSteps(threads.writer, threads.indexer)
+  threads.indexing.hold()
+  const first = step(LIMITS)
+  while (threads.filed < LIMITS.maxRows) await turn()
+  threads.failure = new Error('the disk is full')
+  await quiet()
+  threads.indexing.release()
+  await first
+  threads.failure = null
+  await assert.rejects(step(LIMITS), /the disk is full/)
+  await step(LIMITS)
 })
 
 test('whoever waits is filed for at once, also by what was begun before', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
-  await step({ ...LIMITS, isLast: true })
-  assert.deepEqual(new Set(threads.jobs.splice(0)), new Set(['file']))
-  await step({ ...LIMITS, isLast: true, isUrgent: true })
-  assert.deepEqual(new Set(threads.jobs), new Set(['fileNow']))
+  threads.filing.hold()
+  const first = step(LIMITS)
+  await quiet()
+  const second = step({ ...LIMITS, isUrgent: true })
+  await quiet()
+  threads.filing.release()
+  await Promise.all([first, second])
+  await quiet()
+  const [begun, ...others] = threads.jobs
+  assert.equal(begun, 'file')
+  assert.deepEqual(new Set(others), new Set(['fileNow']))
+})
+
+test('whoever closes waits for the slice that is under way, and nothing is begun after it', async () => {
+  const threads = new Threads(1_000_000)
+  const { step, settled } = createIndexSteps(threads.writer, threads.indexer)
+  await step(LIMITS)
+  threads.filing.hold()
+  await quiet()
+  const begun = threads.jobs.length
+  let isSettled = false
+  const closing = settled().then(() => {
+    isSettled = true
+  })
+  await quiet()
+  assert.equal(isSettled, false)
+  threads.filing.release()
+  await closing
+  await quiet()
+  assert.equal(threads.jobs.length, begun)
 })
