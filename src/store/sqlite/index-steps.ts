@@ -55,7 +55,8 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
     const failure = failed
     failed = null
     const result = await indexer.run('indexStep', [limits])
-    ahead = Math.max(0, ahead - result.indexed)
+    // Where it found nothing, nothing lies ready, whoever took it: a command beside the server may index, too.
+    ahead = result.indexed === 0 ? 0 : Math.max(0, ahead - result.indexed)
     // What is filed already is indexed nevertheless.
     if (failure) throw failure.reason
     return result

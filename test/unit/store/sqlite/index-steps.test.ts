@@ -139,6 +139,18 @@ test('what arrives after all was filed is filed by the next step', async () => {
   assert.equal(threads.indexed, 4 * SLICE)
 })
 
+test('what somebody else has indexed does not keep more from being filed', async () => {
+  const threads = new Threads(1_000_000)
+  const { step } = createIndexSteps(threads.writer, threads.indexer)
+  await step(LIMITS)
+  await quiet()
+  threads.indexed = threads.filed
+  const { filed } = threads
+  await step({ ...LIMITS, isLast: true })
+  await step({ ...LIMITS, isLast: true })
+  assert.equal(threads.filed, filed + LIMITS.maxRows)
+})
+
 test('where filing fails, what is filed is indexed, the step says so, and the next one tries again', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
