@@ -16,7 +16,7 @@ const QUIET_CPU_SECONDS = 0.02
 const QUIET_LIMIT_MS = 60_000
 const IDLE_SAMPLE_MS = 500
 const IDLE_CORES = 0.15
-/** Then that one counts, however it was. In all there are no more of them than of those that count. */
+/** Of one measurement: the last counts, however it was. In all there are no more tries that do not count than tries that do. */
 const MOST_TRIES = 6
 const AGAIN_MS = 5000
 
