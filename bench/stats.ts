@@ -23,3 +23,7 @@ export function summary(values: readonly number[]): Summary {
   if (values.length === 0) return { median: Number.NaN, min: Number.NaN, max: Number.NaN }
   return { median: median(values), min: Math.min(...values), max: Math.max(...values) }
 }
+
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
+}

@@ -13,7 +13,7 @@ import type { LoadReport } from './load/job.ts'
 import { machineFacts } from './machine.ts'
 import { isDisturbed, machineTicks, stealShare } from './proc.ts'
 import { Scope } from './scope.ts'
-import { median } from './stats.ts'
+import { mean, median } from './stats.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
@@ -28,8 +28,9 @@ const HELP = `Usage: npm run bench -- sustained [options]
 
 const CONNECTIONS = 64
 const LEAST = 0.3
-const BARE_ROUNDS = 3
-const BARE_SECONDS = 4
+/** Many and short, and their mean: the pace of a shared machine changes within seconds, and the load lasts for minutes. */
+const BARE_ROUNDS = 10
+const BARE_SECONDS = 3
 /** A round of bare that is disturbed is run again, a while later, so often in all: the load begins in a quiet minute if there is one. */
 const BARE_AGAIN = 60
 const BARE_AGAIN_MS = 10_000
@@ -131,14 +132,14 @@ async function loaded(
   { seconds, share }: Pick<Options, 'seconds' | 'share'>,
 ): Promise<Run> {
   const before = await bareRounds.rates()
-  const rate = share * median(before)
-  say(`bare takes ${median(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)
+  const rate = share * mean(before)
+  say(`bare takes ${mean(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)
   const ticks = machineTicks()
   const { report, samples } = await underLoad(load, intray, rate, seconds)
   const stolen = stealShare(ticks, machineTicks())
   const { drainedMs } = await drainIndex(intray)
   // The machine may have become faster or slower meanwhile.
-  const bareRate = median([...before, ...(await bareRounds.rates())])
+  const bareRate = mean([...before, ...(await bareRounds.rates())])
   return { report, bareRate, samples, stealShare: stolen, drainedMs }
 }
 

@@ -20,6 +20,8 @@ export interface Extract {
 
 type Json = Record<string, unknown>
 
+const MORE_THAN_SPACES = /\s\s|[^\S ]/
+
 /** Throws only if the bytes are not a JSON object, which intake does not accept. */
 export function extract(payload: Uint8Array): Extract {
   const body = parseObject(payload)
@@ -39,14 +41,20 @@ export function extract(payload: Uint8Array): Extract {
     contactName,
     contactEmail,
     messageType: textAt(message, 'type', '/message', EXTRACT_LIMITS.type, warnings),
-    snippet: text === null ? null : storable(text.replace(/\s+/g, ' ').trim(), EXTRACT_LIMITS.snippet),
+    snippet: text === null ? null : storable(oneLine(text), EXTRACT_LIMITS.snippet),
     warnings,
     words: cutWords(contactName, contactEmail, text),
   }
 }
 
+/** White space as single spaces. */
+function oneLine(text: string): string {
+  return (MORE_THAN_SPACES.test(text) ? text.replace(/\s+/g, ' ') : text).trim()
+}
+
 /** Text every database can hold: no U+0000, no lone surrogate, cut without splitting a pair. */
 export function storable(text: string, maxUnits: number): string {
+  if (text.length <= maxUnits && !text.includes('\0') && text.isWellFormed()) return text
   let cut = text.length > maxUnits ? text.slice(0, maxUnits) : text
   if (cut.length < text.length && /[\uD800-\uDBFF]$/.test(cut)) cut = cut.slice(0, -1)
   return cut.replaceAll('\0', '\uFFFD').toWellFormed()

@@ -40,15 +40,21 @@ export interface ArrivedBatch {
  * Batches in id order, each read when it is asked for. One that does not hold what its row says is damaged: taken apart anyway,
  * messages would be missing without a word.
  */
-export function* arrivedBatches(db: DatabaseSync): Generator<ArrivedBatch> {
+export function prepareArrivedBatches(db: DatabaseSync): () => Generator<ArrivedBatch> {
   const select = db.prepare(SELECT_NEXT)
-  for (let row = select.get(0); row; row = select.get(row.first_id as number)) {
-    const { first_id: firstId, last_id: lastId, batch: bytes } = row as unknown as Row
-    if (endOfRows(bytes, lastId - firstId + 1) !== bytes.byteLength) {
-      throw new StoreFailure('rejected', `what arrived as ${firstId} to ${lastId} is damaged`)
+  return function* () {
+    for (let row = select.get(0); row; row = select.get(row.first_id as number)) {
+      const { first_id: firstId, last_id: lastId, batch: bytes } = row as unknown as Row
+      if (endOfRows(bytes, lastId - firstId + 1) !== bytes.byteLength) {
+        throw new StoreFailure('rejected', `what arrived as ${firstId} to ${lastId} is damaged`)
+      }
+      yield { firstId, bytes }
     }
-    yield { firstId, bytes }
   }
+}
+
+export function* arrivedBatches(db: DatabaseSync): Generator<ArrivedBatch> {
+  yield* prepareArrivedBatches(db)()
 }
 
 interface Row {

@@ -8,7 +8,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreFailure } from '../contract/failure.ts'
 import { type AppendRow, unpackBatch } from './append-batch.ts'
-import { arrivedBatches } from './arrivals.ts'
+import { prepareArrivedBatches } from './arrivals.ts'
 import { inTransaction } from './connection.ts'
 import { prepareJournalRows } from './journal-rows.ts'
 import type { RecentKeys } from './recent-keys.ts'
@@ -48,13 +48,14 @@ export function prepareFiling(
 ): Filing {
   const journal = prepareJournalRows(db)
   const eventIds = prepareSequence(db, 'events')
+  const arrivedBatches = prepareArrivedBatches(db)
   const selectAny = db.prepare(SELECT_ANY)
   const deleteBatches = db.prepare(DELETE_BATCHES)
 
   function read(maxRows: number): Arrived[] {
     const arrived: Arrived[] = []
     let size = 0
-    for (const { firstId, bytes } of arrivedBatches(db)) {
+    for (const { firstId, bytes } of arrivedBatches()) {
       let id = firstId
       for (const row of unpackBatch(bytes)) arrived.push({ id: id++, row })
       size += bytes.byteLength

@@ -1,13 +1,13 @@
 // When the keys that StoredKeys wants to know of are read: slice by slice, each as a job of the writer's own in its queue, with a rest in
-// between that is long enough for it to take no more than a twentieth of a core, or of a slow disk.
+// between that is long enough for it to take no more than a fifth of a core, or of a slow disk.
 // Promises: it reads as long as there is more, and never after it was stopped. A slice that fails is tried again, a while later: it
 // only spares lookups, and what is wrong with the disk or the file shows where a message needs it.
 
 import type { StoredKeys } from './stored-keys.ts'
 
-const LEAST_REST_MS = 5
+const LEAST_REST_MS = 1
 /** Of what the slice took. */
-const REST_SHARE = 19
+const REST_SHARE = 4
 const RETRY_MS = 60_000
 
 export interface KeyReadingOptions {

@@ -22,6 +22,10 @@ describe('cutting words', () => {
     'letters and digits, whatever is between': ['Form 12: a_b-c, "d"!', ['form', '12', 'a', 'b', 'c', 'd']],
     'an address is its parts': ['Ada.L@Example.org', ['ada', 'l', 'example', 'org']],
     'each word once': ['the cat and The CAT', ['the', 'cat', 'and']],
+    'each word once, among many too': [
+      Array.from({ length: 200 }, (_, n) => `w${n % 50}`).join(' '),
+      Array.from({ length: 50 }, (_, n) => `w${n}`),
+    ],
     'accents do not matter': ['Zoë Ångström Dvořák e\u0301', ['zoe', 'angstrom', 'dvorak', 'e']],
     'letters with a stroke neither': ['Straße STRAẞE Łódź Ærø Þór', ['strasse', 'lodz', 'aero', 'thor']],
     'all kinds of i are one': ['İstanbul ISTANBUL ıstanbul istanbul', ['istanbul']],
