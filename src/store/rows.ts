@@ -1,7 +1,7 @@
 // Rows of a database as the words of the model. The columns have the same names in every driver, so this is written once.
 
+import { hash } from 'node:crypto'
 import type { Conversation } from '../model/conversation.ts'
-import { createSha256 } from '../model/dedupe.ts'
 import type { EventIndexEntry, StoredEvent, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
@@ -191,10 +191,8 @@ export function followedEvent(row: Row): FollowedEvent {
 
 /** Whether bytes are still those that were taken in. About 1 µs for each KiB. */
 export function isIntact(payload: Uint8Array, sha256: Uint8Array): boolean {
-  return sha256Of(payload).equals(sha256)
+  return hash('sha256', payload, 'buffer').equals(sha256)
 }
-
-const sha256Of = createSha256()
 
 /** Why an event is not indexed whose bytes are not the ones that were taken in. */
 export const DAMAGED = 'the payload no longer matches its digest'
