@@ -69,10 +69,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
   const indexer = new Indexer({
     index: store.index,
-    limits: {
-      maxRows: Math.min(config.indexBatchRows, store.traits.mostIndexRows),
-      maxBytes: INDEX_BATCH_BYTES,
-    },
+    limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
     onStep: ({ indexed, unindexed, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()

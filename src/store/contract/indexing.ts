@@ -12,6 +12,8 @@ export interface IndexLimits {
   readonly maxBytes: number
   /** Somebody waits for it, or it is far behind: messages that come in need not go first. */
   readonly isUrgent?: boolean
+  /** Where it is cheaper to take the rows of several steps together, so many (1). */
+  readonly stepsAtOnce?: number
   /** No step follows at once: nothing is begun for the next one. */
   readonly isLast?: boolean
 }

@@ -19,8 +19,6 @@ export interface StoreTraits {
   readonly concurrentWriters: boolean
   /** How many appends are worth having under way at once. */
   readonly appendsInFlight: number
-  /** A step of the index takes no more rows than this, whatever the setting says. */
-  readonly mostIndexRows: number
 }
 
 export interface Store {

@@ -30,8 +30,6 @@ const OLDEST_VERSION = 150_000
  * about 290 µs and each row of it 25 µs more (measured, 356-byte bodies), so few large batches beat many small ones.
  */
 const APPENDS_IN_FLIGHT = 2
-/** They are derived in the thread that answers requests, which wait meanwhile. */
-const MOST_INDEX_ROWS = 1000
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -115,7 +113,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   const nodes = createNodes(pool)
   const life = new Life()
   return {
-    traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT, mostIndexRows: MOST_INDEX_ROWS },
+    traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: life.guard({ append }),
     events: life.guard(createEventReader(pool)),

@@ -6,8 +6,8 @@ import type { Executor, IndexOperations, Operations } from './operations.ts'
 
 /** Messages filed in one go: it delays those behind it. */
 const SLICE_ROWS = 128
-/** In steps: so far filing may be ahead of the one that is indexed. */
-const MOST_AHEAD = 4
+/** In steps: so far filing may be ahead, with those that are indexed at once. */
+const MOST_AHEAD = 8
 
 export interface IndexSteps {
   step(limits: IndexLimits): Promise<IndexStepResult>
@@ -44,7 +44,7 @@ export function createIndexSteps(writer: Executor<Operations>, indexer: Executor
 
   /** Until a step has its rows, or there are no more. Then filing goes on by itself. */
   async function fileFor({ maxRows, isLast }: IndexLimits): Promise<void> {
-    goal = (isLast ? 1 : 1 + MOST_AHEAD) * maxRows
+    goal = (isLast ? 1 : MOST_AHEAD) * maxRows
     if (ahead < goal) filing ??= fileToGoal()
     while (filing && ahead < maxRows) await Promise.race([filing, slice.catch(() => {})])
   }

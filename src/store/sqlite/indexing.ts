@@ -129,12 +129,18 @@ export function readProgress(db: DatabaseSync): IndexProgress {
 
 type Fold = (db: DatabaseSync, statements: Statements, derived: readonly Derived[]) => readonly Derived[]
 
-function step(db: DatabaseSync, statements: Statements, limits: IndexLimits, foldRows: Fold): IndexStepResult {
+function step(
+  db: DatabaseSync,
+  statements: Statements,
+  { maxRows, maxBytes, stepsAtOnce = 1 }: IndexLimits,
+  foldRows: Fold,
+): IndexStepResult {
   const before = readCursors(db)
   if (before.clearing) {
-    clearSome(db, limits.maxRows)
+    clearSome(db, maxRows)
     return { ...readProgress(db), indexed: 0, unindexed: 0 }
   }
+  const limits = { maxRows: stepsAtOnce * maxRows, maxBytes }
   const filed = filedThrough(db)
   const derived = foldRows(db, statements, readDerived(statements, before.events, filed, limits))
   const tally = new TrafficTally()

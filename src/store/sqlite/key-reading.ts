@@ -46,7 +46,8 @@ export class KeyReading {
     const startedAt = this.#now()
     try {
       this.#options.stored.readSome()
-      this.#restMs = Math.max(LEAST_REST_MS, REST_SHARE * (this.#now() - startedAt))
+      // Timers cut off what is less than a millisecond.
+      this.#restMs = Math.max(LEAST_REST_MS, Math.ceil(REST_SHARE * (this.#now() - startedAt)))
     } catch {
       this.#restMs = RETRY_MS
     }

@@ -153,7 +153,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
   const operators = prepareOperatorReads(reader)
   const traffic = prepareTrafficReads(reader)
   return {
-    traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT, mostIndexRows: Number.POSITIVE_INFINITY },
+    traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: {
       append: (items) =>

@@ -106,7 +106,7 @@ async function isSettled(promise: Promise<unknown>, settle: () => Promise<void>)
 test('it steps once at the start, with the limits it was given, and then waits', async (t) => {
   const index = new ScriptedIndex()
   const { results } = await start(t, index)
-  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false, isLast: false }])
+  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false, isLast: false, stepsAtOnce: 4 }])
   assert.deepEqual(results, [IDLE])
 })
 
@@ -224,6 +224,7 @@ test('in a burst it then rests forty-nine times as long as a step took', async (
   await pass(400)
   assert.equal(index.steps, steps + 1)
   assert.equal(index.limits.at(-1)?.isLast, true, 'and again after each step')
+  assert.equal(index.limits.at(-1)?.stepsAtOnce, 1, 'which are short')
   await pass(2300)
   assert.equal(index.steps, steps + 1)
 })

@@ -7,7 +7,8 @@ import { createIndexSteps } from '../../../../src/store/sqlite/index-steps.ts'
 import type { Executor, IndexOperations, Operations } from '../../../../src/store/sqlite/operations.ts'
 
 const SLICE = 128
-const LIMITS: IndexLimits = { maxRows: 2 * SLICE, maxBytes: 1e6 }
+const LIMITS: IndexLimits = { maxRows: 2 * SLICE, maxBytes: 1e6, stepsAtOnce: 4 }
+const LAST: IndexLimits = { ...LIMITS, stepsAtOnce: 1, isLast: true }
 const RESULT = { unindexed: 0, cursor: 1, lag: 0, clearing: false }
 
 /** Something that is waited for until it is let go. */
@@ -55,10 +56,10 @@ class Threads {
   } as unknown as Executor<Operations>
 
   readonly indexer = {
-    run: async (_name: string, [{ maxRows }]: [IndexLimits]) => {
+    run: async (_name: string, [{ maxRows, stepsAtOnce = 1 }]: [IndexLimits]) => {
       this.steps += 1
       await this.indexing.pass()
-      const indexed = Math.min(maxRows, this.filed - this.indexed)
+      const indexed = Math.min(stepsAtOnce * maxRows, this.filed - this.indexed)
       this.indexed += indexed
       return { ...RESULT, indexed }
     },
@@ -73,7 +74,7 @@ async function quiet(): Promise<void> {
   for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('while one step is indexed four more are filed, and no more', async () => {
+test('where rows lie ready four steps are indexed as one, and meanwhile as many more are filed', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
   for (let n = 0; n < 3; n++) {
@@ -81,10 +82,21 @@ test('while one step is indexed four more are filed, and no more', async () => {
     const running = step(LIMITS)
     await quiet()
     assert.equal(threads.steps, n + 1)
-    assert.equal(threads.filed, (n + 5) * LIMITS.maxRows)
+    assert.equal(threads.filed, (4 * n + 8) * LIMITS.maxRows)
     threads.indexing.release()
     await running
+    assert.equal(threads.indexed, 4 * (n + 1) * LIMITS.maxRows)
   }
+})
+
+test('the last step before a rest takes its own rows, however many lie ready', async () => {
+  const threads = new Threads(1_000_000)
+  const { step } = createIndexSteps(threads.writer, threads.indexer)
+  await step(LIMITS)
+  await quiet()
+  const { indexed } = threads
+  await step(LAST)
+  assert.equal(threads.indexed, indexed + LIMITS.maxRows)
 })
 
 test('a step begins as soon as it has its rows', async () => {
@@ -96,15 +108,15 @@ test('a step begins as soon as it has its rows', async () => {
   threads.filing.hold()
   threads.indexing.release()
   await first
-  // Nothing more is filed, and four steps lie ready.
-  for (let n = 0; n < 4; n++) await step(LIMITS)
-  assert.equal(threads.indexed, 5 * LIMITS.maxRows)
-  const waiting = step(LIMITS)
+  // Nothing more is filed, and the rows of four steps lie ready.
+  await step(LIMITS)
+  assert.equal(threads.indexed, 8 * LIMITS.maxRows)
+  const waiting = step(LAST)
   await quiet()
-  assert.equal(threads.steps, 5, 'the next has to wait')
+  assert.equal(threads.steps, 2, 'the next has to wait')
   threads.filing.release()
   await waiting
-  assert.equal(threads.indexed, 6 * LIMITS.maxRows)
+  assert.equal(threads.indexed, 9 * LIMITS.maxRows)
 })
 
 test('with the last step before a rest filing ends, behind the slice that is under way', async () => {
@@ -116,7 +128,7 @@ test('with the last step before a rest filing ends, behind the slice that is und
   threads.filing.hold()
   threads.indexing.release()
   await first
-  const last = step({ ...LIMITS, isLast: true })
+  const last = step(LAST)
   await quiet()
   const before = threads.filed
   threads.filing.release()
@@ -146,20 +158,20 @@ test('what somebody else has indexed does not keep more from being filed', async
   await quiet()
   threads.indexed = threads.filed
   const { filed } = threads
-  await step({ ...LIMITS, isLast: true })
-  await step({ ...LIMITS, isLast: true })
+  await step(LAST)
+  await step(LAST)
   assert.equal(threads.filed, filed + LIMITS.maxRows)
 })
 
 test('where filing fails, what is filed is indexed, the step says so, and the next one tries again', async () => {
   const threads = new Threads(1_000_000)
   const { step } = createIndexSteps(threads.writer, threads.indexer)
-  await step({ ...LIMITS, isLast: true })
+  await step(LAST)
   threads.failure = new Error('the disk is full')
   await assert.rejects(step(LIMITS), /the disk is full/)
   assert.equal(threads.steps, 2)
   threads.failure = null
-  await step({ ...LIMITS, isLast: true })
+  await step(LAST)
   assert.equal(threads.indexed, 2 * LIMITS.maxRows)
 })
 
