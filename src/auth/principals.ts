@@ -15,7 +15,7 @@ import { Repeating, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
 import { TokenBucket } from './rate-limit.ts'
-import { TOKEN_LENGTH, tokenKeyId } from './token.ts'
+import { tokenKeyId } from './token.ts'
 
 export interface Grant {
   readonly principal: Principal
@@ -48,6 +48,17 @@ interface Entry {
   readonly granted: Grant
 }
 
+const OPENED = Symbol('opened')
+
+/**
+ * A token as it was shown. What it opened is kept with it: who sends the same head again and again, byte for byte, shows the same
+ * object, and neither a digest nor a comparison is needed to see that.
+ */
+export interface ShownToken {
+  readonly token: string
+  [OPENED]?: Entry
+}
+
 export interface PrincipalsOptions {
   readonly tokens: TokenStore
   readonly nodes: NodeStore
@@ -66,10 +77,6 @@ export class Principals implements Service {
   readonly #flusher: Repeating
   /** Used again for each token: cheaper than a digest in a buffer of its own. */
   readonly #digest = Buffer.alloc(NO_DIGEST.length)
-  /** With which token each connection was let in last: most send the same again, which takes less to see than a digest. */
-  readonly #lastOf = new WeakMap<object, { readonly token: Buffer; readonly entry: Entry }>()
-  /** Used again for each token. */
-  readonly #shown = Buffer.alloc(TOKEN_LENGTH)
   readonly #changeListeners: (() => void)[] = []
   #generation = 0
   #reported = -1
@@ -98,15 +105,16 @@ export class Principals implements Service {
   }
 
   /** Answers at once for a token in memory; a promise otherwise. */
-  authenticate(token: string, connection: object): Authentication | Promise<Authentication> {
-    const again = this.#lastEntry(token, connection)
-    if (again) return this.#admit(again)
-    const keyId = tokenKeyId(token)
+  authenticate(shown: ShownToken): Authentication | Promise<Authentication> {
+    const opened = shown[OPENED]
+    // Another entry if anything about the token has changed since.
+    if (opened && this.#cache.get(opened.record.keyId) === opened) return this.#admit(opened)
+    const keyId = tokenKeyId(shown.token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
-    if (entry || keyId === null) return this.#check(token, entry, connection)
+    if (entry || keyId === null) return this.#check(shown, entry)
     if (this.#lookUps >= MAX_LOOK_UPS) return TOO_MANY
     return this.#lookUp(keyId).then(
-      (found) => this.#check(token, found, connection),
+      (found) => this.#check(shown, found),
       (error: unknown) => {
         this.#options.onTrouble('look up a token', error)
         return UNREACHABLE
@@ -141,21 +149,11 @@ export class Principals implements Service {
     return { code: state === 'disabled' ? 'token_disabled' : 'token_expired' }
   }
 
-  /** What the connection was let in with, if this is the same token and nothing about it has changed since. */
-  #lastEntry(token: string, connection: object): Entry | null {
-    const last = this.#lastOf.get(connection)
-    if (!last || token.length !== TOKEN_LENGTH || this.#cache.get(last.entry.record.keyId) !== last.entry) return null
-    // A proxy may send several people's requests over one connection: nobody may find out by the time it takes.
-    // A character that is more than a byte takes more room than there is: such a text is not the token.
-    if (this.#shown.write(token, 'utf8') !== TOKEN_LENGTH) return null
-    return timingSafeEqual(this.#shown, last.token) ? last.entry : null
-  }
-
-  #check(token: string, entry: Entry | undefined, connection: object): Authentication {
-    this.#digest.write(hash('sha256', token, 'latin1'), 'latin1')
+  #check(shown: ShownToken, entry: Entry | undefined): Authentication {
+    this.#digest.write(hash('sha256', shown.token, 'latin1'), 'latin1')
     const matches = timingSafeEqual(this.#digest, entry?.record.hash ?? NO_DIGEST)
     if (!entry || !matches) return INVALID
-    this.#lastOf.set(connection, { token: ownBytes(token), entry })
+    shown[OPENED] = entry
     return this.#admit(entry)
   }
 
@@ -233,11 +231,4 @@ export class Principals implements Service {
       this.#options.onTrouble(doing, error)
     }
   }
-}
-
-/** Not from the pool of buffers, of which it would hold a whole piece as long as its connection lives. */
-function ownBytes(token: string): Buffer {
-  const bytes = Buffer.alloc(TOKEN_LENGTH)
-  bytes.write(token, 'latin1')
-  return bytes
 }

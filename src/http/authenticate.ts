@@ -3,7 +3,7 @@
 
 import { bearerToken, type Credentials } from '../auth/bearer.ts'
 import type { FailedTokens } from '../auth/failed-tokens.ts'
-import type { Authentication, Principals } from '../auth/principals.ts'
+import type { Authentication, Principals, ShownToken } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows } from '../auth/scope.ts'
 import type { SignedIn } from '../auth/sessions.ts'
@@ -57,7 +57,7 @@ export function authenticate(
     if (cookie !== null) return admitOperator(gate.operators, route, req, cookie, exchange)
   }
   if (route.scope === 'operator') return NOT_SIGNED_IN
-  return admitBearer(gate, route, bearerToken(req.rawHeaders), req, exchange)
+  return admitBearer(gate, route, bearerToken(req.rawHeaders), exchange)
 }
 
 /** For a route that no operator uses. */
@@ -65,26 +65,19 @@ export function admitBearer(
   gate: Gate,
   route: Route,
   credentials: Credentials,
-  req: RequestHead,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
-  return 'problem' in credentials ? credentials.problem : admit(gate, route, credentials.token, req, exchange)
+  return 'problem' in credentials ? credentials.problem : admit(gate, route, credentials, exchange)
 }
 
-export function admit(
-  gate: Gate,
-  route: Route,
-  token: string,
-  { socket }: RequestHead,
-  exchange: Exchange,
-): Admission | Promise<Admission> {
+export function admit(gate: Gate, route: Route, shown: ShownToken, exchange: Exchange): Admission | Promise<Admission> {
   const judge = (found: Authentication): Admission => {
     if ('problem' in found) return failureProblem(gate, found.problem, exchange)
     exchange.principal = found.principal
     const forbidden = scopeProblem(gate, route, found.principal)
     return found.bucket === null ? forbidden : rateProblem(gate, found.bucket, forbidden, exchange)
   }
-  const answer = gate.principals.authenticate(token, socket)
+  const answer = gate.principals.authenticate(shown)
   return answer instanceof Promise ? answer.then(judge) : judge(answer)
 }
 

@@ -107,7 +107,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     tester: async ({ req, exchange, route }) => {
       const found = testerToken(req)
       if ('problem' in found) return found.problem
-      return (await admit(gate, route, found.token, req, exchange)) ?? testerAnswer(exchange.principal!)
+      return (await admit(gate, route, found, exchange)) ?? testerAnswer(exchange.principal!)
     },
     ...options.processing,
     ...createConsoleOperations(options.console),

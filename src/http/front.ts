@@ -40,6 +40,8 @@ export interface FrontOptions {
 
 /** A client that says nothing, or stops in the middle, has so long before node takes it, and times it. */
 const PATIENCE_MS = 500
+/** So often we look who has said nothing for too long: a timer for each connection would be set anew with every read and write. */
+const LOOK_EVERY_MS = 125
 /** As node does: a client that was told when we close should not be cut off while its request is on the way. */
 const KEEP_ALIVE_GRACE_MS = 1000
 
@@ -51,6 +53,9 @@ export class Front {
   readonly newReader: NewPlainReader
   readonly keepAlive: string
   readonly #connections = new Set<Connection>()
+  #looking: NodeJS.Timeout | null = null
+  /** How often we have looked: the time, as far as silence is measured. */
+  looks = 0
 
   constructor(options: FrontOptions) {
     this.options = options
@@ -61,6 +66,15 @@ export class Front {
   take(socket: Socket): void {
     const connection = new Connection(this, socket, () => this.#connections.delete(connection))
     this.#connections.add(connection)
+    this.#looking ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref()
+  }
+
+  #look(): void {
+    this.looks += 1
+    for (const connection of this.#connections) connection.closeIfSilent()
+    if (this.#connections.size > 0 || this.#looking === null) return
+    clearInterval(this.#looking)
+    this.#looking = null
   }
 
   closeIdle(): void {
@@ -83,8 +97,9 @@ class Connection {
   #hasEnded = false
   /** Had its last answer: what was sent behind that request is not looked at (RFC 9112, 9.6). */
   #isClosing = false
-  /** 0: none. */
-  #timeoutMs = 0
+  /** For how long it may say nothing, and at which look of the front's that is over. */
+  #patienceMs = 0
+  #silentAt = 0
 
   constructor(front: Front, socket: Socket, onLeave: () => void) {
     this.#front = front
@@ -92,8 +107,20 @@ class Connection {
     this.#onLeave = onLeave
     this.#read = front.newReader(socket)
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
-    socket.on('timeout', this.#onTimeout).on('close', this.#onClose)
-    this.#setTimeout(PATIENCE_MS)
+    socket.on('close', this.#onClose)
+    this.#expectWithin(PATIENCE_MS)
+  }
+
+  /** A request under way takes as long as it takes. */
+  closeIfSilent(): void {
+    if (this.#isBusy || this.#front.looks < this.#silentAt) return
+    if (this.#patienceMs === PATIENCE_MS && !this.#isClosing) {
+      const held = this.#held
+      this.#held = null
+      this.#giveToNode(held)
+    } else {
+      this.socket.destroy()
+    }
   }
 
   closeIfIdle(): void {
@@ -106,12 +133,12 @@ class Connection {
     this.#isBusy = false
     if (socket.destroyed || !socket.writable) return false
     socket.write(text)
+    this.#expectWithin(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
     if (isLast || this.#hasEnded) {
       this.#isClosing = true
       socket.destroySoon()
       return true
     }
-    this.#setTimeout(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
     // With what was sent ahead of the answer.
     if (socket.isPaused()) socket.resume()
     return true
@@ -141,7 +168,7 @@ class Connection {
       this.#giveToNode(bytes)
     } else {
       this.#held = bytes
-      this.#setTimeout(PATIENCE_MS)
+      this.#expectWithin(PATIENCE_MS)
     }
   }
 
@@ -158,7 +185,6 @@ class Connection {
   #giveToNode(bytes: Buffer | null): void {
     const { socket } = this
     this.#leave()
-    this.#setTimeout(0)
     socket.pause()
     if (bytes !== null) socket.unshift(bytes)
     this.#front.options.toNode(socket)
@@ -168,7 +194,7 @@ class Connection {
   #leave(): void {
     const { socket } = this
     socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError)
-    socket.off('timeout', this.#onTimeout).off('close', this.#onClose)
+    socket.off('close', this.#onClose)
     this.#onLeave()
   }
 
@@ -204,21 +230,10 @@ class Connection {
     options.end(exchange, reading.head, { status: null, isOut: false })
   }
 
-  readonly #onTimeout = (): void => {
-    if (this.#isBusy) return
-    if (this.#timeoutMs === PATIENCE_MS && !this.#isClosing) {
-      const held = this.#held
-      this.#held = null
-      this.#giveToNode(held)
-    } else {
-      this.socket.destroy()
-    }
-  }
-
-  #setTimeout(ms: number): void {
-    if (ms === this.#timeoutMs) return
-    this.#timeoutMs = ms
-    this.socket.setTimeout(ms)
+  #expectWithin(ms: number): void {
+    this.#patienceMs = ms
+    // The next look may be a moment away, and counts as none.
+    this.#silentAt = this.#front.looks + 1 + Math.ceil(ms / LOOK_EVERY_MS)
   }
 }
 

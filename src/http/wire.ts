@@ -5,16 +5,42 @@ import type { TextAnswer } from './problem.ts'
 
 /** `connection`: the lines about what becomes of the connection. */
 export function wireText(
-  { status, headers, body }: TextAnswer,
+  answer: TextAnswer,
   requestId: string,
   rateFields: readonly string[] | null,
   connection: string,
 ): string {
-  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nX-Request-Id: ${requestId}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n`
-  for (const name in headers) text += `${name}: ${headers[name]}\r\n`
-  if (rateFields !== null)
-    for (let i = 0; i < rateFields.length; i += 2) text += `${rateFields[i]}: ${rateFields[i + 1]}\r\n`
-  return `${text}Date: ${httpDate()}\r\n${connection}\r\n\r\n${body}`
+  const { body } = answer
+  const rates = rateFields === null ? '' : fieldLines(rateFields)
+  const length = Buffer.byteLength(body)
+  return `${usualHead(answer, connection)}X-Request-Id: ${requestId}\r\nContent-Length: ${length}\r\n${rates}\r\n${body}`
+}
+
+function fieldLines(fields: readonly string[]): string {
+  let lines = ''
+  for (let i = 0; i < fields.length; i += 2) lines += `${fields[i]}: ${fields[i + 1]}\r\n`
+  return lines
+}
+
+let lastAnswer: Pick<TextAnswer, 'status' | 'headers'> = { status: 0, headers: {} }
+let lastConnection = ''
+let lastDate = ''
+let lastHead = ''
+
+/** One receipt is like the other, but for the id and the body: what they have in common is put together once a second. */
+function usualHead(answer: TextAnswer, connection: string): string {
+  const { status, headers } = answer
+  const date = httpDate()
+  const isSame = status === lastAnswer.status && headers === lastAnswer.headers
+  if (!isSame || date !== lastDate || connection !== lastConnection) {
+    lastAnswer = { status, headers }
+    lastDate = date
+    lastConnection = connection
+    let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+    for (const name in headers) lines += `${name}: ${headers[name]}\r\n`
+    lastHead = `${lines}Date: ${date}\r\n${connection}\r\n`
+  }
+  return lastHead
 }
 
 let formattedSecond = -1

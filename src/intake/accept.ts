@@ -35,14 +35,14 @@ export interface AcceptOptions {
 }
 
 export function createAccept({ clock, submit }: AcceptOptions): Accept {
-  return async (arrival) => {
+  return (arrival) => {
     const read = readEnvelope(arrival.payload)
-    if ('problem' in read) return read
+    if ('problem' in read) return Promise.resolve(read)
     const { sourceRef, channelRef } = read.envelope
     const idempotency = readIdempotencyKey(arrival.idempotencyKeys)
     // With a source_ref the header decides nothing, so a bad one refuses nothing.
     if ('unusable' in idempotency && sourceRef === null) {
-      return { problem: { code: 'invalid_request', message: idempotency.unusable } }
+      return Promise.resolve({ problem: { code: 'invalid_request', message: idempotency.unusable } })
     }
     const { principal } = arrival
     return submit({

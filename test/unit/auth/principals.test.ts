@@ -38,9 +38,6 @@ class FakeTokens {
   } as unknown as TokenStore
 }
 
-/** Most tests send all their requests over one. */
-const CONNECTION = {}
-
 interface Fixture {
   readonly tokens: FakeTokens
   readonly clock: TestClock
@@ -96,7 +93,7 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
     tokens.put(record(minted))
-    assert.deepEqual(await principals.authenticate(minted.token, CONNECTION), {
+    assert.deepEqual(await principals.authenticate({ token: minted.token }), {
       principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
       bucket: null,
     })
@@ -109,7 +106,7 @@ describe('principals', () => {
     tokens.put(record(own, { rateLimit: { requests: 9, windowMs: 1000 } }))
     tokens.put(record(free, { rateLimit: 'off' }))
     const bucket = async (minted: typeof plain) => {
-      const found = await principals.authenticate(minted.token, CONNECTION)
+      const found = await principals.authenticate({ token: minted.token })
       return 'bucket' in found ? found.bucket : undefined
     }
     assert.equal((await bucket(plain))?.limit.requests, 3)
@@ -128,23 +125,25 @@ describe('principals', () => {
   test('a token is looked up once, then answered from memory and at once', async (t) => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
+    const shown = { token: minted.token }
     tokens.put(record(minted))
-    await principals.authenticate(minted.token, CONNECTION)
-    assert.ok(!(principals.authenticate(minted.token, CONNECTION) instanceof Promise))
+    await principals.authenticate(shown)
+    assert.ok(!(principals.authenticate(shown) instanceof Promise))
     assert.equal(tokens.finds, 1)
   })
 
   test('a new token works at once, even if it was unknown a moment ago', async (t) => {
     const { principals, tokens } = await setUp(t)
     const minted = mintToken()
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'invalid_token')
+    const shown = { token: minted.token }
+    assert.equal(await codeOf(principals.authenticate(shown)), 'invalid_token')
     tokens.put(record(minted))
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), `principal ${minted.keyId}`)
+    assert.equal(await codeOf(principals.authenticate(shown)), `principal ${minted.keyId}`)
   })
 
   test('a malformed token is refused without a look-up', async (t) => {
     const { principals, tokens } = await setUp(t)
-    assert.equal(await codeOf(principals.authenticate('nonsense', CONNECTION)), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate({ token: 'nonsense' })), 'invalid_token')
     assert.equal(tokens.finds, 0)
   })
 
@@ -152,10 +151,10 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     const [mine, other] = [mintToken(), mintToken()]
     tokens.put(record({ ...mine, hash: other.hash }))
-    assert.equal(await codeOf(principals.authenticate(mine.token, CONNECTION)), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate({ token: mine.token })), 'invalid_token')
   })
 
-  test('on one connection each token is judged by itself, whoever was let in before', async (t) => {
+  test('each token is judged by itself, whoever was let in before', async (t) => {
     const { principals, tokens } = await setUp(t)
     const [mine, other, forged] = [mintToken(), mintToken(), mintToken()]
     tokens.put(record(mine))
@@ -163,7 +162,7 @@ describe('principals', () => {
     tokens.put(record({ ...forged, hash: mine.hash }))
     const codes = []
     for (const { token } of [mine, mine, other, mine, forged, mine, other, other]) {
-      codes.push(await codeOf(principals.authenticate(token, CONNECTION)))
+      codes.push(await codeOf(principals.authenticate({ token })))
     }
     const [me, they] = [`principal ${mine.keyId}`, `principal ${other.keyId}`]
     assert.deepEqual(codes, [me, me, they, me, 'invalid_token', me, they, they])
@@ -181,19 +180,20 @@ describe('principals', () => {
       wide(mine.token.length - 1),
     ]
     for (const token of others) {
-      await principals.authenticate(mine.token, CONNECTION)
-      assert.equal(await codeOf(principals.authenticate(token, CONNECTION)), 'invalid_token')
+      await principals.authenticate({ token: mine.token })
+      assert.equal(await codeOf(principals.authenticate({ token })), 'invalid_token')
     }
   })
 
   test('a token that was given another secret is not opened by the one it was let in with', async (t) => {
     const { principals, tokens, reported } = await setUp(t)
     const minted = mintToken()
+    const shown = { token: minted.token }
     tokens.put(record(minted))
-    await principals.authenticate(minted.token, CONNECTION)
+    await principals.authenticate(shown)
     tokens.put(record({ ...minted, hash: mintToken().hash }))
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'invalid_token')
+    assert.equal(await codeOf(principals.authenticate(shown)), 'invalid_token')
   })
 
   test('disabled and expired are told apart, and disabled wins', async (t) => {
@@ -206,44 +206,47 @@ describe('principals', () => {
     ] as const) {
       const minted = mintToken()
       tokens.put(record(minted, more))
-      assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), code)
+      assert.equal(await codeOf(principals.authenticate({ token: minted.token })), code)
     }
   })
 
   test('a token in memory expires when its time has come', async (t) => {
     const { principals, tokens, clock } = await setUp(t)
     const minted = mintToken()
+    const shown = { token: minted.token }
     tokens.put(record(minted, { expiresAt: clock.now() + 10 }))
-    assert.match(await codeOf(principals.authenticate(minted.token, CONNECTION)), /^principal/)
+    assert.match(await codeOf(principals.authenticate(shown)), /^principal/)
     clock.advance(10)
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_expired')
+    assert.equal(await codeOf(principals.authenticate(shown)), 'token_expired')
   })
 
   test('a change reaches tokens in memory, and is then reported as in force', async (t) => {
     const { principals, tokens, reported } = await setUp(t)
     const minted = mintToken()
+    const shown = { token: minted.token }
     tokens.put(record(minted))
-    await principals.authenticate(minted.token, CONNECTION)
+    await principals.authenticate(shown)
     tokens.put(record(minted, { isActive: false }))
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_disabled')
+    assert.equal(await codeOf(principals.authenticate(shown)), 'token_disabled')
     assert.equal(tokens.finds, 1, 'without another look-up')
   })
 
   test('a look-up that was overtaken by a change does not bring the old state back', async (t) => {
     const { principals, tokens, reported } = await setUp(t)
     const minted = mintToken()
+    const shown = { token: minted.token }
     tokens.put(record(minted))
     const gate = Promise.withResolvers<void>()
     // The look-up has read the active token; before it answers, the token is disabled and that is reported as in force.
     tokens.beforeAnswer = () => gate.promise
-    const answer = principals.authenticate(minted.token, CONNECTION)
+    const answer = principals.authenticate(shown)
     tokens.put(record(minted, { isActive: false }))
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
     tokens.beforeAnswer = () => {}
     gate.resolve()
     assert.equal(await codeOf(answer), 'token_disabled')
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'token_disabled')
+    assert.equal(await codeOf(principals.authenticate(shown)), 'token_disabled')
   })
 
   test('a look-up that fails is our trouble, not the token’s', async (t) => {
@@ -251,10 +254,10 @@ describe('principals', () => {
     const minted = mintToken()
     tokens.put(record(minted))
     tokens.beforeAnswer = () => Promise.reject(new Error('no database'))
-    assert.equal(await codeOf(principals.authenticate(minted.token, CONNECTION)), 'storage_unavailable')
+    assert.equal(await codeOf(principals.authenticate({ token: minted.token })), 'storage_unavailable')
     assert.equal(troubles.length, 1)
     tokens.beforeAnswer = () => {}
-    assert.match(await codeOf(principals.authenticate(minted.token, CONNECTION)), /^principal/)
+    assert.match(await codeOf(principals.authenticate({ token: minted.token })), /^principal/)
   })
 
   test('uses are written in the background, the latest of each, and only of tokens that were let in', async (t) => {
@@ -262,10 +265,10 @@ describe('principals', () => {
     const [used, disabled] = [mintToken(), mintToken()]
     tokens.put(record(used))
     tokens.put(record(disabled, { isActive: false }))
-    await principals.authenticate(used.token, CONNECTION)
-    await principals.authenticate(disabled.token, CONNECTION)
+    await principals.authenticate({ token: used.token })
+    await principals.authenticate({ token: disabled.token })
     clock.advance(5)
-    await principals.authenticate(used.token, CONNECTION)
+    await principals.authenticate({ token: used.token })
     assert.deepEqual(tokens.uses, [], 'not on the way of a request')
     await principals.stop()
     assert.deepEqual(tokens.uses, [{ keyId: used.keyId, usedAt: clock.now() }])
