@@ -36,24 +36,31 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (principal !== null) fields += quotedPrincipal(principal)
     if (exchange.operator !== null) fields += `,"operator":"${exchange.operator.operator.name}"`
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
-    if (address !== null) fields += `,"remote_addr":${quotedAddress(address)}`
-    if (agent !== undefined) fields += `,"user_agent":${quotedAgent(agent)}`
+    if (address !== null) fields += quotedAddress(address)
+    if (agent !== undefined) fields += quotedAgent(agent)
     if (!isOut) fields += ',"client_gone":true'
     logger.composed(level, fields)
   }
 }
 
 const quotedMethod = remembering(quoted)
-const quotedAddress = remembering(quoted)
-const quotedAgent = remembering((agent) => quoted(redactBeginning(agent, MAX_PATH)))
+const quotedAddress = remembering((address) => `,"remote_addr":${quoted(address)}`)
+const quotedAgent = remembering((agent) => `,"user_agent":${quoted(redactBeginning(agent, MAX_PATH))}`)
 
 function quotedPath(head: RequestHead): string {
   return quoted(redactBeginning(pathOf(head), MAX_PATH))
 }
 
-/** Key ids, scopes and names of operators are of letters that need no escape. */
-function quotedPrincipal({ keyId, accountId, companyId, scope }: Principal): string {
-  return `,"key_id":"${keyId}","account_id":${accountId},"company_id":${companyId},"scope":"${scope}"`
+const principals = new WeakMap<Principal, string>()
+
+/** Key ids, scopes and names of operators are of letters that need no escape. One text as long as a token is known. */
+function quotedPrincipal(principal: Principal): string {
+  const known = principals.get(principal)
+  if (known !== undefined) return known
+  const { keyId, accountId, companyId, scope } = principal
+  const text = `,"key_id":"${keyId}","account_id":${accountId},"company_id":${companyId},"scope":"${scope}"`
+  principals.set(principal, text)
+  return text
 }
 
 function quoted(text: string): string {

@@ -53,26 +53,26 @@ export function createLog({ level, format }: LogOptions): Log {
 }
 
 export function createLogger(lowest: string, write: (line: string) => void): Logger {
-  const timestamp = createTimestamp()
+  const beginning = createBeginning()
   const enabled = new Set<string>(LOG_LEVELS.slice(LOG_LEVELS.indexOf(lowest as Level)))
   const isEnabled = (level: Level) => enabled.has(level)
   const composed = (level: Level, fields: string) => {
-    if (isEnabled(level)) write(`{"level":"${level}","time":"${timestamp()}",${fields}}\n`)
+    if (isEnabled(level)) write(`${beginning(level)}${fields}}\n`)
   }
   const at = (level: Level) => (message: string, fields?: LogFields) =>
     composed(level, JSON.stringify({ msg: message, ...fields }).slice(1, -1))
   return { info: at('info'), warn: at('warn'), error: at('error'), fatal: at('fatal'), isEnabled, composed }
 }
 
-/** Formatting a date costs more than the rest of a short line: one text serves all lines of a millisecond. */
-function createTimestamp(): () => string {
-  let formattedAt = -1
-  let text = ''
-  return () => {
+/** Level and time. Formatting a date costs more than the rest of a short line: one text serves all lines of a millisecond. */
+function createBeginning(): (level: Level) => string {
+  let [formattedAt, formattedFor, text] = [-1, '', '']
+  return (level) => {
     const now = Date.now()
-    if (now !== formattedAt) {
+    if (now !== formattedAt || level !== formattedFor) {
       formattedAt = now
-      text = new Date(now).toISOString()
+      formattedFor = level
+      text = `{"level":"${level}","time":"${new Date(now).toISOString()}",`
     }
     return text
   }
