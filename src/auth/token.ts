@@ -8,7 +8,6 @@ import { base62, randomBase62 } from '../runtime/id.ts'
 
 const TOKEN = /^itr_([0-9A-Za-z]{10})_[0-9A-Za-z]{36}$/
 const CHECKSUM_LENGTH = 6
-export const TOKEN_LENGTH = 'itr_'.length + 10 + '_'.length + 30 + CHECKSUM_LENGTH
 
 export interface MintedToken {
   readonly keyId: string

@@ -33,19 +33,19 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (error !== null) fields += `,"error":"${error}"`
     if (outcome !== null) fields += `,"outcome":"${outcome}"`
     if (eventId !== null) fields += `,"event_id":${eventId}`
-    if (principal !== null) fields += quotedPrincipal(principal)
+    if (principal !== null) fields += principalFields(principal)
     if (exchange.operator !== null) fields += `,"operator":"${exchange.operator.operator.name}"`
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
-    if (address !== null) fields += quotedAddress(address)
-    if (agent !== undefined) fields += quotedAgent(agent)
+    if (address !== null) fields += addressField(address)
+    if (agent !== undefined) fields += agentField(agent)
     if (!isOut) fields += ',"client_gone":true'
     logger.composed(level, fields)
   }
 }
 
 const quotedMethod = remembering(quoted)
-const quotedAddress = remembering((address) => `,"remote_addr":${quoted(address)}`)
-const quotedAgent = remembering((agent) => `,"user_agent":${quoted(redactBeginning(agent, MAX_PATH))}`)
+const addressField = remembering((address) => `,"remote_addr":${quoted(address)}`)
+const agentField = remembering((agent) => `,"user_agent":${quoted(redactBeginning(agent, MAX_PATH))}`)
 
 function quotedPath(head: RequestHead): string {
   return quoted(redactBeginning(pathOf(head), MAX_PATH))
@@ -53,8 +53,8 @@ function quotedPath(head: RequestHead): string {
 
 const principals = new WeakMap<Principal, string>()
 
-/** Key ids, scopes and names of operators are of letters that need no escape. One text as long as a token is known. */
-function quotedPrincipal(principal: Principal): string {
+/** Key ids and scopes are of letters that need no escape. One text as long as a token is known. */
+function principalFields(principal: Principal): string {
   const known = principals.get(principal)
   if (known !== undefined) return known
   const { keyId, accountId, companyId, scope } = principal

@@ -41,7 +41,7 @@ export interface FrontOptions {
 /** A client that says nothing, or stops in the middle, has so long before node takes it, and times it. */
 const PATIENCE_MS = 500
 /** So often we look who has said nothing for too long: a timer for each connection would be set anew with every read and write. */
-const LOOK_EVERY_MS = 125
+const TICK_MS = 125
 /** As node does: a client that was told when we close should not be cut off while its request is on the way. */
 const KEEP_ALIVE_GRACE_MS = 1000
 
@@ -53,9 +53,9 @@ export class Front {
   readonly newReader: NewPlainReader
   readonly keepAlive: string
   readonly #connections = new Set<Connection>()
-  #looking: NodeJS.Timeout | null = null
-  /** How often we have looked: the time, as far as silence is measured. */
-  looks = 0
+  /** While there are connections. */
+  #ticking: NodeJS.Timeout | null = null
+  #ticks = 0
 
   constructor(options: FrontOptions) {
     this.options = options
@@ -66,15 +66,20 @@ export class Front {
   take(socket: Socket): void {
     const connection = new Connection(this, socket, () => this.#connections.delete(connection))
     this.#connections.add(connection)
-    this.#looking ??= setInterval(() => this.#look(), LOOK_EVERY_MS).unref()
+    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref()
   }
 
-  #look(): void {
-    this.looks += 1
-    for (const connection of this.#connections) connection.closeIfSilent()
-    if (this.#connections.size > 0 || this.#looking === null) return
-    clearInterval(this.#looking)
-    this.#looking = null
+  /** The time, as far as silence is measured. */
+  get ticks(): number {
+    return this.#ticks
+  }
+
+  #tick(): void {
+    this.#ticks += 1
+    for (const connection of this.#connections) connection.giveUpIfSilent()
+    if (this.#connections.size > 0) return
+    clearInterval(this.#ticking!)
+    this.#ticking = null
   }
 
   closeIdle(): void {
@@ -97,7 +102,7 @@ class Connection {
   #hasEnded = false
   /** Had its last answer: what was sent behind that request is not looked at (RFC 9112, 9.6). */
   #isClosing = false
-  /** For how long it may say nothing, and at which look of the front's that is over. */
+  /** For how long it may say nothing, and at which tick of the front's that is over. */
   #patienceMs = 0
   #silentAt = 0
 
@@ -112,8 +117,8 @@ class Connection {
   }
 
   /** A request under way takes as long as it takes. */
-  closeIfSilent(): void {
-    if (this.#isBusy || this.#front.looks < this.#silentAt) return
+  giveUpIfSilent(): void {
+    if (this.#isBusy || this.#front.ticks < this.#silentAt) return
     if (this.#patienceMs === PATIENCE_MS && !this.#isClosing) {
       const held = this.#held
       this.#held = null
@@ -133,6 +138,7 @@ class Connection {
     this.#isBusy = false
     if (socket.destroyed || !socket.writable) return false
     socket.write(text)
+    // The last one, too: it has to be read.
     this.#expectWithin(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
     if (isLast || this.#hasEnded) {
       this.#isClosing = true
@@ -232,8 +238,8 @@ class Connection {
 
   #expectWithin(ms: number): void {
     this.#patienceMs = ms
-    // The next look may be a moment away, and counts as none.
-    this.#silentAt = this.#front.looks + 1 + Math.ceil(ms / LOOK_EVERY_MS)
+    // The next tick may be a moment away, and counts as none.
+    this.#silentAt = this.#front.ticks + 1 + Math.ceil(ms / TICK_MS)
   }
 }
 

@@ -119,8 +119,8 @@ function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, 
   return (declaredLength(head) ?? 0) > maxBodyBytes ? { code: 'payload_too_large', maxBytes: maxBodyBytes } : null
 }
 
-const RECEIPT_HEADERS = { 'Content-Type': JSON_CONTENT }
-const REPLAYED_HEADERS = { 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' }
+const RECEIPT_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT })
+const REPLAYED_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' })
 
 function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem }>): TextAnswer {
   const again =

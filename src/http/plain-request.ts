@@ -5,8 +5,10 @@
 // It decides where a request ends, and every line of it is here for that.
 //
 // Who keeps a connection sends the same head again and again, but for the length. Byte for byte the same, it is not taken apart
-// again: 1 µs where reading takes 6.
+// again: 1 µs where reading takes 6. What was made of it is kept with it, also whom its token lets in (auth/principals.ts): so all of it
+// is compared, but for the digits of the length.
 
+import { timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
 import type { RequestHead } from './head.ts'
 import { hostProblem } from './host.ts'
@@ -40,7 +42,8 @@ const LENGTH_LINE = /^.*?\r\ncontent-length: */is
 const LENGTH_NAME = /^content-length$/i
 const NO_BODY = Buffer.alloc(0)
 const [ZERO, NINE] = [0x30, 0x39]
-const FEW_BYTES = 32
+/** Shorter than a token. So few are compared sooner than node is asked to. */
+const NO_TOKEN_BYTES = 32
 /** What they ask for is not plain, whatever they say. */
 const NOT_PLAIN: ReadonlySet<string> = new Set([
   'expect',
@@ -195,7 +198,7 @@ function knownHead(bytes: Buffer, request: PlainRequest): KnownHead {
   }
 }
 
-/** The same head with another length. What it has in common with the other is looked up there. */
+/** The same head with another length. What it has in common with the other is looked up there, and what was made of that goes with it. */
 function withLength({ request: { head }, lengthAt }: KnownHead, length: string): RequestHead {
   const headers: RequestHead['headers'] = Object.create(head.headers)
   headers['content-length'] = length
@@ -206,11 +209,11 @@ function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= NINE
 }
 
-/** A few bytes are compared sooner than node is asked to. */
+/** In a time that says nothing about a token in it: several people's requests may come over one connection. What is short has none. */
 function standsAt(bytes: Buffer, at: number, part: Buffer): boolean {
   const { length } = part
   if (at + length > bytes.length) return false
-  if (length > FEW_BYTES) return bytes.compare(part, 0, length, at, at + length) === 0
+  if (length > NO_TOKEN_BYTES) return timingSafeEqual(bytes.subarray(at, at + length), part)
   for (let i = 0; i < length; i++) if (bytes[at + i] !== part[i]) return false
   return true
 }

@@ -22,25 +22,26 @@ function fieldLines(fields: readonly string[]): string {
   return lines
 }
 
-let lastAnswer: Pick<TextAnswer, 'status' | 'headers'> = { status: 0, headers: {} }
-let lastConnection = ''
-let lastDate = ''
-let lastHead = ''
+interface Head {
+  readonly status: number
+  readonly headers: TextAnswer['headers']
+  readonly date: string
+  readonly connection: string
+  readonly text: string
+}
 
-/** One receipt is like the other, but for the id and the body: what they have in common is put together once a second. */
-function usualHead(answer: TextAnswer, connection: string): string {
-  const { status, headers } = answer
+let last: Head = { status: 0, headers: {}, date: '', connection: '', text: '' }
+
+/** One receipt is like the other, but for the id and the body: what they have in common is put together once in a row of them. */
+function usualHead({ status, headers }: TextAnswer, connection: string): string {
   const date = httpDate()
-  const isSame = status === lastAnswer.status && headers === lastAnswer.headers
-  if (!isSame || date !== lastDate || connection !== lastConnection) {
-    lastAnswer = { status, headers }
-    lastDate = date
-    lastConnection = connection
-    let lines = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
-    for (const name in headers) lines += `${name}: ${headers[name]}\r\n`
-    lastHead = `${lines}Date: ${date}\r\n${connection}\r\n`
-  }
-  return lastHead
+  const isSame = status === last.status && headers === last.headers
+  if (isSame && date === last.date && connection === last.connection) return last.text
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+  for (const name in headers) text += `${name}: ${headers[name]}\r\n`
+  text += `Date: ${date}\r\n${connection}\r\n`
+  last = { status, headers, date, connection, text }
+  return text
 }
 
 let formattedSecond = -1

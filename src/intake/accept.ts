@@ -27,6 +27,7 @@ export interface Arrival {
 }
 
 export type AcceptResult = Receipt | { readonly problem: Problem }
+/** May also throw at once. */
 export type Accept = (arrival: Arrival) => Promise<AcceptResult>
 
 export interface AcceptOptions {

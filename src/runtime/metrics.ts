@@ -6,6 +6,7 @@
 
 type Labels = Readonly<Record<string, string>>
 type Gauge = number | null
+type LabelNames = readonly [] | readonly [string] | readonly [string, string]
 
 interface Family {
   readonly name: string
@@ -16,11 +17,11 @@ interface Family {
 
 export class Counter {
   readonly #name: string
-  readonly #labels: readonly string[]
-  /** By the values of the labels, of which there are two at most: few, and known beforehand. Not joined: that takes longer than to count. */
+  readonly #labels: LabelNames
+  /** By the values of the labels: few, and known beforehand. Not joined: that takes longer than to count. */
   readonly #counts = new Map<string, Map<string, number>>()
 
-  constructor(name: string, labels: readonly string[]) {
+  constructor(name: string, labels: LabelNames) {
     this.#name = name
     this.#labels = labels
     if (labels.length === 0) this.#counts.set('', new Map([['', 0]]))
@@ -75,7 +76,7 @@ export class Histogram {
 export class Metrics {
   readonly #families: Family[] = []
 
-  counter(name: string, help: string, labels: readonly string[] = []): Counter {
+  counter(name: string, help: string, labels: LabelNames = []): Counter {
     const counter = new Counter(name, labels)
     this.#families.push({ name, help, type: 'counter', samples: () => counter.samples() })
     return counter

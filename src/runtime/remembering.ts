@@ -11,8 +11,14 @@ export function remembering<T>(compute: (text: string) => T): (text: string) => 
     const known = remembered.get(text)
     if (known !== undefined) return known
     if (remembered.size >= MAX_REMEMBERED) remembered.clear()
-    const result = compute(text)
-    remembered.set(text, result)
+    const own = ownCopy(text)
+    const result = compute(own)
+    remembered.set(own, result)
     return result
   }
+}
+
+/** A text that was cut out of a request keeps the whole of it alive, and the token in it. One that is put together is a copy. */
+function ownCopy(text: string): string {
+  return ` ${text}`.slice(1)
 }

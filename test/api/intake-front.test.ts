@@ -7,6 +7,7 @@ import { RawConnection } from '../support/client.ts'
 import { drivers } from '../support/drivers.ts'
 import { idOf, rowsStoredDuring } from '../support/intake.ts'
 import { chunked, postHeaders, rawPost, rawRequest } from '../support/raw.ts'
+import { until } from '../support/until.ts'
 
 const PATH = '/v1/inbox/events'
 const [sqlite] = drivers
@@ -113,6 +114,31 @@ describe('plain requests and others on one connection', () => {
       rows.map(({ idempotencyKey, userAgent }) => [idempotencyKey, userAgent]),
       [...Array(3).fill(['one', 'first']), ...Array(3).fill(['two', 'other'])],
     )
+  })
+
+  test('a proxy sends for two tenants over one connection: each message is its own, and a token that is disabled is refused there', async (t) => {
+    const app = await startTestApp(t, sqlite!)
+    const other = await app.createToken({ accountId: 8, companyId: 43 })
+    const connection = await connect(t, app)
+    const senders = [app.token, app.token, app.token, other, other, app.token, other, other, other]
+    let answered = 0
+    const post = async (token: string, text: string) => {
+      connection.write(rawRequest({ target: PATH, headers: postHeaders(token), body: JSON.stringify({ text }) }))
+      answered += 1
+      return (await connection.answers(answered)).at(-1)!
+    }
+    const rows = await rowsStoredDuring(app, async () => {
+      for (const [index, token] of senders.entries()) {
+        assert.equal((await post(token, 'x'.repeat(1 + (index % 4)))).status, 200)
+      }
+    })
+    assert.deepEqual(
+      rows.map(({ accountId, companyId }) => `${accountId}/${companyId}`),
+      senders.map((token) => (token === other ? '8/43' : '7/42')),
+    )
+    await app.store.tokens.setActive(other.split('_')[1]!, false, Date.now())
+    await until('the token is refused', async () => (await post(other, 'x')).status === 401)
+    assert.equal((await post(app.token, 'x')).status, 200)
   })
 
   test('in two pieces, cut anywhere: stored once, and the connection goes on', async (t) => {

@@ -67,6 +67,17 @@ test('the slower it is, the longer it rests', (t) => {
   assert.equal(left(), 1)
 })
 
+test('a rest is not cut short to whole milliseconds', (t) => {
+  const { reading, left } = prepare(t, 2, 0.3)
+  reading.look()
+  t.mock.timers.tick(1)
+  assert.equal(left(), 1)
+  t.mock.timers.tick(1)
+  assert.equal(left(), 1)
+  t.mock.timers.tick(1)
+  assert.equal(left(), 0)
+})
+
 test('a slice that failed is tried again, a minute later', (t) => {
   const { reading, left, failNext } = prepare(t, 2, 0.1)
   failNext(1)
