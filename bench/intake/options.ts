@@ -30,8 +30,8 @@ export interface IntakeOptions {
 export const INTAKE_HELP = `Usage: npm run bench -- intake [options]
 
   --store <name>      what is measured: ${STORES.join(', ')} (sqlite)
-  --rounds <n>        rounds per set, each contestant once a round (7)
-  --seconds <n>       measured seconds per contestant and round (5)
+  --rounds <n>        rounds per set, each contestant once a round (15)
+  --seconds <n>       measured seconds per contestant and round (3)
   --warm <n>          warm-up seconds per contestant and set (3)
   --wait-idle <n>     wait at most this long before each round for other processes to be quiet (60)
   --connections <n>   keep-alive connections of the throughput set (64)
@@ -102,8 +102,8 @@ export function parseIntakeOptions(argv: readonly string[]): IntakeOptions | nul
   const quick = flags.quick === true
   const options: IntakeOptions = {
     store: storeNamed(flags.store),
-    rounds: wholeIn('rounds', flags.rounds, quick ? 3 : 7, 1, 100),
-    seconds: numberIn('seconds', flags.seconds, quick ? 2 : 5, 0.5, 300),
+    rounds: wholeIn('rounds', flags.rounds, quick ? 3 : 15, 1, 100),
+    seconds: numberIn('seconds', flags.seconds, quick ? 2 : 3, 0.5, 300),
     warmSeconds: numberIn('warm', flags.warm, quick ? 1 : 3, 0.5, 300),
     idleWaitSeconds: numberIn('wait-idle', flags['wait-idle'], 60, 0, 600),
     connections: wholeIn('connections', flags.connections, 64, 1, 1000),
