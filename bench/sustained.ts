@@ -1,4 +1,5 @@
-// `bench sustained`: a share of what bare node:http takes, for minutes, on a store that is full already. Does the index keep up?
+// `bench sustained`: a share of what bare node:http takes, for minutes, on a store that is full already. Does the index keep up? Bare is
+// measured in between, with the server stopped meanwhile, so that both see the machine at the same pace.
 // Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
 
 import { setTimeout as interval } from 'node:timers/promises'
@@ -17,30 +18,31 @@ import { mean, median } from './stats.ts'
 import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
+const CONNECTIONS = 64
+const LEAST = 0.3
+/** The pace of a shared machine changes within seconds: bare runs before each piece of the load, which follows the mean of the last few. */
+const BARE_SECONDS = 3
+const PIECE_SECONDS = 15
+const PACE_ROUNDS = 4
+/** A round of bare that is disturbed is run again, a while later, so often in all. */
+const BARE_AGAIN = 60
+const BARE_AGAIN_MS = 10_000
+/** All of the load, too; the last one counts, however it was. */
+const LOADS = 3
+/** Of each piece. Asking is a command beside the server, which costs half a second of a core. */
+const LOOK_AFTER_MS = 12_000
+/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
+const PAUSE_SECONDS = 2
+const CONVERSATIONS = 40_000
+
 const HELP = `Usage: npm run bench -- sustained [options]
 
   --store <name>      ${STORES.join(', ')} (sqlite)
   --events <n>        stored and indexed before the load begins (1000000)
-  --seconds <n>       how long it lasts (180)
-  --share <x>         of the rate that bare node:http takes; a little more than must be held (0.34)
+  --seconds <n>       how long it lasts, in pieces of ${PIECE_SECONDS} s with a round of bare before each (180)
+  --share <x>         of the rate that bare node:http takes; a little more than must be held (0.32)
   --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
   --help`
-
-const CONNECTIONS = 64
-const LEAST = 0.3
-/** Many and short, and their mean: the pace of a shared machine changes within seconds, and the load lasts for minutes. */
-const BARE_ROUNDS = 10
-const BARE_SECONDS = 3
-/** A round of bare that is disturbed is run again, a while later, so often in all: the load begins in a quiet minute if there is one. */
-const BARE_AGAIN = 60
-const BARE_AGAIN_MS = 10_000
-/** The load, too; the last one counts, however it was. */
-const LOADS = 3
-/** Asking is a command beside the server, which costs half a second of a core. */
-const LOOK_EVERY_MS = 15_000
-/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
-const PAUSE_SECONDS = 2
-const CONVERSATIONS = 40_000
 
 interface Options {
   readonly store: StoreName
@@ -48,11 +50,6 @@ interface Options {
   readonly seconds: number
   readonly share: number
   readonly folder: string
-}
-
-interface Sample {
-  readonly second: number
-  readonly lag: number
 }
 
 export async function runSustained(argv: readonly string[]): Promise<number> {
@@ -86,7 +83,7 @@ function parse(argv: readonly string[]): Options | null {
     store: storeNamed(values.store),
     events: number('events', values.events, 1_000_000, 0),
     seconds: number('seconds', values.seconds, 180, 20),
-    share: number('share', values.share, 0.34, 0.01),
+    share: number('share', values.share, 0.32, 0.01),
     folder: values.folder ?? '/tmp',
   }
 }
@@ -97,86 +94,112 @@ function say(line: string): void {
 
 async function measure(scope: Scope, { store, events, seconds, share }: Options): Promise<string> {
   const load = new LoadGenerator(scope)
-  const bare = await startBare(scope)
+  const bare = new BareRounds(load, await startBare(scope))
   const databases = await startDatabases(store, scope)
   const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
-  const bareRounds = new BareRounds(load, bare)
   const runs: Run[] = []
   do {
     if (runs.length > 0) say(`${(100 * runs.at(-1)!.stealShare!).toFixed(0)} % of the machine was stolen: once more`)
-    runs.push(await loaded(load, bareRounds, intray, { seconds, share }))
+    runs.push(await loaded(load, bare, intray, { seconds, share }))
   } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < LOADS)
   await scope.stop(intray.child)
   await databases.close()
-  const errors = runs.reduce((sum, { report }) => sum + report.errorCount, 0)
-  const { disturbed } = bareRounds
+  const errors = runs.reduce((sum, { errors }) => sum + errors, 0)
   return [
     verdicts(runs.at(-1)!, errors),
     ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${described(one)}`),
-    ...(disturbed > 0 ? [`\nwarning: ${disturbed} rounds of bare count although they were disturbed`] : []),
+    ...(bare.disturbed > 0 ? [`\nwarning: ${bare.disturbed} rounds of bare count although they were disturbed`] : []),
   ].join('\n')
 }
 
 interface Run {
-  readonly report: LoadReport
+  readonly rate: number
   readonly bareRate: number
-  readonly samples: readonly Sample[]
+  readonly pieces: readonly Piece[]
+  readonly errors: number
   readonly stealShare: number | null
   readonly drainedMs: number | null
 }
 
+interface Piece {
+  readonly report: LoadReport
+  readonly lag: number
+  readonly stealShare: number | null
+}
+
+/** Bare and load in turns. For Intray it is one load: it stands still, as a process, while bare has the machine. */
 async function loaded(
   load: LoadGenerator,
-  bareRounds: BareRounds,
+  bare: BareRounds,
   intray: Intray,
   { seconds, share }: Pick<Options, 'seconds' | 'share'>,
 ): Promise<Run> {
-  const before = await bareRounds.rates()
-  const rate = share * mean(before)
-  say(`bare takes ${mean(before).toFixed(0)}/s; ${rate.toFixed(0)}/s for ${seconds} s`)
-  const ticks = machineTicks()
-  const { report, samples } = await underLoad(load, intray, rate, seconds)
-  const stolen = stealShare(ticks, machineTicks())
+  // The first is for warming up.
+  const before = (await bare.rates(1 + PACE_ROUNDS)).slice(1)
+  const beside: number[] = []
+  const pieces: Piece[] = []
+  while (pieces.length * PIECE_SECONDS < seconds) {
+    intray.child.kill('SIGSTOP')
+    try {
+      beside.push(...(await bare.rates(1)))
+    } finally {
+      intray.child.kill('SIGCONT')
+    }
+    const pace = mean([...before, ...beside].slice(-PACE_ROUNDS))
+    const piece = await underLoad(load, intray, share * pace)
+    say(`bare ${pace.toFixed(0)}/s, load ${piece.report.rate.toFixed(0)}/s, lag ${piece.lag.toLocaleString('en')}`)
+    pieces.push(piece)
+  }
   const { drainedMs } = await drainIndex(intray)
-  // The machine may have become faster or slower meanwhile.
-  const bareRate = mean([...before, ...(await bareRounds.rates())])
-  return { report, bareRate, samples, stealShare: stolen, drainedMs }
+  return {
+    rate: mean(pieces.map(({ report }) => report.rate)),
+    bareRate: mean(beside),
+    pieces,
+    errors: pieces.reduce((sum, { report }) => sum + report.errorCount, 0),
+    stealShare: mean(pieces.map((piece) => piece.stealShare ?? 0)),
+    drainedMs,
+  }
+}
+
+async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
+  const { port, token } = intray
+  const ticks = machineTicks()
+  const running = load.run({ port, token, connections: CONNECTIONS, seconds: PIECE_SECONDS, count: null, rate })
+  await Promise.race([running, interval(LOOK_AFTER_MS)])
+  const { lag } = await intray.cli(['reindex', '--status', '--json'])
+  const report = await running
+  return { report, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
 }
 
 /** `errors`: of all loads, those that were disturbed as well. */
 function verdicts(run: Run, errors: number): string {
-  const { report, bareRate } = run
+  const { rate, bareRate } = run
   const growth = growthOf(run)
   const rows = [
-    [
-      'sustained / bare',
-      (report.rate / bareRate).toFixed(2),
-      `>= ${LEAST.toFixed(2)}`,
-      verdict(report.rate >= LEAST * bareRate),
-    ],
+    ['sustained / bare', (rate / bareRate).toFixed(2), `>= ${LEAST.toFixed(2)}`, verdict(rate >= LEAST * bareRate)],
     ['errors', String(errors), '0', verdict(errors === 0)],
     [
       'lag, second half less first (medians)',
       Math.round(growth).toLocaleString('en'),
-      `<= ${Math.round(PAUSE_SECONDS * report.rate).toLocaleString('en')} (${PAUSE_SECONDS} s of load)`,
-      verdict(growth <= PAUSE_SECONDS * report.rate),
+      `<= ${Math.round(PAUSE_SECONDS * rate).toLocaleString('en')} (${PAUSE_SECONDS} s of load)`,
+      verdict(growth <= PAUSE_SECONDS * rate),
     ],
   ]
   const columns = ['', '', 'must be', ''].map((title) => ({ title }))
   return `${table(columns, rows)}\n\n${described(run)}`
 }
 
-function growthOf({ samples }: Run): number {
-  const half = samples.length >> 1
-  const [early, late] = [samples.slice(0, half), samples.slice(half)].map((part) => median(part.map(({ lag }) => lag)))
+function growthOf({ pieces }: Run): number {
+  const half = pieces.length >> 1
+  const [early, late] = [pieces.slice(0, half), pieces.slice(half)].map((part) => median(part.map(({ lag }) => lag)))
   return late! - early!
 }
 
-function described({ report, bareRate, samples, stealShare: stolen, drainedMs }: Run): string {
-  const course = samples.map(({ second, lag }) => `${second.toFixed(0)} s ${lag.toLocaleString('en')}`).join(', ')
+function described({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
+  const worst = (of: (report: LoadReport) => number) => Math.max(...pieces.map(({ report }) => of(report)))
   return [
-    `${report.rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${report.p50Ms.toFixed(2)} ms, p99 ${report.p99Ms.toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
-    `lag: ${course}; 0 after ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
+    `${rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${median(pieces.map(({ report }) => report.p50Ms)).toFixed(2)} ms, p99 up to ${worst(({ p99Ms }) => p99Ms).toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
+    `lag every ${PIECE_SECONDS} s: ${pieces.map(({ lag }) => lag.toLocaleString('en')).join('; ')}; 0 after ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
   ].join('\n')
 }
 
@@ -197,11 +220,9 @@ class BareRounds {
     this.#bare = bare
   }
 
-  async rates(): Promise<number[]> {
+  async rates(count: number): Promise<number[]> {
     const rates: number[] = []
-    // For warming up.
-    await this.#round()
-    while (rates.length < BARE_ROUNDS) {
+    while (rates.length < count) {
       const ticks = machineTicks()
       const { rate } = await this.#round()
       const isLoud = isDisturbed({ stealShare: stealShare(ticks, machineTicks()) })
@@ -219,25 +240,4 @@ class BareRounds {
     const { port, token } = this.#bare
     return this.#load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
   }
-}
-
-async function underLoad(
-  load: LoadGenerator,
-  intray: Intray,
-  rate: number,
-  seconds: number,
-): Promise<{ report: LoadReport; samples: Sample[] }> {
-  const { port, token } = intray
-  const samples: Sample[] = []
-  const startedAt = performance.now()
-  const running = load.run({ port, token, connections: CONNECTIONS, seconds, count: null, rate })
-  const over = new AbortController()
-  const done = running.finally(() => over.abort())
-  while (!over.signal.aborted) {
-    await interval(LOOK_EVERY_MS, null, { signal: over.signal }).catch(() => {})
-    if (over.signal.aborted) break
-    const { lag } = await intray.cli(['reindex', '--status', '--json'])
-    samples.push({ second: (performance.now() - startedAt) / 1000, lag: Number(lag) })
-  }
-  return { report: await done, samples }
 }

@@ -115,7 +115,7 @@ export class Indexer implements Service {
         const endedAt = performance.now()
         if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
         const isLookDue = isLast && this.#hasNews
-        if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
+        if (!this.#hasNews) this.#rested(false, lag === 0 ? FIRST_STRETCH_MS : this.#stretchMs)
         const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
@@ -148,8 +148,8 @@ export class Indexer implements Service {
     while (isBurst && performance.now() < until) isBurst = await this.#isCrowded(LONG_LOOK_MS)
     // Whoever waits cuts it short, which says nothing about the burst.
     if (this.#isAwaited) isBurst = isCrowded
-    const stretchMs = isCrowded ? this.#stretchMs : Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS)
-    this.#rested(isBurst, isBurst ? FIRST_STRETCH_MS : stretchMs)
+    const isSteady = !isBurst && !this.#givesWay
+    this.#rested(isBurst, isSteady ? Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS) : FIRST_STRETCH_MS)
   }
 
   async #isCrowded(ms: number): Promise<boolean> {

@@ -178,20 +178,20 @@ test('when less than a batch is left it rests a moment, so that the next step ta
 /** Far behind for ever; each of its steps takes so many ms, and meanwhile messages come in. */
 class FloodedIndex extends ScriptedIndex {
   readonly #tookMs: number
-  readonly #result: IndexStepResult
+  result: IndexStepResult
   onStep: () => void = () => {}
 
   constructor(tookMs: number, result = LAGGING) {
     super()
     this.#tookMs = tookMs
-    this.#result = result
+    this.result = result
   }
 
   override async step(limits: IndexLimits): Promise<IndexStepResult> {
     await super.step(limits)
     this.onStep()
     await new Promise((resolve) => setTimeout(resolve, this.#tookMs))
-    return this.#result
+    return this.result
   }
 }
 
@@ -252,7 +252,7 @@ for (const [load, pressure] of [
   })
 }
 
-test('what came while it worked, and crowds in as it rests, is no burst: it goes on', async (t) => {
+test('what came while it worked, and crowds in as it rests, is no burst: it goes on, for longer each time', async (t) => {
   const index = new FloodedIndex(100)
   const pressure = { ...BURST }
   const { indexer, pass } = await startFlooded(t, index, pressure)
@@ -266,7 +266,32 @@ test('what came while it worked, and crowds in as it rests, is no burst: it goes
     await pass(5)
     if (performance.now() - steppedAt > 300) pressure.waiting = 5
   }
-  assert.ok(index.steps >= 70, `${index.steps} steps of 100 ms in twenty seconds`)
+  assert.ok(index.steps >= 150, `${index.steps} steps of 100 ms in twenty seconds`)
+})
+
+test('a step during which nothing came is as good as a look while there is more to do, and the end of the load where there is not', async (t) => {
+  const index = new FloodedIndex(100)
+  const { indexer, pass } = await startFlooded(t, index, { waiting: 5, busyShare: 1 })
+  await pass(10_000)
+  index.onStep = () => {}
+  await pass(100)
+  index.onStep = () => indexer.wake()
+  const { steps } = index
+  await pass(3000)
+  assert.deepEqual(
+    index.limits.slice(steps, steps + 28).filter(({ isLast }) => isLast),
+    [],
+    'it goes on for as long as before',
+  )
+  index.result = IDLE
+  index.onStep = () => {}
+  await pass(200)
+  index.result = LAGGING
+  index.onStep = () => indexer.wake()
+  indexer.wake()
+  const again = index.steps
+  await pass(1000)
+  assert.equal(index.limits.slice(again, again + 4).filter(({ isLast }) => isLast).length, 1, 'it begins anew')
 })
 
 test('a burst is over when little waits for a quarter of a second', async (t) => {
@@ -286,7 +311,7 @@ test('a moment in which nothing waits is used, and does not end it', async (t) =
   const index = new FloodedIndex(100)
   const pressure = { ...BURST }
   const { pass } = await startFlooded(t, index, pressure)
-  await pass(2000)
+  await pass(7000)
   const { steps } = index
   pressure.waiting = 0
   await pass(300)
