@@ -20,17 +20,14 @@ import { UsageError } from './usage-error.ts'
 
 const CONNECTIONS = 64
 const LEAST = 0.3
-/** The pace of a shared machine changes within seconds: bare runs before each piece of the load, which follows the mean of the last few. */
+/** The pace of a shared machine changes within seconds: bare runs before and behind each piece of the load, which follows the mean of the last few. */
 const BARE_SECONDS = 3
 const PIECE_SECONDS = 15
 const PACE_ROUNDS = 4
-/** A round of bare that is disturbed is run again, a while later, so often in all. */
-const BARE_AGAIN = 60
-const BARE_AGAIN_MS = 10_000
-/** All of the load, too; the last one counts, however it was. */
+/** A load that is disturbed is put on again; the last one counts, however it was. */
 const LOADS = 3
 /** Of each piece. Asking is a command beside the server, which costs half a second of a core. */
-const LOOK_AFTER_MS = 12_000
+const LOOK_AFTER_MS = 10_000
 /** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
 const PAUSE_SECONDS = 2
 const CONVERSATIONS = 40_000
@@ -39,7 +36,7 @@ const HELP = `Usage: npm run bench -- sustained [options]
 
   --store <name>      ${STORES.join(', ')} (sqlite)
   --events <n>        stored and indexed before the load begins (1000000)
-  --seconds <n>       how long it lasts, in pieces of ${PIECE_SECONDS} s with a round of bare before each (180)
+  --seconds <n>       how long it lasts, rounded up to pieces of ${PIECE_SECONDS} s with a round of bare between them (180)
   --share <x>         of the rate that bare node:http takes; a little more than must be held (0.32)
   --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
   --help`
@@ -82,7 +79,7 @@ function parse(argv: readonly string[]): Options | null {
   return {
     store: storeNamed(values.store),
     events: number('events', values.events, 1_000_000, 0),
-    seconds: number('seconds', values.seconds, 180, 20),
+    seconds: number('seconds', values.seconds, 180, 2 * PIECE_SECONDS),
     share: number('share', values.share, 0.32, 0.01),
     folder: values.folder ?? '/tmp',
   }
@@ -94,12 +91,12 @@ function say(line: string): void {
 
 async function measure(scope: Scope, { store, events, seconds, share }: Options): Promise<string> {
   const load = new LoadGenerator(scope)
-  const bare = new BareRounds(load, await startBare(scope))
+  const bare = await startBare(scope)
   const databases = await startDatabases(store, scope)
   const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
   const runs: Run[] = []
   do {
-    if (runs.length > 0) say(`${(100 * runs.at(-1)!.stealShare!).toFixed(0)} % of the machine was stolen: once more`)
+    if (runs.length > 0) say(`${percent(runs.at(-1)!.stealShare)} of the machine was stolen: once more`)
     runs.push(await loaded(load, bare, intray, { seconds, share }))
   } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < LOADS)
   await scope.stop(intray.child)
@@ -108,7 +105,6 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
   return [
     verdicts(runs.at(-1)!, errors),
     ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${described(one)}`),
-    ...(bare.disturbed > 0 ? [`\nwarning: ${bare.disturbed} rounds of bare count although they were disturbed`] : []),
   ].join('\n')
 }
 
@@ -117,58 +113,79 @@ interface Run {
   readonly bareRate: number
   readonly pieces: readonly Piece[]
   readonly errors: number
-  readonly stealShare: number | null
+  /** Of the time of bare or of the load, whichever was more. */
+  readonly stealShare: number
   readonly drainedMs: number | null
 }
 
-interface Piece {
+interface Measured {
   readonly report: LoadReport
-  readonly lag: number
   readonly stealShare: number | null
 }
 
-/** Bare and load in turns. For Intray it is one load: it stands still, as a process, while bare has the machine. */
+interface Piece extends Measured {
+  readonly lag: number
+}
+
+/** Bare and load in turns. The index cannot catch up meanwhile: Intray stands still, though its clocks run on. */
 async function loaded(
   load: LoadGenerator,
-  bare: BareRounds,
+  bare: Contestant,
   intray: Intray,
   { seconds, share }: Pick<Options, 'seconds' | 'share'>,
 ): Promise<Run> {
-  // The first is for warming up.
-  const before = (await bare.rates(1 + PACE_ROUNDS)).slice(1)
-  const beside: number[] = []
+  // For warming up.
+  await runBare(load, bare)
+  const rounds: Measured[] = []
+  const ratesOf = (measured: readonly Measured[]) => measured.map(({ report }) => report.rate)
+  while (rounds.length < PACE_ROUNDS) rounds.push(await runBare(load, bare))
   const pieces: Piece[] = []
   while (pieces.length * PIECE_SECONDS < seconds) {
+    const pace = mean(ratesOf(rounds.slice(-PACE_ROUNDS)))
+    const piece = await underLoad(load, intray, share * pace)
     intray.child.kill('SIGSTOP')
     try {
-      beside.push(...(await bare.rates(1)))
+      rounds.push(await runBare(load, bare))
     } finally {
       intray.child.kill('SIGCONT')
     }
-    const pace = mean([...before, ...beside].slice(-PACE_ROUNDS))
-    const piece = await underLoad(load, intray, share * pace)
     say(`bare ${pace.toFixed(0)}/s, load ${piece.report.rate.toFixed(0)}/s, lag ${piece.lag.toLocaleString('en')}`)
     pieces.push(piece)
   }
   const { drainedMs } = await drainIndex(intray)
+  // Of each piece, the rounds before and behind it.
+  const beside = rounds.slice(PACE_ROUNDS - 1)
   return {
-    rate: mean(pieces.map(({ report }) => report.rate)),
-    bareRate: mean(beside),
+    rate: mean(ratesOf(pieces)),
+    bareRate: mean([...ratesOf(beside.slice(1)), ...ratesOf(beside.slice(0, -1))]),
     pieces,
-    errors: pieces.reduce((sum, { report }) => sum + report.errorCount, 0),
-    stealShare: mean(pieces.map((piece) => piece.stealShare ?? 0)),
+    errors: [...pieces, ...rounds].reduce((sum, { report }) => sum + report.errorCount, 0),
+    stealShare: Math.max(stolenOf(beside), stolenOf(pieces)),
     drainedMs,
   }
+}
+
+const stolenOf = (measured: readonly Measured[]) => mean(measured.map((one) => one.stealShare ?? 0))
+
+async function runBare(load: LoadGenerator, { port, token }: Contestant): Promise<Measured> {
+  const ticks = machineTicks()
+  const report = await load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
+  return { report, stealShare: stealShare(ticks, machineTicks()) }
 }
 
 async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
   const { port, token } = intray
   const ticks = machineTicks()
   const running = load.run({ port, token, connections: CONNECTIONS, seconds: PIECE_SECONDS, count: null, rate })
-  await Promise.race([running, interval(LOOK_AFTER_MS)])
+  let isOver = false
+  const over = running.then(() => {
+    isOver = true
+  })
+  over.catch(() => {})
+  await Promise.race([over, interval(LOOK_AFTER_MS)])
   const { lag } = await intray.cli(['reindex', '--status', '--json'])
-  const report = await running
-  return { report, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
+  if (isOver) throw new Error('The lag was told after the load was over: this machine is too slow for this bench.')
+  return { report: await running, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
 }
 
 /** `errors`: of all loads, those that were disturbed as well. */
@@ -196,48 +213,18 @@ function growthOf({ pieces }: Run): number {
 }
 
 function described({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
-  const worst = (of: (report: LoadReport) => number) => Math.max(...pieces.map(({ report }) => of(report)))
+  const p50Ms = median(pieces.map(({ report }) => report.p50Ms))
+  const p99Ms = Math.max(...pieces.map(({ report }) => report.p99Ms))
   return [
-    `${rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${median(pieces.map(({ report }) => report.p50Ms)).toFixed(2)} ms, p99 up to ${worst(({ p99Ms }) => p99Ms).toFixed(1)} ms, steal ${((stolen ?? 0) * 100).toFixed(1)} %`,
-    `lag every ${PIECE_SECONDS} s: ${pieces.map(({ lag }) => lag.toLocaleString('en')).join('; ')}; 0 after ${((drainedMs ?? Number.NaN) / 1000).toFixed(1)} s`,
+    `${rate.toFixed(0)}/s, bare ${bareRate.toFixed(0)}/s, p50 ${p50Ms.toFixed(2)} ms, p99 up to ${p99Ms.toFixed(1)} ms, steal ${percent(stolen)}`,
+    `lag every ${PIECE_SECONDS} s: ${pieces.map(({ lag }) => lag.toLocaleString('en')).join('; ')}; ${drainedMs === null ? 'never 0' : `0 after ${(drainedMs / 1000).toFixed(1)} s`}`,
   ].join('\n')
+}
+
+function percent(share: number): string {
+  return `${(share * 100).toFixed(1)} %`
 }
 
 function verdict(isHeld: boolean): string {
   return isHeld ? 'pass' : 'FAIL'
-}
-
-/** What bare takes, in rounds that nobody disturbed as long as there is patience left. */
-class BareRounds {
-  /** Rounds that count nevertheless. */
-  disturbed = 0
-  readonly #load: LoadGenerator
-  readonly #bare: Contestant
-  #patience = BARE_AGAIN
-
-  constructor(load: LoadGenerator, bare: Contestant) {
-    this.#load = load
-    this.#bare = bare
-  }
-
-  async rates(count: number): Promise<number[]> {
-    const rates: number[] = []
-    while (rates.length < count) {
-      const ticks = machineTicks()
-      const { rate } = await this.#round()
-      const isLoud = isDisturbed({ stealShare: stealShare(ticks, machineTicks()) })
-      if (isLoud && this.#patience-- > 0) {
-        await interval(BARE_AGAIN_MS)
-        continue
-      }
-      if (isLoud) this.disturbed += 1
-      rates.push(rate)
-    }
-    return rates
-  }
-
-  #round(): Promise<LoadReport> {
-    const { port, token } = this.#bare
-    return this.#load.run({ port, token, connections: CONNECTIONS, seconds: BARE_SECONDS, count: null })
-  }
 }

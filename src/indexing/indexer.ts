@@ -17,7 +17,10 @@ const REST_MS = 50
 /** Without any hint: changes made by a command beside the server, and hints that were lost. */
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
-/** So long it works at a stretch while messages come in, before it rests for a look; twice as long after each that found no burst. */
+/**
+ * So long it works at a stretch while messages come in, before it rests for a look; twice as long after each that found no burst, and as at first
+ * after one that did, or when nothing came in for a step.
+ */
 const FIRST_STRETCH_MS = 200
 const LONGEST_STRETCH_MS = 3200
 /** A burst: on average so many messages wait for the disk, and not for a slow one, since this process is busy as well. */
@@ -29,6 +32,8 @@ const BUSY = 0.4
  */
 const LOOK_MS = 100
 const LONG_LOOK_MS = 250
+/** What crowds in and is gone within so many further looks came while the index worked. */
+const FEW_LOOKS = 3
 const COUNT_EVERY_MS = 10
 /** In a burst it rests for so many times what the step before took. */
 const REST_SHARE = 49
@@ -115,7 +120,7 @@ export class Indexer implements Service {
         const endedAt = performance.now()
         if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
         const isLookDue = isLast && this.#hasNews
-        if (!this.#hasNews) this.#rested(false, lag === 0 ? FIRST_STRETCH_MS : this.#stretchMs)
+        if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
         const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
@@ -145,10 +150,11 @@ export class Indexer implements Service {
     // It did not look to the end: the look is due after the next step.
     if (this.#stopped || this.#isAwaited) return
     let isBurst = isCrowded
-    while (isBurst && performance.now() < until) isBurst = await this.#isCrowded(LONG_LOOK_MS)
+    let looks = 0
+    for (; isBurst && performance.now() < until; looks++) isBurst = await this.#isCrowded(LONG_LOOK_MS)
     // Whoever waits cuts it short, which says nothing about the burst.
     if (this.#isAwaited) isBurst = isCrowded
-    const isSteady = !isBurst && !this.#givesWay
+    const isSteady = !isBurst && looks <= FEW_LOOKS
     this.#rested(isBurst, isSteady ? Math.min(2 * this.#stretchMs, LONGEST_STRETCH_MS) : FIRST_STRETCH_MS)
   }
 
