@@ -13,47 +13,55 @@ export interface Allowance {
   readonly resetS: number
 }
 
+/**
+ * Counted in request-milliseconds, of which a request takes as many as its window is long: whole numbers, well below 2^53 at the
+ * largest limit there is, so that nobody is refused, or told to wait, for what arithmetic left over.
+ */
 export class TokenBucket {
   readonly limit: RateLimit
-  readonly #perMs: number
+  readonly #full: number
   #level: number
   #filledAt: number
 
   constructor(limit: RateLimit, now: number) {
     this.limit = limit
-    this.#perMs = limit.requests / limit.windowMs
-    this.#level = limit.requests
+    this.#full = limit.requests * limit.windowMs
+    this.#level = this.#full
     this.#filledAt = now
   }
 
   /** Takes one request out, if there is one. */
   take(now: number): Allowance {
     this.#fill(now)
-    const isAllowed = this.#level >= 1
-    if (isAllowed) this.#level -= 1
+    const isAllowed = this.#isOneLeft
+    if (isAllowed) this.#level -= this.limit.windowMs
     return this.#allowance(isAllowed)
   }
 
   /** Where it stands, nothing taken. */
   look(now: number): Allowance {
     this.#fill(now)
-    return this.#allowance(this.#level >= 1)
+    return this.#allowance(this.#isOneLeft)
+  }
+
+  get #isOneLeft(): boolean {
+    return this.#level >= this.limit.windowMs
   }
 
   /** A clock that was set back fills nothing and takes nothing away. */
   #fill(now: number): void {
     const passedMs = Math.max(0, now - this.#filledAt)
     this.#filledAt = now
-    this.#level = Math.min(this.limit.requests, this.#level + passedMs * this.#perMs)
+    this.#level = Math.min(this.#full, this.#level + passedMs * this.limit.requests)
   }
 
   #allowance(isAllowed: boolean): Allowance {
-    const missing = this.#level >= 1 ? this.limit.requests - this.#level : 1 - this.#level
+    const { requests, windowMs } = this.limit
+    const missing = (this.#isOneLeft ? this.#full : windowMs) - this.#level
     return {
       isAllowed,
-      remaining: Math.floor(this.#level),
-      // A sliver that arithmetic left over is not a second of waiting.
-      resetS: Math.max(0, Math.ceil(missing / this.#perMs / 1000 - 1e-6)),
+      remaining: Math.floor(this.#level / windowMs),
+      resetS: Math.ceil(missing / (requests * 1000)),
     }
   }
 }

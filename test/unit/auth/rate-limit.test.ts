@@ -35,20 +35,38 @@ describe('a bucket', () => {
     assert.deepEqual(bucket.take(5000), { isAllowed: true, remaining: 0, resetS: 5 })
   })
 
+  /** Empties it, and is refused a millisecond later, unless one is back by then. */
+  function refusedAfterAMillisecond(requests: number, windowMs: number): void {
+    const bucket = new TokenBucket({ requests, windowMs }, 0)
+    assert.equal(passed(bucket, requests + 1, 0), requests)
+    const { isAllowed, resetS } = bucket.take(1)
+    assert.equal(isAllowed, requests >= windowMs)
+    assert.ok(isAllowed || resetS >= 1)
+    assert.ok(bucket.take(1 + resetS * 1000).isAllowed)
+  }
+
   test('who waits as long as it was told is let in', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 5000 }),
         fc.integer({ min: 1000, max: 3_600_000 }),
-        (requests, windowMs) => {
-          const bucket = new TokenBucket({ requests, windowMs }, 0)
-          passed(bucket, requests, 0)
-          const { isAllowed, resetS } = bucket.take(1)
-          if (isAllowed) return
-          assert.ok(resetS >= 1)
-          assert.ok(bucket.take(1 + resetS * 1000).isAllowed)
-        },
+        refusedAfterAMillisecond,
       ),
+    )
+  })
+
+  test('who is refused for less than a microsecond waits a second, too', () => {
+    refusedAfterAMillisecond(1014, 1015)
+    refusedAfterAMillisecond(999_999, 1_000_000)
+  })
+
+  test('one comes back to the millisecond, however often one was taken', () => {
+    const bucket = new TokenBucket({ requests: 3, windowMs: 1000 }, 0)
+    passed(bucket, 3, 0)
+    const times = Array.from({ length: 100_000 }, (_, ms) => ms + 1).filter((now) => bucket.take(now).isAllowed)
+    assert.deepEqual(
+      times,
+      Array.from({ length: 300 }, (_, index) => Math.ceil(((index + 1) * 1000) / 3)),
     )
   })
 
