@@ -26,7 +26,13 @@ export interface Databases {
   close(): Promise<void>
 }
 
-const AS_USERS_HAVE_IT = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
+const AS_USERS_HAVE_IT = {
+  fsync: 'on',
+  synchronous_commit: 'on',
+  shared_buffers: '128MB',
+  max_connections: '100',
+  autovacuum_naptime: '1min',
+}
 
 export async function startDatabases(store: StoreName, scope: Scope): Promise<Databases> {
   if (store === 'sqlite') {

@@ -54,6 +54,26 @@ test('a connection that is cut around the commit: append resolves, each message 
   assert.ok(Math.min(proxy.cuts.before, proxy.cuts.sent, proxy.cuts.answered) > 4, 'every sort of cut was made')
 })
 
+test('a connection that is cut with several batches on it: each of their messages is stored once', async (t) => {
+  const url = await newPostgresDatabase()
+  const proxy = await startProxy(Number(new URL(url).port), APPEND)
+  t.after(() => proxy.close())
+  const store = await openStore(through(proxy, url), { role: 'server' })
+  t.after(() => store.close())
+  let statements = 0
+  proxy.cutAt = () => PLAN[statements++ % PLAN.length]!
+  let sent = 0
+  for (let round = 0; round < 20; round++) {
+    const batches = [3, 12, 5].map((size) => Array.from({ length: size }, () => item({ sourceRef: `ref-${sent++}` })))
+    const answers = await Promise.all(batches.map((batch) => store.journal.append(batch)))
+    assert.deepEqual(new Set(outcomesOf(answers.flat())), new Set(['stored']))
+    assert.equal(new Set(answers.flat().map(idOf)).size, 20)
+  }
+  assert.deepEqual(await postgresBackDoor.countJournal(url), { events: sent, resends: 0, dedupe: sent })
+  t.diagnostic(`cuts: ${JSON.stringify(proxy.cuts)}`)
+  assert.ok(Math.min(proxy.cuts.before, proxy.cuts.sent, proxy.cuts.answered) > 2, 'every sort of cut was made')
+})
+
 test('the control: who tries again without a key of its own stores twice', async (t) => {
   const url = await newPostgresDatabase()
   await withClient(url, (client) => client.query('CREATE TABLE naive (text text)'))

@@ -21,7 +21,9 @@ before(async () => {
 
 const LANES = 6
 const BATCHES = 80
-const TAKES_XID = 'PERFORM pg_current_xact_id();'
+/** In turns: one whose keys are looked for, and one that hopes they are new. */
+const SIZES = [2, 8]
+const TAKES_XID = 'taken := pg_current_xact_id();'
 const DRAWN = '-- Keys in the order'
 /** Mostly nothing, now and then long enough for others to overtake. */
 const DELAY = 'PERFORM pg_sleep(CASE WHEN random() < 0.25 THEN random() * 0.05 ELSE 0 END);'
@@ -29,7 +31,7 @@ const DELAY = 'PERFORM pg_sleep(CASE WHEN random() < 0.25 THEN random() * 0.05 E
 /** The real function with delays put into it. */
 async function holdUp(url: string, change: (source: string) => string): Promise<void> {
   await withClient(url, async (client) => {
-    const found = await client.query("SELECT pg_get_functiondef('intray.append_batch'::regproc) AS source")
+    const found = await client.query("SELECT pg_get_functiondef('intray.append_messages'::regproc) AS source")
     const source = found.rows[0].source as string
     for (const mark of [TAKES_XID, DRAWN]) assert.equal(source.split(mark).length, 2, `one ${mark}`)
     await client.query(change(source))
@@ -43,7 +45,8 @@ interface Seen {
 }
 
 async function readWhileAppending(url: string): Promise<Seen> {
-  const nodes = [await openStore(url, { role: 'server' }), await openStore(url, { role: 'server' })]
+  // A node of its own for each lane: what one node appends goes one after the other.
+  const nodes = await Promise.all(Array.from({ length: LANES }, () => openStore(url, { role: 'server' })))
   const reader = await connect(url)
   const byWatermark: number[] = []
   const byHighest: number[] = []
@@ -62,7 +65,8 @@ async function readWhileAppending(url: string): Promise<Seen> {
     while (appending) await store.index.step({ maxRows: 100, maxBytes: 1 << 20 })
   }
   const lane = async (n: number): Promise<void> => {
-    for (let k = 0; k < BATCHES; k++) await nodes[n % 2]!.journal.append([item(), item(), item()])
+    for (let k = 0; k < BATCHES; k++)
+      await nodes[n]!.journal.append(Array.from({ length: SIZES[k % 2]! }, () => item()))
   }
   const follow = async (): Promise<void> => {
     while (appending) await look(nodes[1]!)
@@ -100,7 +104,7 @@ test('every event exactly once, with delays before the xid, before the ids and b
     source.replace(TAKES_XID, `${DELAY} ${TAKES_XID} ${DELAY}`).replace(DRAWN, `${DELAY}\n${DRAWN}`),
   )
   const { byWatermark, byHighest, stored } = await readWhileAppending(url)
-  assert.equal(stored.length, LANES * BATCHES * 3)
+  assert.equal(stored.length, LANES * BATCHES * 5)
   assert.deepEqual(byWatermark, stored)
   const skipped = stored.length - new Set(byHighest).size
   t.diagnostic(`a reader that follows the highest id skipped ${skipped} of ${stored.length}`)

@@ -5,9 +5,11 @@ import { createIdentity, createMintedDigest, createSha256, DIGEST_BYTES } from '
 import type { AppendItem } from '../contract/append.ts'
 import { type ArrayWriter, sliceArray } from './binary-array.ts'
 import { BindMessage } from './bind-message.ts'
+import type { Statement } from './connection.ts'
 
-/** The arguments of intray.append_batch. */
+/** The arguments of intray.append_messages. */
 export interface AppendRows {
+  readonly statement: Statement
   readonly count: number
   readonly message: BindMessage
 }
@@ -21,9 +23,9 @@ type TextColumn = (typeof TEXTS | typeof REFS | typeof OPTIONAL_TEXTS)[number]
 /** Not looked at where the sender knows the message by something. */
 const NO_KEY = new Uint8Array(DIGEST_BYTES)
 
-export type PackRows = (items: readonly AppendItem[], message: BindMessage) => AppendRows
+export type PackRows = (statement: Statement, items: readonly AppendItem[], message: BindMessage) => AppendRows
 
-export function createPackRows(statement: string, dedupeKey: Uint8Array): PackRows {
+export function createPackRows(dedupeKey: Uint8Array): PackRows {
   const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
@@ -32,7 +34,7 @@ export function createPackRows(statement: string, dedupeKey: Uint8Array): PackRo
     return identityOf(item, isKnown ? NO_KEY : mintedDigest(item.mintedKey))
   }
 
-  return (items, message) => {
+  return (statement, items, message) => {
     const bytes = (of: (item: AppendItem) => Uint8Array) =>
       message.array('bytea', (writer) => {
         for (const item of items) writer.bytes(of(item))
@@ -41,7 +43,7 @@ export function createPackRows(statement: string, dedupeKey: Uint8Array): PackRo
       message.array('bigint', (writer) => {
         for (const item of items) writer.bigint(item[name])
       })
-    message.begin(statement)
+    message.begin(statement.name)
     bytes((item) => mintedDigest(item.mintedKey))
     bytes(digestOf)
     for (const name of NUMBERS) numbers(name)
@@ -51,7 +53,7 @@ export function createPackRows(statement: string, dedupeKey: Uint8Array): PackRo
     bytes((item) => sha256Of(item.payload))
     bytes((item) => item.payload)
     message.end()
-    return { count: items.length, message }
+    return { statement, count: items.length, message }
   }
 }
 
@@ -64,14 +66,14 @@ function writeTexts(writer: ArrayWriter, items: readonly AppendItem[], name: Tex
 }
 
 /** The first half and the second. */
-export function splitRows(statement: string, { count, message }: AppendRows): [AppendRows, AppendRows] {
+export function splitRows(statement: Statement, { count, message }: AppendRows): [AppendRows, AppendRows] {
   const middle = Math.ceil(count / 2)
   const part = (from: number, to: number): AppendRows => {
     const half = new BindMessage()
-    half.begin(statement)
+    half.begin(statement.name)
     for (const column of message.parameters) half.value(sliceArray(column, from, to))
     half.end()
-    return { count: to - from, message: half }
+    return { statement, count: to - from, message: half }
   }
   return [part(0, middle), part(middle, count)]
 }

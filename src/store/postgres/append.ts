@@ -1,4 +1,4 @@
-// Append on PostgreSQL: one statement, one round trip, one commit for a batch (migrations/0003_append.sql does the work).
+// Append on PostgreSQL: one statement, one round trip, one commit for a batch (migrations/0009_append_hopefully.sql does the work).
 //
 // What can become of a try, and what is done:
 //
@@ -11,6 +11,9 @@
 //   no connection to be had                       → refused at once, unless an earlier try is unknown
 //
 // A statement that is given up is never cancelled: a cancel is what turns a wait for the standby into a false answer.
+//
+// All batches of a node go over one connection, the next one sent before the last is answered: the server runs them one after
+// the other (docs/adr/0036).
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AppendItem, AppendOutcome } from '../contract/append.ts'
@@ -20,6 +23,7 @@ import { type AppendRows, createPackRows, splitRows } from './append-rows.ts'
 import { BindMessage } from './bind-message.ts'
 import type { Connection, Statement } from './connection.ts'
 import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
+import { Hope } from './hope.ts'
 import type { Pool } from './pool.ts'
 
 /** How long a batch whose fate is unknown is tried again; a large one longer. */
@@ -32,10 +36,14 @@ const BYTES_PER_MS = 2000
 const MAX_COLLISIONS = 8
 const RETRY_PAUSE_MS = 25
 
-const APPEND: Statement = {
+const ARRAYS = Array.from({ length: 19 }, (_, n) => `$${n + 1}`).join(', ')
+const CAREFUL: Statement = {
   name: 'intray_append',
-  text: `SELECT ids, outcomes FROM intray.append_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-    $16, $17, $18, $19)`,
+  text: `SELECT ids, outcomes FROM intray.append_messages(${ARRAYS}, false)`,
+}
+const HOPEFUL: Statement = {
+  name: 'intray_append_hopefully',
+  text: `SELECT ids, outcomes FROM intray.append_messages(${ARRAYS}, true)`,
 }
 
 /** So many messages are kept to be written to again, each of no more than this. */
@@ -47,12 +55,15 @@ const OUTCOMES = { s: 'stored', d: 'duplicate', c: 'conflict' } as const
 export type Append = (items: readonly AppendItem[]) => Promise<AppendOutcome[]>
 
 export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
-  const pack = createPackRows(APPEND.name, dedupeKey)
+  const pack = createPackRows(dedupeKey)
+  const hope = new Hope()
   const free: BindMessage[] = []
   return (items) =>
     appendSound(items, async (sound) => {
       const message = free.pop() ?? new BindMessage()
-      const outcomes = await appendRows(pool, pack(sound, message))
+      const statement = hope.allows(sound.length) ? HOPEFUL : CAREFUL
+      const outcomes = await appendRows(pool, pack(statement, sound, message))
+      hope.learn(outcomes)
       // Its only try was answered, so no socket holds anything of it any longer.
       if (!message.isSpoiled && free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
       return outcomes
@@ -66,7 +77,7 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
     const failure = storeFailure(error)
     if (failure.kind !== 'rejected') throw failure
     if (rows.count === 1) return [{ outcome: 'failed', reason: failure.message }]
-    const [first, second] = splitRows(APPEND.name, rows)
+    const [first, second] = splitRows(CAREFUL, rows)
     return [...(await appendRows(pool, first)), ...(await appendRows(pool, second))]
   }
 }
@@ -79,7 +90,7 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
   for (let collisions = 0; ; ) {
     let connection: Connection
     try {
-      connection = await pool.acquire()
+      connection = await pool.shared()
     } catch (error) {
       if (unknown === null || performance.now() > deadline) throw unknown ?? error
       await pause(RETRY_PAUSE_MS * (1 + Math.random()))
@@ -87,7 +98,10 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
     }
     try {
       const left = Math.max(1, deadline - performance.now())
-      return readOutcomes(rows.count, await connection.cells(APPEND, rows.message, Math.min(TRY_MS + largeMs, left)))
+      return readOutcomes(
+        rows.count,
+        await connection.cells(rows.statement, rows.message, Math.min(TRY_MS + largeMs, left)),
+      )
     } catch (error) {
       rows.message.isSpoiled = true
       const failure = storeFailure(error)
@@ -103,8 +117,6 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
         throw failure
       }
       if (performance.now() > deadline) throw failure
-    } finally {
-      pool.release(connection)
     }
     await pause(RETRY_PAUSE_MS * (1 + Math.random()))
   }

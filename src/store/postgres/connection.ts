@@ -75,6 +75,8 @@ export class Connection {
   #sent: Promise<unknown>[] = []
   /** What made the transaction fail: all that comes after it fails for it, and is told so. */
   #cause: StoreFailure | null = null
+  /** When the last of the cells that were asked for is given up. */
+  #cellsUntil = 0
   #broken = false
   #isGathering = false
   #onEnd: () => void = () => {}
@@ -134,9 +136,12 @@ export class Connection {
     return rows as R[]
   }
 
-  /** The first row as an array of cells; given up after `timeoutMs`. */
+  /** The first row as an array of cells; given up `timeoutMs` after those that were asked for before it, at the latest. */
   async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<unknown[]> {
-    const config = { ...statement, values: [message], rowMode: 'array' as const, query_timeout: timeoutMs }
+    const now = performance.now()
+    this.#cellsUntil = (this.#underWay === 0 ? now : Math.max(now, this.#cellsUntil)) + timeoutMs
+    const limit = { rowMode: 'array' as const, query_timeout: this.#cellsUntil - now }
+    const config = { ...statement, values: [message], ...limit }
     const { rows } = await this.#ask<pg.QueryArrayResult>(config)
     return rows[0] ?? []
   }
@@ -257,7 +262,11 @@ export class Connection {
     }
     // Set by the events of this statement, which TypeScript cannot see.
     const warning = this.#warning as string | null
-    if (warning !== null) throw notAcknowledged(warning)
+    if (warning !== null) {
+      // Whose it is cannot be told: those behind it fail as well, here or for want of a connection.
+      if (this.#underWay > 0) this.destroy()
+      throw notAcknowledged(warning)
+    }
     return result
   }
 

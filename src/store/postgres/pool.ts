@@ -3,6 +3,7 @@
 // - Hosts are tried in turn, beginning with the one that worked last; a standby is passed over.
 // - When none works, whoever asks is refused at once until a pause is over (0.1 s, doubling up to 2 s): a service that
 //   cannot write has to say so quickly, and a database that comes back must not be run over.
+// - One of them is shared by those whose statements may stand in a row: it is kept for them until it breaks.
 // - A connection that broke, or reached a server that no longer takes writes, is thrown away.
 
 import { StoreFailure } from '../contract/failure.ts'
@@ -47,6 +48,7 @@ export class Pool {
   #refusedUntil = 0
   #lastFailure: NoHost | null = null
   #isClosed = false
+  #shared: Promise<Connection> | null = null
 
   constructor(address: Address) {
     this.#address = address
@@ -80,6 +82,24 @@ export class Pool {
     })
   }
 
+  /** For single statements, which the server then runs in the order they are sent. Never released by whoever asks. */
+  async shared(): Promise<Connection> {
+    this.#shared ??= this.acquire()
+    const sharing = this.#shared
+    try {
+      const connection = await sharing
+      if (!connection.isBroken) return connection
+      if (this.#shared === sharing) {
+        this.#shared = null
+        this.release(connection)
+      }
+    } catch (error) {
+      if (this.#shared === sharing) this.#shared = null
+      throw error
+    }
+    return this.shared()
+  }
+
   release(connection: Connection): void {
     if (connection.isBroken) {
       this.#open -= 1
@@ -103,7 +123,13 @@ export class Pool {
   /** What is still in use is closed when it is released. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.all(this.#idle.splice(0).map((connection) => connection.close()))
+    const shared = (await this.#shared?.catch(() => null)) ?? []
+    await Promise.all(
+      this.#idle
+        .splice(0)
+        .concat(shared)
+        .map((connection) => connection.close()),
+    )
   }
 
   /** A place is free: whoever waits longest gets a connection of its own. */

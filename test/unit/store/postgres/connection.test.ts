@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
 import type { StoreFailure } from '../../../../src/store/contract/failure.ts'
 import { parseAddress } from '../../../../src/store/postgres/address.ts'
-import { Connection } from '../../../../src/store/postgres/connection.ts'
+import { BindMessage } from '../../../../src/store/postgres/bind-message.ts'
+import { Connection, type Statement } from '../../../../src/store/postgres/connection.ts'
 import { sqlState } from '../../../../src/store/postgres/failure.ts'
 import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
 
@@ -128,4 +129,43 @@ test('a transaction that starts over has let go of what it locked, and commits w
     one!.send('INSERT INTO kept VALUES (2)')
   }, 'reads')
   assert.deepEqual(await kept(other!), [1, 2])
+})
+
+test('a warning while others are under way is nobody’s acknowledgement, and the connection is not used again', async (t) => {
+  const connection = await setUp(t)
+  const asked = await Promise.allSettled([
+    connection.script('INSERT INTO kept VALUES (1)'),
+    connection.script("DO $$ BEGIN RAISE WARNING 'cancelled'; END $$"),
+    connection.script('INSERT INTO kept VALUES (2)'),
+  ])
+  assert.deepEqual(
+    asked.slice(1).map(({ status }) => status),
+    ['rejected', 'rejected'],
+  )
+  assert.equal(connection.isBroken, true)
+})
+
+test('a warning that came alone fails its own statement and no other', async (t) => {
+  const connection = await setUp(t)
+  await assert.rejects(connection.script("DO $$ BEGIN RAISE WARNING 'cancelled'; END $$"), /cancelled/)
+  assert.equal(connection.isBroken, false)
+  await connection.script('INSERT INTO kept VALUES (1)')
+  assert.deepEqual(await kept(connection), [1])
+})
+
+test('who stands behind another is given its own time, and more if the other needs it', async (t) => {
+  const connection = await setUp(t)
+  const sleep = (seconds: number) => ({ name: `sleep_${seconds}`, text: `SELECT $1::text[] FROM pg_sleep(${seconds})` })
+  const message = ({ name }: Statement) => {
+    const filled = new BindMessage()
+    filled.begin(name)
+    filled.array('text', (writer) => writer.text(name))
+    filled.end()
+    return filled
+  }
+  const ask = (statement: Statement, timeoutMs: number) => connection.cells(statement, message(statement), timeoutMs)
+  const answers = await Promise.all([ask(sleep(0.5), 60_000), ask(sleep(0), 100)])
+  assert.deepEqual(answers, [[['sleep_0.5']], [['sleep_0']]])
+  await assert.rejects(ask(sleep(1000), 100), /timeout/i)
+  assert.equal(connection.isBroken, true)
 })
