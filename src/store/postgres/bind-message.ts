@@ -1,9 +1,12 @@
-// The parameters of a statement as they travel to the server, written once and in their place: a Bind message of PostgreSQL's protocol.
+// The parameters of a statement as they travel to the server, written once and in their place: a Bind message of PostgreSQL's protocol,
+// and behind it what runs the statement and ends it.
 //
 // `pg` would copy each parameter into a buffer that it makes anew for every statement, and larger step by step. For a batch of
 // messages that is three times its bytes, and so much memory outside of the heap that V8 went through the whole heap five times a second.
 //
 //   'B' · length int4 · portal "" · statement · formats int2 1 · binary int2 1 · count int2 · { size int4 · bytes }… · int2 1 · text int2 0
+//   'E' · length int4 · portal "" · all rows int4 0
+//   'S' · length int4
 //
 // Promises: the bytes stay as they are until it is written to again, which is refused once a try with them failed.
 
@@ -12,6 +15,7 @@ import { ArrayWriter, type ElementType, Room } from './binary-array.ts'
 const FIRST_BYTES = 64 * 1024
 const BIND = 0x42
 const LENGTH_AT = 1
+const EXECUTE_AND_SYNC = Buffer.from([0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4])
 
 export class BindMessage {
   readonly #room = new Room(FIRST_BYTES)
@@ -58,11 +62,13 @@ export class BindMessage {
 
   end(): void {
     const room = this.#room
-    room.reserve(4)
+    room.reserve(4 + EXECUTE_AND_SYNC.length)
     room.buffer.writeInt16BE(this.#places.length, this.#countAt)
     room.at = room.buffer.writeInt16BE(1, room.at)
     room.at = room.buffer.writeInt16BE(0, room.at)
     room.buffer.writeInt32BE(room.at - LENGTH_AT, LENGTH_AT)
+    room.buffer.set(EXECUTE_AND_SYNC, room.at)
+    room.at += EXECUTE_AND_SYNC.length
   }
 
   get bytes(): Buffer {

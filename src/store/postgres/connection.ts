@@ -8,7 +8,8 @@
 import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'
 import type { Host } from './address.ts'
-import { BindMessage } from './bind-message.ts'
+import type { BindMessage } from './bind-message.ts'
+import { BoundQuery } from './bound-query.ts'
 import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failure.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
@@ -59,10 +60,10 @@ type Config = pg.QueryConfig & { readonly query_timeout?: number }
 export type Value = string | number | boolean | null | Uint8Array
 export type Row = Record<string, unknown>
 
-/** Our ids and times are whole numbers that a JavaScript number holds exactly. Arrays of them are read where they are used. */
-const PARSERS: Record<number, (text: string) => unknown> = { 20: Number, 1002: String, 1016: String }
+const BIGINT = 20
+/** Our ids and times are whole numbers that a JavaScript number holds exactly. */
 const types = {
-  getTypeParser: (oid: number, format: 'text') => PARSERS[oid] ?? pg.types.getTypeParser(oid, format),
+  getTypeParser: (oid: number, format: 'text') => (oid === BIGINT ? Number : pg.types.getTypeParser(oid, format)),
 } as unknown as pg.CustomTypesConfig
 
 export class Connection {
@@ -93,7 +94,6 @@ export class Connection {
       pipeline: true,
       types,
     })
-    sendAsItLies(this.#client.connection)
     // Without a listener a connection that breaks while nobody waits for it would end the process.
     this.#client.on('error', () => this.#end())
     this.#client.on('end', () => this.#end())
@@ -136,14 +136,13 @@ export class Connection {
     return rows as R[]
   }
 
-  /** The first row as an array of cells; given up `timeoutMs` after those that were asked for before it, at the latest. */
-  async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<unknown[]> {
+  /**
+   * The cells of its one row, as PostgreSQL wrote them. Given up `timeoutMs` after those that were asked for before it, at the latest.
+   */
+  async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<readonly unknown[]> {
     const now = performance.now()
     this.#cellsUntil = (this.#underWay === 0 ? now : Math.max(now, this.#cellsUntil)) + timeoutMs
-    const limit = { rowMode: 'array' as const, query_timeout: this.#cellsUntil - now }
-    const config = { ...statement, values: [message], ...limit }
-    const { rows } = await this.#ask<pg.QueryArrayResult>(config)
-    return rows[0] ?? []
+    return this.#ask(new BoundQuery(statement, message, this.#cellsUntil - now))
   }
 
   /** Rows as arrays of cells, by the order of the columns. */
@@ -234,7 +233,7 @@ export class Connection {
     this.#sent.push(sent)
   }
 
-  async #ask<T>(config: Config): Promise<T> {
+  async #ask<T>(config: Config | BoundQuery): Promise<T> {
     const asked = this.#run<T>(config)
     if (this.#sent.length === 0) return asked
     for (const outcome of await Promise.allSettled([...this.#sent.splice(0), asked])) {
@@ -243,14 +242,15 @@ export class Connection {
     return asked
   }
 
-  async #run<T>(config: Config): Promise<T> {
+  async #run<T>(config: Config | BoundQuery): Promise<T> {
     if (this.#broken) throw new StoreFailure('unavailable', 'the connection to the database is gone')
     if (this.#underWay === 0) this.#warning = null
     this.#underWay += 1
     this.#gather()
     let result: T
     try {
-      result = (await this.#client.query(config)) as unknown as T
+      const asked = config instanceof BoundQuery ? config.ask(this.#client) : this.#client.query(config)
+      result = (await asked) as unknown as T
     } catch (error) {
       const failure = storeFailure(error)
       if (endsConnection(failure)) this.destroy()
@@ -285,16 +285,6 @@ export class Connection {
   #end(): void {
     this.#broken = true
     this.#onEnd()
-  }
-}
-
-/** Parameters that are laid out already go as they lie: `pg` asks its connection to bind them, and knows no other way. */
-function sendAsItLies(connection: pg.Connection): void {
-  const bind = connection.bind.bind(connection)
-  connection.bind = (config, more) => {
-    const first: unknown = config?.values?.[0]
-    if (!(first instanceof BindMessage)) bind(config, more)
-    else if (connection.stream.writable) connection.stream.write(first.bytes)
   }
 }
 
