@@ -26,6 +26,7 @@ export interface Databases {
   close(): Promise<void>
 }
 
+/** Where the server of the tests is set otherwise. */
 const AS_USERS_HAVE_IT = {
   fsync: 'on',
   synchronous_commit: 'on',

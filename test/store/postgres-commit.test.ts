@@ -74,6 +74,25 @@ test('a connection that is cut with several batches on it: each of their message
   assert.ok(Math.min(proxy.cuts.before, proxy.cuts.sent, proxy.cuts.answered) > 2, 'every sort of cut was made')
 })
 
+test('a batch that is held up does not hold up those behind it for good', async (t) => {
+  const url = await newPostgresDatabase()
+  const store = await openStore(url, { role: 'server' })
+  t.after(() => store.close())
+  await store.journal.append([item({ sourceRef: 'held' })])
+  const foreign = await connect(url)
+  t.after(() => foreign.end())
+  await foreign.query('BEGIN; SELECT FROM intray.dedupe FOR UPDATE')
+  let isSettled = false
+  const held = store.journal.append([item({ sourceRef: 'held', body: 'other' })]).finally(() => (isSettled = true))
+  const behind = await Promise.all([1, 2].map(() => store.journal.append([item(), item()])))
+  assert.deepEqual(new Set(outcomesOf(behind.flat())), new Set(['stored']))
+  assert.deepEqual(outcomesOf(await store.journal.append([item()])), ['stored'])
+  assert.equal(isSettled, false)
+  await foreign.query('ROLLBACK')
+  assert.deepEqual(outcomesOf(await held), ['conflict'])
+  assert.equal((await postgresBackDoor.countJournal(url)).dedupe, 6)
+})
+
 test('the control: who tries again without a key of its own stores twice', async (t) => {
   const url = await newPostgresDatabase()
   await withClient(url, (client) => client.query('CREATE TABLE naive (text text)'))
@@ -192,27 +211,31 @@ async function storeOnLonely() {
   return { url, store }
 }
 
-test('a cancelled wait for the standby is no acknowledgement: append answers only when it is confirmed', async (t) => {
-  const { url, store } = await storeOnLonely()
-  t.after(async () => {
+for (const sizes of [[2], [2, 12]]) {
+  const which = sizes.length === 1 ? 'one batch' : 'two batches on one connection'
+  test(`a cancelled wait for the standby is no acknowledgement: append answers only when it is confirmed, ${which}`, async (t) => {
+    const { url, store } = await storeOnLonely()
+    t.after(async () => {
+      await waitForStandby('')
+      await store.close()
+    })
+    const batches = sizes.map((size) => Array.from({ length: size }, (_, n) => item({ sourceRef: `${size} ${n}` })))
+    const stored = 1 + batches.flat().length
+    await store.journal.append([item()])
+    await waitForStandby('missing')
+    let settled = 0
+    const pending = batches.map((batch) => store.journal.append(batch).finally(() => (settled += 1)))
+    const canceller = cancelWaits(t)
+    // The rows are there for everybody to see: only whether they would survive is not known.
+    await until('all is committed here', async () => (await postgresBackDoor.countJournal(url)).events === stored)
+    await until('its retries were cancelled as well', () => canceller.count() >= 5)
+    await canceller.stop()
+    assert.equal(settled, 0)
     await waitForStandby('')
-    await store.close()
+    assert.deepEqual(new Set(outcomesOf((await Promise.all(pending)).flat())), new Set(['stored']))
+    assert.deepEqual(await postgresBackDoor.countJournal(url), { events: stored, resends: 0, dedupe: stored })
   })
-  const sent = item({ sourceRef: 'a' })
-  await store.journal.append([item()])
-  await waitForStandby('missing')
-  let settled = false
-  const pending = store.journal.append([sent, item()]).finally(() => (settled = true))
-  const canceller = cancelWaits(t)
-  // The rows are there for everybody to see: only whether they would survive is not known.
-  await until('it is committed here', async () => (await postgresBackDoor.countJournal(url)).events === 3)
-  await until('its retries were cancelled as well', () => canceller.count() >= 5)
-  await canceller.stop()
-  assert.equal(settled, false)
-  await waitForStandby('')
-  assert.deepEqual(outcomesOf(await pending), ['stored', 'stored'])
-  assert.deepEqual(await postgresBackDoor.countJournal(url), { events: 3, resends: 0, dedupe: 3 })
-})
+}
 
 test('a wait that is never confirmed ends as unavailable, and the control would have answered', async (t) => {
   const { url, store } = await storeOnLonely()

@@ -13,16 +13,16 @@
 // A statement that is given up is never cancelled: a cancel is what turns a wait for the standby into a false answer.
 //
 // All batches of a node go over one connection, the next one sent before the last is answered: the server runs them one after
-// the other (docs/adr/0036).
+// the other (docs/adr/0036). Only one whose fate is unknown is tried again on a connection of its own.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AppendItem, AppendOutcome } from '../contract/append.ts'
-import { StoreFailure } from '../contract/failure.ts'
+import type { StoreFailure } from '../contract/failure.ts'
 import { appendSound } from '../sound-items.ts'
 import { type AppendRows, createPackRows, splitRows } from './append-rows.ts'
 import { BindMessage } from './bind-message.ts'
 import type { Connection, Statement } from './connection.ts'
-import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from './failure.ts'
+import { FROZEN_STATE, isRetryable, notAcknowledged, sqlState, storeFailure } from './failure.ts'
 import { Hope } from './hope.ts'
 import type { Pool } from './pool.ts'
 
@@ -88,9 +88,11 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
   const deadline = performance.now() + GIVE_UP_MS + 2 * largeMs
   let unknown: StoreFailure | null = null
   for (let collisions = 0; ; ) {
+    // What may be stuck stands in nobody's way a second time.
+    const isAlone = unknown !== null
     let connection: Connection
     try {
-      connection = await pool.shared()
+      connection = isAlone ? await pool.acquire() : await pool.shared()
     } catch (error) {
       if (unknown === null || performance.now() > deadline) throw unknown ?? error
       await pause(RETRY_PAUSE_MS * (1 + Math.random()))
@@ -98,10 +100,8 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
     }
     try {
       const left = Math.max(1, deadline - performance.now())
-      return readOutcomes(
-        rows.count,
-        await connection.cells(rows.statement, rows.message, Math.min(TRY_MS + largeMs, left)),
-      )
+      const limitMs = Math.min(TRY_MS + largeMs, left)
+      return readOutcomes(rows.count, await connection.cells(rows.statement, rows.message, limitMs))
     } catch (error) {
       rows.message.isSpoiled = true
       const failure = storeFailure(error)
@@ -117,6 +117,8 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
         throw failure
       }
       if (performance.now() > deadline) throw failure
+    } finally {
+      if (isAlone) pool.release(connection)
     }
     await pause(RETRY_PAUSE_MS * (1 + Math.random()))
   }
@@ -124,11 +126,8 @@ async function commit(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
 
 /** '{5,6,7}', and null or '{s,d,c}'. */
 function readOutcomes(count: number, [ids, letters]: readonly unknown[]): AppendOutcome[] {
-  const found = String(ids).slice(1, -1).split(',')
+  const found = typeof ids === 'string' ? ids.slice(1, -1).split(',').map(Number) : []
   const outcomes = typeof letters === 'string' ? letters.slice(1, -1).split(',') : null
-  if (found.length !== count) throw new StoreFailure('rejected', 'the database gave no outcome')
-  return found.map((id, n) => {
-    const outcome = OUTCOMES[(outcomes?.[n] ?? 's') as keyof typeof OUTCOMES]
-    return { outcome, id: Number(id) }
-  })
+  if (found.length !== count || !found.every((id) => id > 0)) throw notAcknowledged('it gave no ids')
+  return found.map((id, n) => ({ outcome: OUTCOMES[(outcomes?.[n] ?? 's') as keyof typeof OUTCOMES], id }))
 }

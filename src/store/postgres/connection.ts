@@ -76,9 +76,10 @@ export class Connection {
   #sent: Promise<unknown>[] = []
   /** What made the transaction fail: all that comes after it fails for it, and is told so. */
   #cause: StoreFailure | null = null
-  /** When the last of the cells that were asked for is given up. */
-  #cellsUntil = 0
+  /** The time that the cells under way are given, taken together. */
+  #cellsMs = 0
   #broken = false
+  #isDestroyed = false
   #isGathering = false
   #onEnd: () => void = () => {}
 
@@ -136,13 +137,14 @@ export class Connection {
     return rows as R[]
   }
 
-  /**
-   * The cells of its one row, as PostgreSQL wrote them. Given up `timeoutMs` after those that were asked for before it, at the latest.
-   */
+  /** The cells of its one row, as PostgreSQL wrote them. Given up after `timeoutMs`, and the time of those it stands behind. */
   async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<readonly unknown[]> {
-    const now = performance.now()
-    this.#cellsUntil = (this.#underWay === 0 ? now : Math.max(now, this.#cellsUntil)) + timeoutMs
-    return this.#ask(new BoundQuery(statement, message, this.#cellsUntil - now))
+    this.#cellsMs += timeoutMs
+    try {
+      return await this.#ask(new BoundQuery(statement, message, this.#cellsMs))
+    } finally {
+      this.#cellsMs -= timeoutMs
+    }
   }
 
   /** Rows as arrays of cells, by the order of the columns. */
@@ -222,6 +224,8 @@ export class Connection {
 
   /** Goes without a word: whatever was under way is left to the server. */
   destroy(): void {
+    if (this.#isDestroyed) return
+    this.#isDestroyed = true
     this.#end()
     void this.#client.end().catch(() => {})
     this.#client.connection.stream.destroy()

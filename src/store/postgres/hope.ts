@@ -1,6 +1,7 @@
 // Whether a batch may hope that none of its messages came before: it is then stored without looking for each of them first, and
 // once more with a look if the hope was in vain. What that leaves behind is cleared away by PostgreSQL's vacuum, so there is no
-// hope for a while after a message that did come before, and none for a few messages, which save nothing by it.
+// hope for a while after a message that did come before, and none for a few messages, which save nothing by it. A node's own retry
+// is no such message: it is sent as it was the first time.
 
 import type { AppendOutcome } from '../contract/append.ts'
 

@@ -48,7 +48,8 @@ export class Pool {
   #refusedUntil = 0
   #lastFailure: NoHost | null = null
   #isClosed = false
-  #shared: Promise<Connection> | null = null
+  #sharing: Promise<Connection> | null = null
+  #shared: Connection | null = null
 
   constructor(address: Address) {
     this.#address = address
@@ -84,20 +85,13 @@ export class Pool {
 
   /** For single statements, which the server then runs in the order they are sent. Never released by whoever asks. */
   async shared(): Promise<Connection> {
-    this.#shared ??= this.acquire()
-    const sharing = this.#shared
-    try {
-      const connection = await sharing
+    for (;;) {
+      if (this.#isClosed) throw new StoreFailure('unavailable', 'the connections to the database are closed')
+      this.#sharing ??= this.#share()
+      const connection = await this.#sharing
       if (!connection.isBroken) return connection
-      if (this.#shared === sharing) {
-        this.#shared = null
-        this.release(connection)
-      }
-    } catch (error) {
-      if (this.#shared === sharing) this.#shared = null
-      throw error
+      this.#forget(connection)
     }
-    return this.shared()
   }
 
   release(connection: Connection): void {
@@ -120,10 +114,10 @@ export class Pool {
     }
   }
 
-  /** What is still in use is closed when it is released. */
+  /** What is still in use is closed when it is released; what is shared, at once. */
   async close(): Promise<void> {
     this.#isClosed = true
-    const shared = (await this.#shared?.catch(() => null)) ?? []
+    const shared = (await this.#sharing?.catch(() => null)) ?? []
     await Promise.all(
       this.#idle
         .splice(0)
@@ -188,11 +182,28 @@ export class Pool {
     throw new NoHost(reasons)
   }
 
-  /** An idle connection that broke; one in use is counted when it is released. */
+  async #share(): Promise<Connection> {
+    try {
+      let connection = await this.acquire()
+      while (connection.isBroken) {
+        this.release(connection)
+        connection = await this.acquire()
+      }
+      this.#shared = connection
+      return connection
+    } catch (error) {
+      this.#sharing = null
+      throw error
+    }
+  }
+
+  /** One that is idle or shared and broke: its place is free. One in use is counted when it is released. */
   #forget(connection: Connection): void {
     const at = this.#idle.indexOf(connection)
-    if (at === -1) return
-    this.#idle.splice(at, 1)
+    if (at !== -1) this.#idle.splice(at, 1)
+    else if (this.#shared !== connection) return
+    else this.#shared = this.#sharing = null
     this.#open -= 1
+    this.#serveWaiting()
   }
 }

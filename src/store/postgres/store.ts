@@ -26,8 +26,8 @@ import { createTrafficReader } from './traffic.ts'
 
 const OLDEST_VERSION = 150_000
 /**
- * The next batch is with the server before the last one is answered, and on the same connection. Not more: a batch costs the
- * server about 290 µs and each row of it 25 µs more (measured, 356-byte bodies), so few large batches beat many small ones.
+ * The next batch is with the server before the last one is answered, on the same connection. Two, not more: a batch costs the
+ * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/adr/0036).
  */
 const APPENDS_IN_FLIGHT = 2
 

@@ -37,7 +37,8 @@ BEGIN
     PERFORM set_config('enable_seqscan', 'off', true);
   END IF;
 
-  -- The transaction takes its xid before it draws an id: what the watermark rests on (see watermark.ts).
+  -- The transaction takes its xid before it draws an id: what the watermark rests on (see watermark.ts). Assigned, though nobody
+  -- reads it: PERFORM would cost a query.
   taken := pg_current_xact_id();
 
   -- Ids in the order of the items. One that is not used in the end leaves a gap, which nobody waits for.

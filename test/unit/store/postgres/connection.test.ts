@@ -153,19 +153,47 @@ test('a warning that came alone fails its own statement and no other', async (t)
   assert.deepEqual(await kept(connection), [1])
 })
 
+const sleep = (seconds: number): Statement => ({
+  name: `sleep_${seconds}`,
+  text: `SELECT $1::text[] FROM pg_sleep(${seconds})`,
+})
+
+function ask(connection: Connection, statement: Statement, timeoutMs: number): Promise<readonly unknown[]> {
+  const message = new BindMessage()
+  message.begin(statement.name)
+  message.array('text', (writer) => writer.text(statement.name))
+  message.end()
+  return connection.cells(statement, message, timeoutMs)
+}
+
 test('who stands behind another is given its own time, and more if the other needs it', async (t) => {
   const connection = await setUp(t)
-  const sleep = (seconds: number) => ({ name: `sleep_${seconds}`, text: `SELECT $1::text[] FROM pg_sleep(${seconds})` })
-  const message = ({ name }: Statement) => {
-    const filled = new BindMessage()
-    filled.begin(name)
-    filled.array('text', (writer) => writer.text(name))
-    filled.end()
-    return filled
-  }
-  const ask = (statement: Statement, timeoutMs: number) => connection.cells(statement, message(statement), timeoutMs)
-  const answers = await Promise.all([ask(sleep(0.5), 60_000), ask(sleep(0), 100)])
+  const answers = await Promise.all([ask(connection, sleep(0.5), 60_000), ask(connection, sleep(0), 100)])
   assert.deepEqual(answers, [['{sleep_0.5}'], ['{sleep_0}']])
-  await assert.rejects(ask(sleep(1000), 100), /timeout/i)
+  await assert.rejects(ask(connection, sleep(1000), 100), /timeout/i)
   assert.equal(connection.isBroken, true)
+})
+
+test('the time of those who were answered is not given to those who come later, however long the row was', async (t) => {
+  const connection = await setUp(t)
+  let last = ask(connection, sleep(0.01), 20_000)
+  for (let n = 0; n < 30; n++) {
+    const next = ask(connection, sleep(0.01), 20_000)
+    await last
+    last = next
+  }
+  // Added up, it would be given ten minutes.
+  const stuck = ask(connection, sleep(1000), 100).then(
+    () => 'answered',
+    () => 'given up',
+  )
+  const late = new Promise((resolve) => setTimeout(resolve, 120_000, 'late').unref())
+  assert.equal(await Promise.race([stuck, late]), 'given up')
+})
+
+test('the same statement twice at once on a new connection is prepared once', async (t) => {
+  const connection = await setUp(t)
+  const answers = await Promise.all([1, 2, 3].map(() => ask(connection, sleep(0), 60_000)))
+  assert.deepEqual(answers, [['{sleep_0}'], ['{sleep_0}'], ['{sleep_0}']])
+  assert.equal(connection.isBroken, false)
 })

@@ -42,6 +42,15 @@ test('when it broke, those who ask share another, and its place is free', async 
   }
 })
 
+test('when it broke and nobody asks for it, its place is free as well', async (t) => {
+  const { pool } = await setUp(t)
+  const shared = await pool.shared()
+  const own = await pool.acquire()
+  const waiting = pool.acquire()
+  shared.destroy()
+  assert.notEqual(await waiting, own)
+})
+
 test('while none can be had all are refused, and afterwards it is there again', async (t) => {
   const { pool, proxy } = await setUp(t)
   const lost = await pool.shared()
@@ -67,4 +76,5 @@ test('a pool that is closed has closed it as well', async (t) => {
   const shared = await pool.shared()
   await pool.close()
   assert.equal(shared.isBroken, true)
+  await assert.rejects(pool.shared(), /closed/)
 })
