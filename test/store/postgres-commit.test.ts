@@ -27,7 +27,7 @@ const PLAN: readonly (CutPoint | null)[] = [
   null,
 ]
 
-test('a connection that is cut around the commit: append resolves, each message is stored once', async (t) => {
+async function storeThroughCuts(t: TestContext) {
   const url = await newPostgresDatabase()
   const proxy = await startProxy(Number(new URL(url).port), APPEND)
   t.after(() => proxy.close())
@@ -35,6 +35,11 @@ test('a connection that is cut around the commit: append resolves, each message 
   t.after(() => store.close())
   let statements = 0
   proxy.cutAt = () => PLAN[statements++ % PLAN.length]!
+  return { url, proxy, store }
+}
+
+test('a connection that is cut around the commit: append resolves, each message is stored once', async (t) => {
+  const { url, proxy, store } = await storeThroughCuts(t)
   let sent = 0
   for (let round = 0; round < 30; round++) {
     const items: AppendItem[] = [
@@ -55,13 +60,7 @@ test('a connection that is cut around the commit: append resolves, each message 
 })
 
 test('a connection that is cut with several batches on it: each of their messages is stored once', async (t) => {
-  const url = await newPostgresDatabase()
-  const proxy = await startProxy(Number(new URL(url).port), APPEND)
-  t.after(() => proxy.close())
-  const store = await openStore(through(proxy, url), { role: 'server' })
-  t.after(() => store.close())
-  let statements = 0
-  proxy.cutAt = () => PLAN[statements++ % PLAN.length]!
+  const { url, proxy, store } = await storeThroughCuts(t)
   let sent = 0
   for (let round = 0; round < 20; round++) {
     const batches = [3, 12, 5].map((size) => Array.from({ length: size }, () => item({ sourceRef: `ref-${sent++}` })))
