@@ -85,10 +85,11 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
   }
 
   if (sample === null) {
-    for (const arrival of side.arrivals()) {
+    for await (const arrival of side.arrivals()) {
       if (arrival.event.id > newest) break
       const row = arrivedRow(arrival)
-      look(row, () => ({ digest: fingerprint(arrival.digest), sha256: fingerprint(row.sha256) }))
+      const { digest } = arrival
+      look(row, digest && (() => ({ digest: fingerprint(digest), sha256: fingerprint(row.sha256) })))
     }
   }
   const keys = sample === null ? await readKeys(side, upTo, onProgress) : null

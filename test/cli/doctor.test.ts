@@ -12,7 +12,7 @@ import { append, indexAll } from '../store/suite.ts'
 import { runToEnd } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { withStore } from '../support/journal.ts'
-import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
+import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -104,6 +104,31 @@ for (const driver of drivers) {
     })
   })
 }
+
+test('what has arrived and is not filed yet is looked at too, and named where it is damaged (postgres)', async () => {
+  const url = await newPostgresDatabase()
+  const store = await openStore(url, { role: 'server' })
+  for (let batch = 0; batch < 2; batch++) {
+    await store.journal.append(Array.from({ length: 9 }, (_, n) => item({ body: `{"n":${n}}` })))
+  }
+  // It has the first nine filed, and tells how far the journal is complete.
+  await until('a step', async () => (await store.index.step({ maxRows: 3, maxBytes: 1000 })).indexed > 0)
+  await store.close()
+  const change = (set: string) => withClient(url, (client) => client.query(`UPDATE intray.arrivals SET ${set}`))
+
+  const well = await examine(url)
+  assert.deepEqual(wrongIn(well.checks), ['index'])
+  assert.match(well.of('payloads').summary, /: 18 events and revisions, 126 bytes, 0 erased\.$/)
+
+  await change("payloads[3] = '\\x7b7d'")
+  const flipped = await examine(url)
+  assert.deepEqual(flipped.of('payloads').events, [{ id: 12, problem: 'its bytes do not match their digest' }])
+
+  await change('payloads = payloads[1:8]')
+  const cut = await examine(url)
+  assert.match(cut.of('payloads').summary, /to its end: what arrived as 10 to 18 is damaged\.$/)
+  assert.equal(cut.code, 1)
+})
 
 test('what has arrived and is not filed yet is looked at too, and named where it is damaged (sqlite)', async () => {
   const path = join(tempFolder('doctor'), 'intray.db')

@@ -2,6 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { withClient } from '../support/postgres/databases.ts'
+import { JOURNAL } from '../support/postgres/rows.ts'
 import type { BackDoor } from './back-door.ts'
 import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
 
@@ -30,9 +31,12 @@ export const postgresBackDoor: BackDoor = {
     }),
   countJournal: (url) =>
     withClient(url, async (client) => {
-      const count = async (table: string) =>
-        Number((await client.query(`SELECT count(*) AS n FROM intray.${table}`)).rows[0].n)
-      return { events: await count('events'), resends: await count('resends'), dedupe: await count('dedupe') }
+      const count = async (what: string) => Number((await client.query(`SELECT count(*) AS n FROM ${what}`)).rows[0].n)
+      return {
+        events: await count(JOURNAL),
+        resends: await count('intray.resends'),
+        dedupe: await count('intray.dedupe'),
+      }
     }),
   replacePayload: (url, id, payload) => update(url, 'SET payload = $2 WHERE id = $1', [id, payload]),
   smugglePayload: (url, id, payload) =>
@@ -60,6 +64,7 @@ function numbers<T>({ rows }: { readonly rows: readonly Record<string, unknown>[
 
 function update(url: string, change: string, values: unknown[]): Promise<void> {
   return withClient(url, async (client) => {
+    await client.query('SELECT intray.file_arrivals(0, 1000000000, 1000000000)')
     await client.query(`UPDATE intray.events ${change}`, values)
   })
 }

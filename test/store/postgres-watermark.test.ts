@@ -10,6 +10,7 @@ import type pg from 'pg'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { connect, createDatabase, withClient } from '../support/postgres/databases.ts'
+import { JOURNAL } from '../support/postgres/rows.ts'
 import { newPostgres, type PostgresServer } from '../support/postgres/server.ts'
 import { item } from './rows.ts'
 import { append, indexAll } from './suite.ts'
@@ -28,13 +29,17 @@ const DRAWN = '-- Keys in the order'
 /** Mostly nothing, now and then long enough for others to overtake. */
 const DELAY = 'PERFORM pg_sleep(CASE WHEN random() < 0.25 THEN random() * 0.05 ELSE 0 END);'
 
-/** The real function with delays put into it. */
-async function holdUp(url: string, change: (source: string) => string): Promise<void> {
+const FUNCTIONS: readonly string[] = ['append_messages', 'append_arrivals']
+
+/** The real functions with delays put into them. */
+async function holdUp(url: string, change: (source: string) => string, names = FUNCTIONS): Promise<void> {
   await withClient(url, async (client) => {
-    const found = await client.query("SELECT pg_get_functiondef('intray.append_messages'::regproc) AS source")
-    const source = found.rows[0].source as string
-    for (const mark of [TAKES_XID, DRAWN]) assert.equal(source.split(mark).length, 2, `one ${mark}`)
-    await client.query(change(source))
+    for (const name of names) {
+      const found = await client.query(`SELECT pg_get_functiondef('intray.${name}'::regproc) AS source`)
+      const source = found.rows[0].source as string
+      for (const mark of [TAKES_XID, DRAWN]) assert.equal(source.split(mark).length, 2, `one ${mark}`)
+      await client.query(change(source))
+    }
   })
 }
 
@@ -72,10 +77,10 @@ async function readWhileAppending(url: string): Promise<Seen> {
     while (appending) await look(nodes[1]!)
   }
   try {
-    const following = Promise.all([index(nodes[0]!), index(nodes[1]!), follow()])
-    await Promise.all(Array.from({ length: LANES }, (_, n) => lane(n)))
-    appending = false
-    await following
+    const lanes = Promise.all(Array.from({ length: LANES }, (_, n) => lane(n))).finally(() => {
+      appending = false
+    })
+    await Promise.all([lanes, index(nodes[0]!), index(nodes[1]!), follow()])
     await indexAll(nodes[0]!)
     await look(nodes[1]!)
     return { byWatermark, byHighest, stored: await idsBetween(reader, 0, Number.MAX_SAFE_INTEGER) }
@@ -85,10 +90,7 @@ async function readWhileAppending(url: string): Promise<Seen> {
 }
 
 async function idsBetween(client: pg.Client, after: number, upTo: number): Promise<number[]> {
-  const { rows } = await client.query('SELECT id FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id', [
-    after,
-    upTo,
-  ])
+  const { rows } = await client.query(`SELECT id FROM ${JOURNAL} WHERE id > $1 AND id <= $2 ORDER BY id`, [after, upTo])
   return rows.map(({ id }) => Number(id))
 }
 
@@ -111,18 +113,27 @@ test('every event exactly once, with delays before the xid, before the ids and b
   assert.ok(skipped > 0, 'the control skips')
 })
 
-test('the control: appends that take their xid after their ids are skipped', async (t) => {
-  const url = await newDatabase()
-  await holdUp(url, (source) => source.replace(TAKES_XID, '').replace(DRAWN, `${DELAY}\n${DRAWN}`))
-  // On a busy machine the moment in which it goes wrong may not come in one go.
-  let skipped = 0
-  for (let tries = 1; skipped === 0; tries++) {
-    assert.ok(tries <= 10, 'the order of xid and ids is what it rests on')
-    const { byWatermark, stored } = await readWhileAppending(url)
-    skipped = stored.length - new Set(byWatermark).size
-    t.diagnostic(`the watermark skipped ${skipped} of ${stored.length}`)
-  }
-})
+const withoutOrder = (source: string): string => source.replace(TAKES_XID, '').replace(DRAWN, `${DELAY}\n${DRAWN}`)
+
+for (const name of FUNCTIONS) {
+  test(`the control: ids that ${name} draws before it has its xid are passed over`, async (t) => {
+    const url = await newDatabase()
+    await holdUp(url, withoutOrder, [name])
+    // On a busy machine the moment in which it goes wrong may not come in one go.
+    for (let tries = 1, isFoundOut = false; !isFoundOut; tries++) {
+      assert.ok(tries <= 10, 'the order of xid and ids is what it rests on')
+      // What has arrived late is noticed by the database itself, if it is there when the index moves on.
+      const seen = await readWhileAppending(url).catch((error: Error) => {
+        if (!/not filed yet/.test(error.message)) throw error
+        t.diagnostic(error.message)
+        return null
+      })
+      const skipped = seen && seen.stored.length - new Set(seen.byWatermark).size
+      if (seen) t.diagnostic(`the watermark skipped ${skipped} of ${seen.stored.length}`)
+      isFoundOut = skipped === null || skipped > 0
+    }
+  })
+}
 
 test('a transaction left open in another database: appends go on, readers catch up after it', async (t) => {
   const store = await openStore(await newDatabase(), { role: 'server' })

@@ -3,8 +3,8 @@
 // Promises
 // - When `append` resolves, every item that was not `failed` is on disk. When it rejects with `unavailable` or `fatal`,
 //   nobody knows: some items may have been stored.
-// - One commit a call, or one for several calls that were waiting together. Items are taken in order (a revision may get an
-//   id behind those of new messages of the same call); two equal items in one call are one event and one duplicate.
+// - One commit a call, or one for several calls that were waiting together. Items of a company are taken in order (a revision may
+//   get an id behind those of new messages of the same call); two equal items in one call are one event and one duplicate.
 // - Inside a tenant, a source_ref (or, without one, an Idempotency-Key) is one event for ever.
 // - The same mintedKey again is the same arrival again: for a first arrival it answers `stored` with the first id and adds
 //   nothing. (A re-send that is tried again may be counted twice; its bytes are kept once.)

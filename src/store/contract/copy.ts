@@ -255,8 +255,8 @@ export interface CopyState {
 export interface Arrival {
   readonly event: StoredEvent
   readonly payload: Uint8Array
-  /** What its dedupe key will be. */
-  readonly digest: Uint8Array
+  /** What its dedupe key will be; null if that is in its table already. */
+  readonly digest: Uint8Array | null
 }
 
 /** One database, as either side of a copy. */
@@ -271,7 +271,7 @@ export interface CopySide {
   /** Rows of `dedupe`, of the newest of those events, of which some may not be there yet. None behind `freeze`. */
   unsortedKeys(): Iterable<CopyRow>
   /** Messages behind those, as far as they are not in their tables yet. None behind `freeze`. */
-  arrivals(): Iterable<Arrival>
+  arrivals(): Iterable<Arrival> | AsyncIterable<Arrival>
 
   /** Refuses if writers do not let go of the tables in a while. */
   freeze(): Promise<void>

@@ -3,7 +3,8 @@
 // Promises
 // - A step takes the next rows of the journal in id order, derives, and moves the cursor, all in one transaction: it can
 //   be killed anywhere and resumed, and two runners cannot index a row twice.
-// - A row that cannot be derived is marked `unindexed` with its reason and passed over; it never stops the rows behind it.
+// - A row that cannot be derived is marked `unindexed` with its reason and passed over; it never stops the rows behind it. (One that the
+//   database gives back damaged on its way to the journal does: nobody knows what it was.)
 // - A rebuild empties the derived tables in bounded steps and starts from the first row; what it arrives at is, row for
 //   row, what it was before. Primary data is never touched.
 

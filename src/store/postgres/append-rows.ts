@@ -7,11 +7,13 @@ import { type ArrayWriter, sliceArray } from './binary-array.ts'
 import { BindMessage } from './bind-message.ts'
 import type { Statement } from './connection.ts'
 
-/** The arguments of intray.append_messages. */
+/** The arguments of intray.append_messages, or of intray.append_arrivals. */
 export interface AppendRows {
   readonly statement: Statement
   readonly count: number
   readonly message: BindMessage
+  /** Arrivals cannot be cut in two, and need not be: whatever a column could refuse does not go that way. */
+  readonly canSplit: boolean
 }
 
 const NUMBERS = ['companyId', 'accountId', 'receivedAt'] as const
@@ -25,15 +27,28 @@ const NO_KEY = new Uint8Array(DIGEST_BYTES)
 
 export type PackRows = (statement: Statement, items: readonly AppendItem[], message: BindMessage) => AppendRows
 
-export function createPackRows(dedupeKey: Uint8Array): PackRows {
+/** What a message is known by, and what its bytes are known by. Each answers with bytes that are good until it is asked again. */
+export interface ItemDigests {
+  readonly minted: (item: AppendItem) => Uint8Array
+  readonly identity: (item: AppendItem) => Uint8Array
+  readonly sha256: (item: AppendItem) => Uint8Array
+}
+
+export function createItemDigests(dedupeKey: Uint8Array): ItemDigests {
   const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
-  const digestOf = (item: AppendItem): Uint8Array => {
-    const isKnown = item.sourceRef !== null || item.idempotencyKey !== null
-    return identityOf(item, isKnown ? NO_KEY : mintedDigest(item.mintedKey))
+  return {
+    minted: (item) => mintedDigest(item.mintedKey),
+    identity: (item) => {
+      const isKnown = item.sourceRef !== null || item.idempotencyKey !== null
+      return identityOf(item, isKnown ? NO_KEY : mintedDigest(item.mintedKey))
+    },
+    sha256: (item) => sha256Of(item.payload),
   }
+}
 
+export function createPackRows(digests: ItemDigests): PackRows {
   return (statement, items, message) => {
     const bytes = (of: (item: AppendItem) => Uint8Array) =>
       message.array('bytea', (writer) => {
@@ -44,16 +59,16 @@ export function createPackRows(dedupeKey: Uint8Array): PackRows {
         for (const item of items) writer.bigint(item[name])
       })
     message.begin(statement.name)
-    bytes((item) => mintedDigest(item.mintedKey))
-    bytes(digestOf)
+    bytes(digests.minted)
+    bytes(digests.identity)
     for (const name of NUMBERS) numbers(name)
     for (const name of TEXTS) message.array('text', (writer) => writeTexts(writer, items, name, true))
     for (const name of REFS) message.array('text', (writer) => writeTexts(writer, items, name, false))
     for (const name of OPTIONAL_TEXTS) message.array('text', (writer) => writeTexts(writer, items, name, true))
-    bytes((item) => sha256Of(item.payload))
+    bytes(digests.sha256)
     bytes((item) => item.payload)
     message.end()
-    return { statement, count: items.length, message }
+    return { statement, count: items.length, message, canSplit: true }
   }
 }
 
@@ -73,7 +88,7 @@ export function splitRows(statement: Statement, { count, message }: AppendRows):
     half.begin(statement.name)
     for (const column of message.parameters) half.value(sliceArray(column, from, to))
     half.end()
-    return { statement, count: to - from, message: half }
+    return { statement, count: to - from, message: half, canSplit: true }
   }
   return [part(0, middle), part(middle, count)]
 }

@@ -1,11 +1,12 @@
-// Append on PostgreSQL: one statement, one round trip, one commit for a batch (migrations/0009_append_hopefully.sql does the work).
+// Append on PostgreSQL: one statement, one round trip, one commit for a batch. One that is likely to be new lies down in `arrivals` and
+// is filed later (migrations/0010_arrivals.sql), any other goes to its places at once (migrations/0009_append_hopefully.sql).
 //
 // What can become of a try, and what is done:
 //
 //   committed, confirmed                          → the outcomes
 //   40P01, 40001: two batches got in the way      → the same again, after a short random pause
 //   frozen: the database is being copied          → refused at once
-//   about the data                                → the batch in halves, down to the row that fails alone
+//   about the data (never of arrivals)            → the batch in halves, down to the row that fails alone
 //   connection lost, silent, or the commit not    → unknown: the same again on a new connection, for GIVE_UP_MS. The keys
 //   confirmed by the standby                        the node minted tell its own rows, so nothing is stored twice.
 //   no connection to be had                       → refused at once, unless an earlier try is unknown
@@ -19,7 +20,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 import type { AppendItem, AppendOutcome } from '../contract/append.ts'
 import type { StoreFailure } from '../contract/failure.ts'
 import { appendSound } from '../sound-items.ts'
-import { type AppendRows, createPackRows, splitRows } from './append-rows.ts'
+import { type AppendRows, createItemDigests, createPackRows, splitRows } from './append-rows.ts'
+import { createPackArrivals } from './arrival-rows.ts'
 import { BindMessage } from './bind-message.ts'
 import type { Connection, Statement } from './connection.ts'
 import { FROZEN_STATE, isRetryable, notAcknowledged, sqlState, storeFailure } from './failure.ts'
@@ -55,19 +57,38 @@ const OUTCOMES = { s: 'stored', d: 'duplicate', c: 'conflict' } as const
 export type Append = (items: readonly AppendItem[]) => Promise<AppendOutcome[]>
 
 export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
-  const pack = createPackRows(dedupeKey)
+  const digests = createItemDigests(dedupeKey)
+  const packRows = createPackRows(digests)
+  const packArrivals = createPackArrivals(digests)
   const hope = new Hope()
   const free: BindMessage[] = []
-  return (items) =>
-    appendSound(items, async (sound) => {
-      const message = free.pop() ?? new BindMessage()
-      const statement = hope.allows(sound.length) ? HOPEFUL : CAREFUL
-      const outcomes = await appendRows(pool, pack(statement, sound, message))
-      hope.learn(outcomes)
-      // Its only try was answered, so no socket holds anything of it any longer.
-      if (!message.isSpoiled && free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
-      return outcomes
-    })
+
+  function pack(items: readonly AppendItem[], message: BindMessage): AppendRows {
+    if (!hope.allows(items.length)) return packRows(CAREFUL, items, message)
+    return packArrivals(items, message) ?? packRows(HOPEFUL, items, message)
+  }
+
+  async function append(items: readonly AppendItem[]): Promise<AppendOutcome[]> {
+    const message = free.pop() ?? new BindMessage()
+    const outcomes = await appendRows(pool, pack(items, message))
+    hope.learn(outcomes)
+    // Its only try was answered, so no socket holds anything of it any longer.
+    if (!message.isSpoiled && free.length < MOST_KEPT && message.capacity <= LARGEST_KEPT) free.push(message)
+    return outcomes
+  }
+
+  return (items) => appendSound(items, (sound) => inCompanyOrder(sound, append))
+}
+
+/** Those of a company beside each other, in their order; the outcomes as they came. */
+async function inCompanyOrder(items: readonly AppendItem[], append: Append): Promise<AppendOutcome[]> {
+  const { companyId } = items[0]!
+  if (items.every((item) => item.companyId === companyId)) return append(items)
+  const places = Array.from(items.keys()).toSorted((a, b) => items[a]!.companyId - items[b]!.companyId)
+  const outcomes = await append(places.map((place) => items[place]!))
+  const inPlace: AppendOutcome[] = []
+  for (const [n, place] of places.entries()) inPlace[place] = outcomes[n]!
+  return inPlace
 }
 
 async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]> {
@@ -75,7 +96,7 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
     return await commit(pool, rows)
   } catch (error) {
     const failure = storeFailure(error)
-    if (failure.kind !== 'rejected') throw failure
+    if (failure.kind !== 'rejected' || !rows.canSplit) throw failure
     if (rows.count === 1) return [{ outcome: 'failed', reason: failure.message }]
     const [first, second] = splitRows(CAREFUL, rows)
     return [...(await appendRows(pool, first)), ...(await appendRows(pool, second))]

@@ -16,18 +16,22 @@ import {
   servingProblem,
   stateAfter,
 } from '../contract/copy.ts'
-import { type StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { CLAIMED_COLUMNS, type ClaimedCells, storedEvent } from '../rows.ts'
 import { bigints, byteas, texts } from './binary-array.ts'
 import type { Connection, Value } from './connection.ts'
 import { FROZEN_STATE, sqlState, storeFailure } from './failure.ts'
+import { fileSome, takeTurn } from './filing.ts'
 import { LOCKS } from './locks.ts'
 import { readLiveNodes } from './nodes.ts'
 import type { Pool } from './pool.ts'
 import { readIdentity } from './schema.ts'
+import { readLastIds } from './watermark.ts'
 
 const STATE = 'copy'
 const COUNTED = 1_000_000
-const FREEZE_WAIT_S = 5
+const FREEZE_WAIT_MS = 5000
+const FILE_ROWS = 2000
 const LOCK_NOT_AVAILABLE = '55P03'
 const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
 const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
@@ -38,6 +42,11 @@ const SELECT_LAST_IDS = `SELECT
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.refusal_ids) AS refusals`
 /** A sequence that gave out nothing yet begins at 1. */
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
+const SELECT_NEXT_ARRIVAL = 'SELECT first_id FROM intray.arrivals ORDER BY first_id LIMIT 1'
+const SELECT_ARRIVED = `SELECT ${CLAIMED_COLUMNS}, (row.a).first_id, (row.a).last_id FROM (
+    SELECT a FROM intray.arrivals a WHERE first_id > $1 ORDER BY first_id LIMIT 64) row, LATERAL intray.unpack(row.a)
+  ORDER BY (row.a).first_id, id`
+type ArrivedCells = [...ClaimedCells, firstId: number, lastId: number]
 const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'the database is frozen: it is being copied to another one' USING ERRCODE = '${FROZEN_STATE}';
@@ -74,15 +83,30 @@ export class PostgresCopy implements CopySide {
   }
 
   async filedThrough(): Promise<number> {
-    return (await this.identity()).lastIds.events
+    const { lastIds } = await this.identity()
+    const [next] = await this.#use((connection) => connection.query<{ first_id: number }>(SELECT_NEXT_ARRIVAL))
+    return next ? next.first_id - 1 : lastIds.events
   }
 
   unsortedKeys(): readonly CopyRow[] {
     return []
   }
 
-  arrivals(): readonly Arrival[] {
-    return []
+  async *arrivals(): AsyncGenerator<Arrival> {
+    for (let after = 0; ; ) {
+      const page = await this.#use((connection) => connection.rows<ArrivedCells>(SELECT_ARRIVED, [after]))
+      for (const cells of page) {
+        const event = storedEvent(cells)
+        const [payload, first, last] = cells.slice(-3) as [Uint8Array | null, number, number]
+        // A row that does not hold what it says: something is missing that every message has.
+        if (payload === null || [event.id, event.requestId, event.sha256].includes(null as never)) {
+          throw new StoreFailure('rejected', `what arrived as ${first} to ${last} is damaged`)
+        }
+        yield { event, payload, digest: null }
+        after = last
+      }
+      if (page.length === 0) return
+    }
   }
 
   identity(): Promise<CopyIdentity> {
@@ -120,20 +144,48 @@ export class PostgresCopy implements CopySide {
     })
   }
 
-  freeze(): Promise<void> {
-    return this.#transaction(async (connection) => {
-      // Whoever waits for the lock holds up all who come behind it: not for long.
-      await connection.script(`SET LOCAL lock_timeout = '${FREEZE_WAIT_S}s'; ${CREATE_REFUSAL}`)
-      for (const { name } of COPY_TABLES) {
-        await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
-          FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
-      }
-    }).catch((error: unknown) => {
+  async freeze(): Promise<void> {
+    try {
+      await this.#fileMost()
+      await this.#freeze()
+    } catch (error) {
       if (sqlState((error as StoreFailure).cause) !== LOCK_NOT_AVAILABLE) throw error
       throw new StoreRefused(
         'A transaction keeps the tables of the source busy, so it could not be frozen. ' +
           'End it (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start) and copy again.',
       )
+    }
+  }
+
+  /** Nearly all that has arrived, while messages still come in. */
+  async #fileMost(): Promise<void> {
+    for (let after = 0, before = Number.POSITIVE_INFINITY; ; ) {
+      const { events: last } = await this.#use(readLastIds)
+      const left = last - after
+      while (after < last) {
+        after = await this.#transaction(async (connection) => {
+          await takeTurn(connection, FREEZE_WAIT_MS)
+          return fileSome(connection, after, last, FILE_ROWS)
+        })
+      }
+      // Few are left, or they come in as fast as they are filed.
+      if (left <= FILE_ROWS || left >= before) return
+      before = left
+    }
+  }
+
+  #freeze(): Promise<void> {
+    return this.#transaction(async (connection) => {
+      // Whoever waits for a lock holds up all who come behind it: not for long.
+      await takeTurn(connection, FREEZE_WAIT_MS)
+      await connection.script(`${CREATE_REFUSAL}; LOCK TABLE intray.dedupe IN SHARE ROW EXCLUSIVE MODE`)
+      // What came in meanwhile. No message comes any more.
+      const { events: last } = await readLastIds(connection)
+      for (let after = 0; after < last; ) after = await fileSome(connection, after, last, FILE_ROWS)
+      for (const { name } of COPY_TABLES) {
+        await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
+          FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
+      }
     })
   }
 

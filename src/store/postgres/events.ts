@@ -5,18 +5,28 @@ import type { Repeats } from '../../model/event.ts'
 import type { EventReader } from '../contract/events.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { belongsTo, conversation, EVENT_COLUMNS, type EventCells, indexEntry, isIntact, storedEvent } from '../rows.ts'
+import { MOST_IN_ROW } from './arrival-rows.ts'
 import type { Connection, Row, Statement } from './connection.ts'
 import { readWatermark } from './indexing.ts'
 import type { Pool } from './pool.ts'
 
-const SELECT: Statement = {
-  name: 'intray_event',
-  text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE id = $1`,
+/** Of the one row of arrivals that can hold it. No further back than that: what was filed leaves its place in the index for a while. */
+const ARRIVED = `(SELECT e.* FROM (SELECT a FROM intray.arrivals a
+    WHERE first_id <= $1 AND first_id > $1 - ${MOST_IN_ROW} ORDER BY first_id DESC LIMIT 1) row,
+  LATERAL intray.unpack(row.a) e WHERE (row.a).last_id >= $1 AND e.id = $1)`
+const PAYLOAD_COLUMNS = 'account_id, company_id, sha256, payload'
+
+/** Where an event is found by its id: nearly always in its place, else wherever it is at one moment. */
+function places(name: string, columns: string): readonly Statement[] {
+  const filed = `SELECT ${columns} FROM intray.events WHERE id = $1`
+  return [
+    { name, text: filed },
+    { name: `${name}_arrived`, text: `${filed} UNION ALL SELECT ${columns} FROM ${ARRIVED} arrived` },
+  ]
 }
-const SELECT_PAYLOAD: Statement = {
-  name: 'intray_payload',
-  text: 'SELECT account_id, company_id, sha256, payload FROM intray.events WHERE id = $1',
-}
+
+const SELECT = places('intray_event', EVENT_COLUMNS)
+const SELECT_PAYLOAD = places('intray_payload', PAYLOAD_COLUMNS)
 const SELECT_REVISIONS: Statement = {
   name: 'intray_revisions',
   text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE revises = $1 AND id > $2
@@ -45,8 +55,17 @@ export function createEventReader(pool: Pool): EventReader {
   const cells = <C extends readonly unknown[]>(statement: Statement, values: readonly number[]): Promise<C[]> =>
     pool.use((connection) => connection.rows<C>(statement, values))
   /** What is no id is no row, and nothing to ask the database about. */
-  const byId = async <C extends readonly unknown[]>(statement: Statement, id: number): Promise<C | undefined> =>
-    Number.isSafeInteger(id) ? (await cells<C>(statement, [id]))[0] : undefined
+  const byId = async <C extends readonly unknown[]>(
+    statements: readonly Statement[],
+    id: number,
+  ): Promise<C | null> => {
+    if (!Number.isSafeInteger(id)) return null
+    for (const statement of statements) {
+      const [found] = await cells<C>(statement, [id])
+      if (found) return found
+    }
+    return null
+  }
 
   return {
     watermark: () => pool.use((connection: Connection) => readWatermark(connection)),

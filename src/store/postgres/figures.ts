@@ -26,13 +26,17 @@ const SELECT_OLDEST: Statement = {
 }
 const SELECT_UNSEEN: Statement = {
   name: 'intray_figures_unseen',
-  text: `SELECT received_at FROM intray.events
-    WHERE id > (SELECT watermark FROM intray.index_cursors WHERE lane = 'events') ORDER BY id LIMIT 1`,
+  text: `WITH seen AS MATERIALIZED (SELECT watermark FROM intray.index_cursors WHERE lane = 'events')
+    SELECT least(
+      (SELECT received_at FROM intray.events WHERE id > (SELECT watermark FROM seen) ORDER BY id LIMIT 1),
+      (SELECT e.received_at FROM (SELECT a FROM intray.arrivals a
+        WHERE first_id > (SELECT watermark FROM seen) ORDER BY first_id LIMIT 1) next, LATERAL intray.unpack(next.a) e
+        LIMIT 1)) AS received_at`,
 }
 
 export async function readFigures(connection: Connection, now: number): Promise<StoreFigures> {
   const [leases] = await connection.query<{ leases: number }>(SELECT_LEASES, [now])
   const [oldest] = await connection.query<{ oldest: number | null }>(SELECT_OLDEST)
-  const [unseen] = await connection.query<{ received_at: number }>(SELECT_UNSEEN)
+  const [unseen] = await connection.query<{ received_at: number | null }>(SELECT_UNSEEN)
   return { leases: leases!.leases, oldestPendingAt: oldest!.oldest, unseenSince: unseen?.received_at ?? null }
 }

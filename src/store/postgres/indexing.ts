@@ -8,6 +8,7 @@ import type { IndexLimits, IndexProgress, IndexStepResult } from '../contract/in
 import { DAMAGED, isIntact } from '../rows.ts'
 import type { Connection, Statement } from './connection.ts'
 import { sqlState, storeFailure } from './failure.ts'
+import { fileSome, takeTurn } from './filing.ts'
 import {
   type Derived,
   foldAll,
@@ -17,7 +18,6 @@ import {
   type ResendRow,
   reasonOf,
 } from './index-writes.ts'
-import { LOCKS } from './locks.ts'
 import type { Pool } from './pool.ts'
 import { pruneTraffic, writeTraffic } from './traffic.ts'
 import { type Ids, readLastIds, Watermark } from './watermark.ts'
@@ -27,6 +27,8 @@ const TURN_MS = 2000
 const LOCK_NOT_AVAILABLE = '55P03'
 /** Up to here the lag is counted; beyond, it is told from the ids, among which some have no row. */
 const COUNTED = 2000
+/** Of arrivals, each of which is a page of its own. */
+const COUNTED_ROWS = 100
 
 const SELECT_CURSORS: Statement = {
   name: 'intray_cursors',
@@ -40,7 +42,10 @@ const MOVE_CURSORS: Statement = {
 }
 const COUNT_LAG: Statement = {
   name: 'intray_count_lag',
-  text: `SELECT (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $1 LIMIT ${COUNTED + 1}) e) AS events,
+  text: `SELECT (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $1 LIMIT ${COUNTED + 1}) e)
+      + (SELECT CASE WHEN count(*) > ${COUNTED_ROWS} THEN ${COUNTED + 1} ELSE coalesce(sum(last_id - first_id + 1), 0) END::bigint
+        FROM (SELECT first_id, last_id FROM intray.arrivals WHERE first_id > $1
+          ORDER BY first_id LIMIT ${COUNTED_ROWS + 1}) a) AS events,
     (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends`,
 }
 /** The next rows, bounded by count and by bytes; always at least one if there is one. */
@@ -107,7 +112,7 @@ export function createIndexing(pool: Pool) {
       if (isIdle && !found) return nothingDone(connection, before)
       try {
         return await connection.transaction(async () => {
-          await takeTurn(connection)
+          await takeTurn(connection, TURN_MS)
           return stepInTurn(connection, limits, found, fold)
         }, 'reads')
       } catch (error) {
@@ -133,7 +138,7 @@ export function createIndexing(pool: Pool) {
       pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
     requestRebuild: (): Promise<void> =>
       pool.transaction(async (connection) => {
-        await takeTurn(connection)
+        await takeTurn(connection, TURN_MS)
         await connection.query(REQUEST_REBUILD)
       }),
     pruneTraffic: (minutesBefore: number, hoursBefore: number): Promise<void> =>
@@ -143,12 +148,6 @@ export function createIndexing(pool: Pool) {
 
 export async function readWatermark(connection: Connection): Promise<number> {
   return (await readCursors(connection)).watermark.events
-}
-
-/** Held to the end of the transaction. */
-async function takeTurn(connection: Connection): Promise<void> {
-  const [group, lock] = LOCKS.indexer
-  await connection.script(`SET LOCAL lock_timeout = ${TURN_MS}; SELECT pg_advisory_xact_lock(${group}, ${lock})`)
 }
 
 async function stepInTurn(
@@ -168,23 +167,28 @@ async function stepInTurn(
     const progress = await progressAt(connection, { position: { events: 0, resends: 0 }, watermark: upTo, clearing })
     return { ...progress, indexed: 0, unindexed: 0 }
   }
+  const reached = await fileSome(connection, before.position.events, upTo.events, limits.maxRows)
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [
     before.position.events,
-    upTo.events,
+    reached,
     limits.maxRows,
     limits.maxBytes,
   ])
   const derived = await fold(connection, rows.map(derive))
-  const resends = await connection.query<ResendRow>(SELECT_RESENDS, [
+  const waiting = await connection.query<ResendRow>(SELECT_RESENDS, [
     before.position.resends,
     upTo.resends,
     limits.maxRows,
   ])
+  // One of an event that is not filed waits for it, and what came behind it waits as well.
+  const early = waiting.findIndex((resend) => resend.event_id > reached)
+  const resends = early === -1 ? waiting : waiting.slice(0, early)
   await foldResends(connection, resends)
   await writeTraffic(connection, tallyOf(rows, resends))
+  const isWhole = early === -1 && resends.length < limits.maxRows
   const position = {
-    events: positionAfter(rows, upTo.events, limits),
-    resends: resends.length === limits.maxRows ? resends.at(-1)!.id : upTo.resends,
+    events: positionAfter(rows, reached, limits),
+    resends: isWhole ? upTo.resends : (resends.at(-1)?.id ?? before.position.resends),
   }
   await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
   const progress = await progressAt(connection, { position, watermark: upTo, clearing: false })
