@@ -65,6 +65,7 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
   const damaged: RowProblem[] = []
   const disagreeing: RowProblem[] = []
   const keyProblems: RowProblem[] = []
+  const arrived = new Ranges()
   let [rows, newer, bytes, erased] = [0, 0, 0, 0]
 
   /** `keyOf`: null where keys are not looked at. */
@@ -88,14 +89,16 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
     for await (const arrival of side.arrivals()) {
       if (arrival.event.id > newest) break
       const row = arrivedRow(arrival)
+      arrived.add(row.id)
       const { digest } = arrival
       look(row, digest && (() => ({ digest: fingerprint(digest), sha256: fingerprint(row.sha256) })))
     }
   }
-  const keys = sample === null ? await readKeys(side, upTo, onProgress) : null
+  // What was looked at as it had arrived may be in its place by now, with its key.
+  const isLeft = (id: number) => id <= newest && !arrived.has(id)
+  const keys = sample === null ? await readKeys(side, isLeft, onProgress) : null
   for await (const row of journalRows(side, newest, sample)) {
-    // An event behind `upTo` was looked at as it had arrived, or came in meanwhile. A revision goes to its place at once.
-    if (row.id <= upTo || row.kind !== 'event') look(row, keys && ((id) => keys.take(id)))
+    if (isLeft(row.id)) look(row, keys && ((id) => keys.take(id)))
   }
   const keysWithoutEvent = keys?.left ?? 0
   return { rows, newer, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
@@ -169,7 +172,11 @@ function keyProblem(
   return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
 }
 
-async function readKeys(side: CopySide, upTo: number, onProgress: (text: string) => void): Promise<Keys> {
+async function readKeys(
+  side: CopySide,
+  isWanted: (id: number) => boolean,
+  onProgress: (text: string) => void,
+): Promise<Keys> {
   const table = side.tables.find(({ name }) => name === 'dedupe')!
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
@@ -177,7 +184,7 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
   const put = (rows: Iterable<CopyRow>): void => {
     for (const row of rows) {
       const id = cell(row, 'event_id') as number
-      if (id <= upTo) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+      if (isWanted(id)) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
     }
   }
   // First, or one that is sorted in meanwhile would be seen in neither place.
@@ -191,6 +198,31 @@ async function readKeys(side: CopySide, upTo: number, onProgress: (text: string)
     after = table.key.map((name) => cell(last, name))
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)
+  }
+}
+
+/** Ids that are added in their order and mostly follow each other. */
+class Ranges {
+  readonly #firsts: number[] = []
+  readonly #lasts: number[] = []
+
+  add(id: number): void {
+    const at = this.#lasts.length - 1
+    if (this.#lasts[at] === id - 1) this.#lasts[at] = id
+    else {
+      this.#firsts.push(id)
+      this.#lasts.push(id)
+    }
+  }
+
+  has(id: number): boolean {
+    let [low, high] = [0, this.#firsts.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (this.#lasts[middle]! < id) low = middle + 1
+      else high = middle
+    }
+    return low < this.#firsts.length && this.#firsts[low]! <= id
   }
 }
 

@@ -144,7 +144,7 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
     const found = await scanJournal(side, { upTo, newest, sample, onProgress: (text) => progress.say(text) })
     progress.end()
     return [
-      bytes(found, sample, newest - upTo - found.newer),
+      bytes(found, sample, sample === null ? 0 : newest - upTo - found.newer),
       references(found),
       ...(sample === null ? [keys(found)] : []),
     ]
@@ -219,8 +219,19 @@ async function index(store: Store, side: CopySide): Promise<Check> {
 async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
   const table = side.tables.find(({ name }) => name === 'events')!
   const [row] = await side.read({ ...table, page: 1 }, [cursor])
-  const receivedAt = row?.[Object.keys(table.columns).indexOf('received_at')]
-  return typeof receivedAt === 'number' ? Math.max(0, Math.round((Date.now() - receivedAt) / 1000)) : 0
+  const filed = row?.[Object.keys(table.columns).indexOf('received_at')]
+  const oldest = Math.min(typeof filed === 'number' ? filed : Date.now(), (await firstArrival(side)) ?? Date.now())
+  return Math.max(0, Math.round((Date.now() - oldest) / 1000))
+}
+
+async function firstArrival(side: CopySide): Promise<number | null> {
+  try {
+    for await (const { event } of side.arrivals()) return event.receivedAt
+  } catch (error) {
+    // Damaged: told where payloads are looked at.
+    if (!(error instanceof StoreFailure)) throw error
+  }
+  return null
 }
 
 async function watermark(store: Store): Promise<Check> {

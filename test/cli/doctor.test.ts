@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { openStore } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
-import { item } from '../store/rows.ts'
+import { idOf, item } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
 import { runToEnd } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
@@ -113,16 +113,32 @@ test('what has arrived and is not filed yet is looked at too, and named where it
   }
   // It has the first nine filed, and tells how far the journal is complete.
   await until('a step', async () => (await store.index.step({ maxRows: 3, maxBytes: 1000 })).indexed > 0)
+  // Behind what has arrived, and in its place at once.
+  const [behind] = await store.journal.append([item({ body: '{"n":9}' })])
+  await until('it is known to be complete', async () => {
+    await store.index.step({ maxRows: 1, maxBytes: 1 })
+    return (await store.events.watermark()) === idOf(behind)
+  })
   await store.close()
   const change = (set: string) => withClient(url, (client) => client.query(`UPDATE intray.arrivals SET ${set}`))
 
   const well = await examine(url)
   assert.deepEqual(wrongIn(well.checks), ['index'])
-  assert.match(well.of('payloads').summary, /: 18 events and revisions, 126 bytes, 0 erased\.$/)
+  assert.match(well.of('payloads').summary, /: 19 events and revisions, 133 bytes, 0 erased\.$/)
 
   await change("payloads[3] = '\\x7b7d'")
+  await withClient(url, (client) => client.query("UPDATE intray.events SET payload = '{}' WHERE id = 19"))
+  await withClient(url, (client) => client.query('DELETE FROM intray.dedupe WHERE event_id = 19'))
   const flipped = await examine(url)
-  assert.deepEqual(flipped.of('payloads').events, [{ id: 12, problem: 'its bytes do not match their digest' }])
+  const problem = 'its bytes do not match their digest'
+  assert.deepEqual(flipped.of('payloads').events, [
+    { id: 12, problem },
+    { id: 19, problem },
+  ])
+  assert.deepEqual(
+    flipped.of('keys').events?.map(({ id }) => id),
+    [19],
+  )
 
   await change('payloads = payloads[1:8]')
   const cut = await examine(url)

@@ -16,6 +16,10 @@ import { indexAll, outcomesOf } from './suite.ts'
 const BATCH = 20
 const newBatch = (fields: Partial<AppendItem> = {}): AppendItem[] => Array.from({ length: BATCH }, () => item(fields))
 
+/** Two places that filing can be stopped at, by a lock that the test holds. */
+const [BEFORE, AFTER] = [1001, 1002]
+const stopAt = (place: number): string => `PERFORM pg_advisory_xact_lock_shared(${place});`
+
 async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
   const store = await openStore(url, { role: 'server' })
   try {
@@ -175,7 +179,8 @@ test('re-sends and revisions of what is not filed are counted once it is', async
     const again = (n: number, body: string) => item({ sourceRef: `ref ${n}`, channelRef: 'page', body })
     const same = (n: number) => ({ ...item(), sourceRef: `ref ${n}`, channelRef: 'page', payload: batch[n]!.payload })
     // The second is of an event that is filed first, and waits behind the first all the same.
-    const outcomes = await store.journal.append([same(35), same(0), again(36, 'other')])
+    const outcomes = []
+    for (const sent of [same(35), same(0), again(36, 'other')]) outcomes.push(...(await store.journal.append([sent])))
     assert.deepEqual(outcomes, [
       { outcome: 'duplicate', id: ids[35] },
       { outcome: 'duplicate', id: ids[0] },
@@ -313,6 +318,51 @@ test('what was acknowledged before a database is frozen in a burst is in its pla
       await side.release()
       await side.close()
     }
+  })
+})
+
+test('a batch that commits while others are filed is not lost, wherever that is held up', async () => {
+  const url = await newPostgresDatabase()
+  await withStore(url, async (slow) => {
+    await withClient(url, async (client) => {
+      const sourceOf = async (name: string): Promise<string> =>
+        (await client.query(`SELECT pg_get_functiondef('intray.${name}'::regproc) AS source`)).rows[0].source
+      const append = await sourceOf('append_arrivals')
+      const held = append.replace('-- Keys in the order', 'PERFORM pg_advisory_xact_lock(total);\n-- Keys in the order')
+      assert.notEqual(held, append)
+      await client.query(held)
+      // Filing stops before it looks again at what it is about to move, and when it has put it down.
+      const file = await sourceOf('file_arrivals')
+      const stopped = file.replace('IF last IS NOT NULL THEN', `IF last IS NOT NULL THEN ${stopAt(BEFORE)}`)
+      assert.notEqual(stopped, file)
+      await client.query(stopped)
+      await client.query(
+        `CREATE FUNCTION public.stop() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${stopAt(AFTER)} RETURN NULL; END $$`,
+      )
+      await client.query('CREATE TRIGGER stop AFTER INSERT ON intray.events EXECUTE FUNCTION public.stop()')
+    })
+    await withStore(url, async (quick) => {
+      for (const [size, place] of [
+        [9, BEFORE],
+        [10, AFTER],
+      ] as const) {
+        await withClient(url, async (gate) => {
+          await gate.query(`SELECT pg_advisory_lock(${size}), pg_advisory_lock(${place})`)
+          const waiting = (count: number) => async () =>
+            (await ask(url, "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")) >= count
+          const early = slow.journal.append(newBatch().slice(0, size))
+          await until('its ids are drawn', waiting(1))
+          const ids = (await quick.journal.append(newBatch())).map(idOf)
+          const filing = ask(url, `SELECT intray.file_arrivals(0, ${ids.at(-1)}, 1000)`)
+          await until('filing has begun', waiting(2))
+          await gate.query(`SELECT pg_advisory_unlock(${size})`)
+          ids.push(...(await early).map(idOf))
+          await gate.query('SELECT pg_advisory_unlock_all()')
+          await filing
+          for (const id of ids) assert.ok(await quick.events.find(id), `event ${id}`)
+        })
+      }
+    })
   })
 })
 

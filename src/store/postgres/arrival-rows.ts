@@ -13,6 +13,8 @@ const LARGEST = 64 * 1024
  * ASCII it is larger than we count: put aside by the database, and a little slower.
  */
 const ROW_BYTES = 7900
+/** Larger batches save nothing this way: the server looks for the messages of each row from the first of the batch on. */
+const MOST_IN_BATCH = 512
 /** By its ids a message is looked for in one row (events.ts): so far behind the first of a row its last may be. */
 export const MOST_IN_ROW = 256
 /** What a message needs beside its texts and bytes. */
@@ -28,7 +30,7 @@ export type PackArrivals = (items: readonly AppendItem[], message: BindMessage) 
 
 export function createPackArrivals(digests: ItemDigests): PackArrivals {
   return (items, message) => {
-    if (items.some(({ payload }) => payload.byteLength > LARGEST)) return null
+    if (items.length > MOST_IN_BATCH || items.some(({ payload }) => payload.byteLength > LARGEST)) return null
     const rows = rowsOf(items)
     // An escape in it: a control character, such as the U+0000 that no text of PostgreSQL holds, or half a character. (Or a backslash
     // and a u: those go the other way for nothing.)

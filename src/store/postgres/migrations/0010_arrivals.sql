@@ -49,13 +49,13 @@ BEGIN
       WHERE r.first_id > after AND r.first_id <= least(through, after + most) ORDER BY r.first_id LIMIT 256) a) page
   WHERE page.before < most;
   IF last IS NOT NULL THEN
+    -- In one statement, so in one snapshot: what is committed at this moment is left where it is, or taken and put down.
     BEGIN
-      INSERT INTO intray.events
-      SELECT e.* FROM intray.arrivals a, LATERAL intray.unpack(a) e WHERE a.first_id > after AND a.first_id <= last;
+      WITH taken AS (DELETE FROM intray.arrivals a WHERE a.first_id > after AND a.first_id <= last RETURNING a)
+      INSERT INTO intray.events SELECT e.* FROM taken, LATERAL intray.unpack(taken.a) e;
     EXCEPTION WHEN data_exception OR not_null_violation THEN
       RAISE EXCEPTION 'what arrived behind % and up to % is damaged', after, last USING ERRCODE = 'data_exception';
     END;
-    DELETE FROM intray.arrivals a WHERE a.first_id > after AND a.first_id <= last;
   END IF;
   SELECT r.first_id - 1 INTO reached FROM intray.arrivals r
   WHERE r.first_id > coalesce(last, after) ORDER BY r.first_id LIMIT 1;
