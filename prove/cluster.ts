@@ -116,6 +116,17 @@ export class Cluster {
     await until('the cluster is whole', () => this.#isWhole(), deadlineMs)
   }
 
+  /** The two that follow have what the leader has. Where no commit waits for them, they may begin with it late. */
+  async untilStreaming(deadlineMs = 60_000): Promise<void> {
+    const count = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
+    const isStreaming = async (): Promise<boolean> => {
+      const leader = await this.leader()
+      const url = `postgres://postgres:secret@${leader?.address}:5432/postgres`
+      return leader !== null && run('psql', [url, '-Atc', count]).trim() === '2'
+    }
+    await until('two nodes stream from the leader', isStreaming, deadlineMs)
+  }
+
   /** Nothing passes between this node and the two others; whoever stands outside reaches all three. */
   partition(node: ClusterNode): void {
     for (const { address } of this.nodes.filter((other) => other !== node)) {

@@ -151,6 +151,8 @@ async function control(context: ProofContext): Promise<ControlResult> {
   const { cluster, load } = rig
   rig.sending()
   await acknowledged(load, BEFORE)
+  // Else the tables may be lost as well, and there is nothing to go on with.
+  await cluster.untilStreaming()
   const leader = (await cluster.leader())!
   cluster.partition(leader)
   await acknowledged(load, CONTROL_MESSAGES)
