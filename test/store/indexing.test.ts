@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { backDoorOf } from './back-door.ts'
 import { startChild } from './child.ts'
 import { badItem, type ItemFields, idOf, item, NOON, TENANT } from './rows.ts'
-import { append, everyDriver, everyStore, indexAll, WIDE } from './suite.ts'
+import { append, everyDriver, everyStore, indexAll, stepOnce, WIDE } from './suite.ts'
 
 everyStore('on an empty database there is nothing to do', async (store) => {
   assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 0, clearing: false })
@@ -18,7 +18,7 @@ everyStore('the lag counts journal rows and resends, and goes to 0', async (stor
   await store.journal.append(['{}', '{}', '{ }', '{ }'].map((body) => item({ sourceRef: 'a', body })))
   const [revision] = await store.events.revisions(id, 0, 1)
   assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 5, clearing: false })
-  const done = await store.index.step(WIDE)
+  const done = await stepOnce(store)
   assert.deepEqual(done, { cursor: revision!.id, lag: 0, clearing: false, indexed: 2, unindexed: 0 })
   assert.deepEqual(await store.index.progress(), { cursor: revision!.id, lag: 0, clearing: false })
 })
@@ -161,7 +161,7 @@ for (const [name, junk] of Object.entries(JUNK)) {
   everyStore(`a row that cannot be derived is marked and passed over: ${name}`, async (store, { url, driver }) => {
     const ids = (await store.journal.append(Array.from({ length: 5 }, () => item({ channelRef: 'page' })))).map(idOf)
     await backDoorOf(driver).smugglePayload(url, ids[2]!, junk)
-    const result = await store.index.step(WIDE)
+    const result = await stepOnce(store)
     assert.deepEqual([result.indexed, result.unindexed, result.lag], [5, 1, 0])
     const marked = await entryOf(store, ids[2]!)
     assert.ok(marked?.unindexed, 'the reason is kept')
@@ -170,7 +170,7 @@ for (const [name, junk] of Object.entries(JUNK)) {
     const conversation = await store.events.conversation(TENANT, 'page')
     assert.deepEqual([conversation?.eventCount, conversation?.lastEventId], [5, ids[4]])
     await append(store, { channelRef: 'page' })
-    assert.equal((await store.index.step(WIDE)).unindexed, 0)
+    assert.equal((await stepOnce(store)).unindexed, 0)
     assert.equal((await store.events.conversation(TENANT, 'page'))?.eventCount, 6)
   })
 }
@@ -267,7 +267,7 @@ everyStore(
   async (store, { driver }) => {
     await store.journal.append(Array.from({ length: 60 }, () => item({ body: { text: 'x'.repeat(100) } })))
     // What has arrived lies ready once a step has had it filed.
-    const first = await store.index.step({ maxRows: 5, maxBytes: 1 << 20 })
+    const first = await stepOnce(store, { maxRows: 5, maxBytes: 1 << 20 })
     const together = await store.index.step({ maxRows: 5, maxBytes: 1 << 20, stepsAtOnce: 4 })
     const bounded = await store.index.step({ maxRows: 5, maxBytes: 700, stepsAtOnce: 4 })
     assert.equal(first.indexed, 5)
@@ -360,11 +360,11 @@ everyDriver('several runners at once carry out one rebuild', async (database) =>
 everyDriver('the place of the index outlives the store', async (database) => {
   const first = await database.open('server')
   await fill(first)
-  const { cursor } = await first.index.step({ maxRows: 10, maxBytes: 1 << 20 })
+  const { cursor } = await stepOnce(first, { maxRows: 10, maxBytes: 1 << 20 })
   await first.close()
   const second = await database.open('tool')
   assert.equal((await second.index.progress()).cursor, cursor)
-  assert.ok((await second.index.step({ maxRows: 10, maxBytes: 1 << 20 })).cursor > cursor)
+  assert.ok((await stepOnce(second, { maxRows: 10, maxBytes: 1 << 20 })).cursor > cursor)
 })
 
 /** Rows of every sort: two tenants, conversations, lone events, duplicates, revisions, re-sent revisions, warnings. */

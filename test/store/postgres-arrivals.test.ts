@@ -11,7 +11,7 @@ import { newPostgresDatabase, withClient } from '../support/postgres/databases.t
 import { until } from '../support/until.ts'
 import { idOf, item, NOON, TENANT } from './rows.ts'
 import { drawSeed, random } from './seed.ts'
-import { indexAll, outcomesOf } from './suite.ts'
+import { indexAll, outcomesOf, stepOnce } from './suite.ts'
 
 const BATCH = 20
 const newBatch = (fields: Partial<AppendItem> = {}): AppendItem[] => Array.from({ length: BATCH }, () => item(fields))
@@ -187,7 +187,7 @@ test('re-sends and revisions of what is not filed are counted once it is', async
       { outcome: 'conflict', id: ids[36] },
     ])
     // The first step has the first of them filed, and neither of these.
-    const first = await store.index.step({ maxRows: 3, maxBytes: 1 << 20 })
+    const first = await stepOnce(store, { maxRows: 3, maxBytes: 1 << 20 })
     assert.equal(first.indexed, 3)
     assert.equal(first.lag, 40 - 3 + 3)
     const [event, revised] = await Promise.all([store.events.find(ids[35]!), store.events.find(ids[36]!)])
@@ -229,7 +229,7 @@ test('a row that does not hold what it says stays where it is, and the index bef
       ),
     )
     await assert.rejects(
-      store.index.step({ maxRows: 100, maxBytes: 1 << 20 }),
+      stepOnce(store),
       (error) => error instanceof StoreFailure && /is damaged/.test(error.message),
     )
     assert.equal(await arrived(url), BATCH)

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
 import { drivers, postgresOn } from '../support/drivers.ts'
 import { idOf, item } from './rows.ts'
-import { indexAll, newDatabase, WIDE } from './suite.ts'
+import { indexAll, newDatabase, stepOnce } from './suite.ts'
 
 const postgres = drivers.find(({ name }) => name === 'postgres')!
 
@@ -83,7 +83,7 @@ test('a row whose entry the database refuses is marked alone, and the rows behin
   await withClient(database.url, (client) =>
     client.query(`ALTER TABLE intray.event_index ADD CHECK (contact_name IS DISTINCT FROM 'n4')`),
   )
-  const result = await store.index.step(WIDE)
+  const result = await stepOnce(store)
   assert.deepEqual([result.indexed, result.unindexed, result.lag], [9, 1, 0])
   for (const [n, id] of ids.entries()) {
     const entry = await store.events.indexEntry((await store.events.find(id))!)
