@@ -228,10 +228,7 @@ test('a row that does not hold what it says stays where it is, and the index bef
         'UPDATE intray.arrivals SET payloads = payloads[2:], sha256s = sha256s[2:], metas = (metas::jsonb - 0)::text',
       ),
     )
-    await assert.rejects(
-      stepOnce(store),
-      (error) => error instanceof StoreFailure && /is damaged/.test(error.message),
-    )
+    await assert.rejects(stepOnce(store), (error) => error instanceof StoreFailure && /is damaged/.test(error.message))
     assert.equal(await arrived(url), BATCH)
     assert.equal((await store.index.progress()).cursor, whole.at(-1))
     assert.equal(await ask(url, 'SELECT count(*) FROM intray.events'), BATCH)
