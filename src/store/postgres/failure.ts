@@ -1,6 +1,7 @@
 // What a failed statement means, by its SQLSTATE. What has none never came from the server: the connection is gone or
 // silent, and nobody knows what became of the statement.
 
+import pg from 'pg'
 import { StoreFailure } from '../contract/failure.ts'
 
 /** Two transactions got in each other's way; the same again may well succeed. */
@@ -20,9 +21,9 @@ const TROUBLE_CODES = new Set(['25006', '25P02', '25P03', '25P04', '55P03', '425
 /** The session is not what we left it: a pooler forgot our prepared statements, or a migration changed what they read. */
 const STALE_SESSION = new Set(['26000', '42P05', '0A000'])
 
+/** Null if it did not come from the server. (The code of a system error, such as EPIPE, may look like a state.) */
 export function sqlState(error: unknown): string | null {
-  const code = (error as { code?: unknown } | null)?.code
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) ? code : null
+  return error instanceof pg.DatabaseError ? (error.code ?? null) : null
 }
 
 /** A host with several addresses fails with an error that has a code and no words. */

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import pg from 'pg'
 import { StoreFailure } from '../../../../src/store/contract/failure.ts'
 import { endsConnection, isRetryable, storeFailure } from '../../../../src/store/postgres/failure.ts'
 
-const withCode = (code: string) => Object.assign(new Error('as the server put it'), { code })
+const ofServer = (code: string) => Object.assign(new pg.DatabaseError('as the server put it', 0, 'error'), { code })
+const ofSystem = (code: string) => Object.assign(new Error(`write ${code}`), { code, errno: -1, syscall: 'write' })
 
 const MEANINGS: Record<string, [kind: string, ends: boolean, retry: boolean]> = {
-  ECONNRESET: ['unavailable', true, false],
-  ECONNREFUSED: ['unavailable', true, false],
   '08006': ['unavailable', true, false],
   '57P01': ['unavailable', true, false],
   '57P03': ['unavailable', true, false],
@@ -36,8 +36,15 @@ const MEANINGS: Record<string, [kind: string, ends: boolean, retry: boolean]> = 
 }
 for (const [code, [kind, ends, retry]] of Object.entries(MEANINGS)) {
   test(`${code} is ${kind}${ends ? ', and the connection is done with' : ''}`, () => {
-    const failure = storeFailure(withCode(code))
+    const failure = storeFailure(ofServer(code))
     assert.deepEqual([failure.kind, endsConnection(failure), isRetryable(failure)], [kind, ends, retry])
+  })
+}
+
+for (const code of ['ECONNRESET', 'ECONNREFUSED', 'EPIPE', 'EBUSY', 'EROFS']) {
+  test(`${code}: nobody knows what became of it, whether it looks like a state or not`, () => {
+    const failure = storeFailure(ofSystem(code))
+    assert.deepEqual([failure.kind, endsConnection(failure), isRetryable(failure)], ['unavailable', true, false])
   })
 }
 
