@@ -80,8 +80,8 @@ CREATE TRIGGER passes_over_nothing BEFORE UPDATE OF position ON intray.index_cur
   FOR EACH ROW WHEN (NEW.lane = 'events' AND NEW.position > OLD.position) EXECUTE FUNCTION intray.refuse_to_pass_over();
 
 -- A batch that is likely to be new. Its keys are inserted as in append_messages; what they stand for lies down in rows, each from
--- a place of the batch to another. Where a key is known, or others drew ids at the same moment three times in a row,
--- append_messages does all of it.
+-- a place of the batch to another. Where a key is known, or another batch drew ids at the same moment, append_messages does
+-- all of it.
 CREATE FUNCTION intray.append_arrivals(
   minted_keys bytea[], digests bytea[], company_ids bigint[], sha256s bytea[], payloads bytea[],
   froms bigint[], tos bigint[], metas text[],
@@ -104,13 +104,10 @@ BEGIN
 
   -- The xid before the ids: see watermark.ts.
   taken := pg_current_xact_id();
-  FOR tries IN 1..3 LOOP
-    ids := ARRAY(SELECT nextval('intray.event_ids') FROM unnest(digests));
-    consecutive := ids[total] - ids[1] = total - 1;
-    EXIT WHEN consecutive;
-  END LOOP;
+  ids := ARRAY(SELECT nextval('intray.event_ids') FROM unnest(digests));
 
   -- Keys in the order of their digests: two batches cannot wait for each other.
+  consecutive := ids[total] - ids[1] = total - 1;
   IF consecutive THEN
     BEGIN
       INSERT INTO intray.dedupe (company_id, digest, event_id, sha256, minted_key)
