@@ -18,8 +18,8 @@ const REST_MS = 50
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
 /**
- * So long it works at a stretch while messages come in, before it rests for a look; twice as long after each that found no burst, and as at first
- * after one that did, or when nothing came in for a step.
+ * So long it works at a stretch while messages come in, before it rests for a look: not that long at first, where a step leaves a crowd; twice
+ * as long after each look that found no burst, and as at first after one that did, or when nothing came in for a step.
  */
 const FIRST_STRETCH_MS = 200
 const LONGEST_STRETCH_MS = 3200
@@ -119,7 +119,7 @@ export class Indexer implements Service {
         onStep?.(result)
         const endedAt = performance.now()
         if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
-        const isLookDue = isLast && this.#hasNews
+        const isLookDue = this.#hasNews && (isLast || this.#looksLikeBurst)
         if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
         const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
@@ -131,6 +131,11 @@ export class Indexer implements Service {
         await this.#rest(RETRY_MS)
       }
     }
+  }
+
+  /** A burst begins as a crowd: it is not worth working a whole stretch before the first look. */
+  get #looksLikeBurst(): boolean {
+    return this.#stretchMs === FIRST_STRETCH_MS && this.#options.waiting() > CROWD
   }
 
   async #rest(ms: number): Promise<void> {

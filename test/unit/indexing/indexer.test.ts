@@ -58,6 +58,7 @@ interface Pressure {
 }
 
 const BURST: Pressure = { waiting: 25, busyShare: 0.5 }
+const CALM: Pressure = { waiting: 24, busyShare: 1 }
 
 /** Started, with time standing still. */
 async function start(t: TestContext, index: IndexStore, pressure = BURST): Promise<Running> {
@@ -140,7 +141,7 @@ test('many hints in a short time are one step, so that it takes many rows', asyn
 test('a hint that comes during a step is not lost', async (t) => {
   const { promise, resolve } = Promise.withResolvers<IndexStepResult>()
   const index = new ScriptedIndex(promise)
-  const { indexer, settle, pass } = await start(t, index)
+  const { indexer, settle, pass } = await start(t, index, CALM)
   indexer.wake()
   await settle()
   assert.equal(index.steps, 1, 'one step at a time')
@@ -204,14 +205,23 @@ async function startFlooded(t: TestContext, index: FloodedIndex, pressure = BURS
 
 test('while messages come in it works for a fifth of a second, and rests for a look', async (t) => {
   const index = new FloodedIndex(100)
-  const { pass } = await startFlooded(t, index)
+  const pressure = { ...CALM }
+  const { pass } = await startFlooded(t, index, pressure)
   await pass(350)
   assert.deepEqual(
     index.limits.map(({ isLast }) => isLast),
     [false, false, true],
   )
+  Object.assign(pressure, BURST)
   await pass(500)
   assert.equal(index.steps, 3)
+})
+
+test('a crowd at the end of its first step is reason enough for a look', async (t) => {
+  const index = new FloodedIndex(100)
+  const { pass } = await startFlooded(t, index)
+  await pass(850)
+  assert.equal(index.steps, 1)
 })
 
 test('in a burst it then rests forty-nine times as long as a step took', async (t) => {
@@ -232,7 +242,7 @@ test('in a burst it then rests forty-nine times as long as a step took', async (
 test('for five seconds at most', async (t) => {
   const index = new FloodedIndex(500)
   const { pass } = await startFlooded(t, index)
-  await pass(1050)
+  await pass(550)
   const { steps } = index
   await pass(4900)
   assert.equal(index.steps, steps)
@@ -241,7 +251,7 @@ test('for five seconds at most', async (t) => {
 })
 
 for (const [load, pressure] of [
-  ['under a steady load, of which little waits while the index rests', { waiting: 24, busyShare: 1 }],
+  ['under a steady load, of which little waits while the index rests', CALM],
   ['where messages wait for a slow disk', { waiting: 500, busyShare: 0.4 }],
 ] as const) {
   test(`${load}, it goes on after a look, for longer each time`, async (t) => {
@@ -333,13 +343,13 @@ test('somebody who waits for the index cuts that short', async (t) => {
 test('somebody who waits during the first look only puts it off', async (t) => {
   const index = new FloodedIndex(100)
   const { indexer, pass } = await startFlooded(t, index)
-  await pass(400)
-  assert.equal(index.steps, 3)
+  await pass(200)
+  assert.equal(index.steps, 1)
   indexer.hurry()
   await pass(50)
-  assert.equal(index.steps, 4, 'the step that was asked for')
+  assert.equal(index.steps, 2, 'the step that was asked for')
   await pass(2000)
-  assert.ok(index.steps <= 6, `${index.steps} steps: there is a burst as before`)
+  assert.ok(index.steps <= 4, `${index.steps} steps: there is a burst as before`)
 })
 
 test('somebody who waits for the index again and again does not end the burst', async (t) => {
@@ -369,7 +379,7 @@ for (const lag of [500, 2_000_000]) {
     const index = new FloodedIndex(0, { ...LAGGING, lag, indexed: 0 })
     const { pass } = await startFlooded(t, index)
     await pass(1000)
-    assert.ok(index.steps > 3 && index.steps <= 21, `${index.steps} steps in a second`)
+    assert.ok(index.steps > 2 && index.steps <= 21, `${index.steps} steps in a second`)
   })
 }
 
