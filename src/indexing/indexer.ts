@@ -18,7 +18,7 @@ const REST_MS = 50
 const LOOK_EVERY_MS = 1000
 const RETRY_MS = 1000
 /**
- * So long it works at a stretch while messages come in, before it rests for a look: not that long at first, where a step leaves a crowd; twice
+ * So long it works at a stretch while messages come in, before it rests for a look: at first not beyond a step that a crowd stands before; twice
  * as long after each look that found no burst, and as at first after one that did, or when nothing came in for a step.
  */
 const FIRST_STRETCH_MS = 200
@@ -109,7 +109,8 @@ export class Indexer implements Service {
       try {
         const startedAt = performance.now()
         const isUrgent = this.#isAwaited || lag > MOST_BEHIND
-        const isLast = !isUrgent && (this.#givesWay || startedAt - this.#restedAt >= this.#stretchMs)
+        const isOver = startedAt - this.#restedAt >= this.#stretchMs || this.#looksLikeBurst
+        const isLast = !isUrgent && (this.#givesWay || isOver)
         this.#hasNews = false
         this.#isAwaited = false
         const result = await index.step({ ...limits, isUrgent, isLast, stepsAtOnce: isLast ? 1 : STEPS_AT_ONCE })
@@ -119,7 +120,7 @@ export class Indexer implements Service {
         onStep?.(result)
         const endedAt = performance.now()
         if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
-        const isLookDue = this.#hasNews && (isLast || this.#looksLikeBurst)
+        const isLookDue = isLast && this.#hasNews
         if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
         const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
@@ -133,7 +134,7 @@ export class Indexer implements Service {
     }
   }
 
-  /** A burst begins as a crowd: it is not worth working a whole stretch before the first look. */
+  /** It begins as a crowd: the first look is then not put off for a whole stretch. */
   get #looksLikeBurst(): boolean {
     return this.#stretchMs === FIRST_STRETCH_MS && this.#options.waiting() > CROWD
   }

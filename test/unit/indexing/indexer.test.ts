@@ -106,7 +106,7 @@ async function isSettled(promise: Promise<unknown>, settle: () => Promise<void>)
 
 test('it steps once at the start, with the limits it was given, and then waits', async (t) => {
   const index = new ScriptedIndex()
-  const { results } = await start(t, index)
+  const { results } = await start(t, index, CALM)
   assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false, isLast: false, stepsAtOnce: 4 }])
   assert.deepEqual(results, [IDLE])
 })
@@ -217,7 +217,7 @@ test('while messages come in it works for a fifth of a second, and rests for a l
   assert.equal(index.steps, 3)
 })
 
-test('a crowd at the end of its first step is reason enough for a look', async (t) => {
+test('a crowd that stands before its first step is reason enough for a look', async (t) => {
   const index = new FloodedIndex(100)
   const { pass } = await startFlooded(t, index)
   await pass(850)
