@@ -6,7 +6,8 @@ import type { StoredEvent } from '../../src/model/event.ts'
 import type { AppendItem } from '../../src/store/contract/append.ts'
 import { StoreFailure } from '../../src/store/contract/failure.ts'
 import type { Store } from '../../src/store/contract/store.ts'
-import { openCopySide, openStore } from '../../src/store/open.ts'
+import { openCopySide } from '../../src/store/open.ts'
+import { withStore } from '../support/journal.ts'
 import { newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { until } from '../support/until.ts'
 import { idOf, item, NOON, TENANT } from './rows.ts'
@@ -20,14 +21,7 @@ const newBatch = (fields: Partial<AppendItem> = {}): AppendItem[] => Array.from(
 const [BEFORE, AFTER] = [1001, 1002]
 const stopAt = (place: number): string => `PERFORM pg_advisory_xact_lock_shared(${place});`
 
-async function withStore<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(url, { role: 'server' })
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
+const withServer = <T>(url: string, work: (store: Store) => Promise<T>): Promise<T> => withStore(url, work, 'server')
 
 /** A number that one statement answers with. */
 async function ask(url: string, text: string): Promise<number> {
@@ -80,7 +74,7 @@ test('what has arrived is found by its id, and is the same when it is filed', as
       payload: Buffer.from(Array.from({ length: below(3000) }, () => below(256))),
     }),
   )
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const ids = (await store.journal.append(batch)).map(idOf)
     assert.equal(await arrived(url), 60)
     assert.equal(await ask(url, 'SELECT count(*) FROM intray.events'), 0)
@@ -101,7 +95,7 @@ test('what has arrived is found by its id, and is the same when it is filed', as
 
 test('an id that nobody has, and one of another tenant, are not found among what has arrived', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const first = (await store.journal.append(newBatch())).map(idOf)
     await withClient(url, (client) => client.query("SELECT nextval('intray.event_ids') FROM generate_series(1, 5)"))
     const second = (await store.journal.append(newBatch())).map(idOf)
@@ -117,7 +111,7 @@ test('an id that nobody has, and one of another tenant, are not found among what
 test('a row holds messages of one company, and outcomes are those of the items in their order', async () => {
   const url = await newPostgresDatabase()
   const batch = Array.from({ length: 30 }, (_, n) => item({ companyId: 1 + (n % 3), body: `message ${n}` }))
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const outcomes = await store.journal.append(batch)
     assert.equal(await ask(url, 'SELECT count(*) FROM intray.arrivals'), 3)
     for (const [n, event] of (await eventsOf(store, outcomes.map(idOf))).entries()) {
@@ -143,13 +137,13 @@ test('a batch with a large message, or with a text that is not plain, goes to it
     { contentType: 'a bell \u0007' },
   ]
   for (const fields of odd) {
-    await withStore(url, async (store) => {
+    await withServer(url, async (store) => {
       const ids = (await store.journal.append([...newBatch(), item(fields)])).map(idOf)
       assert.equal(await arrived(url), 0, JSON.stringify(Object.keys(fields)))
       assert.ok(await store.events.find(ids.at(-1)!))
     })
   }
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const ids = (await store.journal.append([...newBatch(), item({ payload: Buffer.alloc(64 * 1024, 7) })])).map(idOf)
     assert.equal(await arrived(url), BATCH + 1, 'a little smaller, it lies with the others')
     assert.equal((await store.events.payload(ids.at(-1)!))!.byteLength, 64 * 1024)
@@ -158,7 +152,7 @@ test('a batch with a large message, or with a text that is not plain, goes to it
 
 test('a batch whose ids are not in a row goes to its places at once', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     await withClient(url, (client) => client.query('ALTER SEQUENCE intray.event_ids INCREMENT BY 2'))
     const batch = newBatch({ channelRef: 'page' })
     const outcomes = await store.journal.append(batch)
@@ -172,7 +166,7 @@ test('a batch whose ids are not in a row goes to its places at once', async () =
 
 test('re-sends and revisions of what is not filed are counted once it is', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const batch = Array.from({ length: 40 }, (_, n) => item({ sourceRef: `ref ${n}`, channelRef: 'page' }))
     const ids = (await store.journal.append(batch)).map(idOf)
     assert.ok((await ask(url, 'SELECT max(first_id) FROM intray.arrivals')) > 3, 'more than one row')
@@ -206,7 +200,7 @@ test('re-sends and revisions of what is not filed are counted once it is', async
 
 test('an index that knows of no arrivals cannot pass over them; one that does goes on', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const ids = (await store.journal.append(newBatch())).map(idOf)
     const move = (to: number) =>
       withClient(url, (client) => client.query('UPDATE intray.index_cursors SET position = $1', [to]))
@@ -219,7 +213,7 @@ test('an index that knows of no arrivals cannot pass over them; one that does go
 
 test('a row that does not hold what it says stays where it is, and the index before it', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const whole = (await store.journal.append(newBatch())).map(idOf)
     await indexAll(store)
     await store.journal.append(newBatch())
@@ -237,7 +231,7 @@ test('a row that does not hold what it says stays where it is, and the index bef
 
 test('a step that ends within a row has all of it filed, and the next goes on from there', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     await store.journal.append(newBatch())
     assert.equal(await ask(url, 'SELECT intray.file_arrivals(0, 10, 100)'), 10)
     assert.equal(await arrived(url), 0)
@@ -248,7 +242,7 @@ test('a step that ends within a row has all of it filed, and the next goes on fr
 
 test('a rebuild that is asked for while some have arrived covers them too', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     await store.journal.append(newBatch({ channelRef: 'page' }))
     await indexAll(store)
     await store.journal.append(newBatch({ channelRef: 'page' }))
@@ -260,7 +254,7 @@ test('a rebuild that is asked for while some have arrived covers them too', asyn
 
 test('the oldest that nobody has seen is told of what has arrived', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     assert.equal((await store.figures.read(NOON)).unseenSince, null)
     await store.journal.append(newBatch({ receivedAt: NOON - 5000 }))
     assert.equal((await store.figures.read(NOON)).unseenSince, NOON - 5000)
@@ -269,7 +263,7 @@ test('the oldest that nobody has seen is told of what has arrived', async () => 
 
 test('a message is found at every moment while it is moved', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     const ids: number[] = []
     for (let n = 0; n < 10; n++) ids.push(...(await store.journal.append(newBatch())).map(idOf))
     let moving = true
@@ -291,7 +285,7 @@ test('a message is found at every moment while it is moved', async () => {
 test('what was acknowledged before a database is frozen in a burst is in its place, and nothing else', async () => {
   const url = await newPostgresDatabase()
   const stored: number[] = []
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     await store.journal.append(newBatch())
     const side = await openCopySide(url, { mustExist: true })
     const sending = [0, 1, 2].map(async () => {
@@ -320,6 +314,7 @@ test('what was acknowledged before a database is frozen in a burst is in its pla
 
 test('a batch that commits while others are filed is not lost, wherever that is held up', async () => {
   const url = await newPostgresDatabase()
+  // Commands hold no pen: their keys are put at once, and several may be under way.
   await withStore(url, async (slow) => {
     await withClient(url, async (client) => {
       const sourceOf = async (name: string): Promise<string> =>
@@ -365,7 +360,7 @@ test('a batch that commits while others are filed is not lost, wherever that is 
 
 test('a database that is frozen has nothing left to be filed', async () => {
   const url = await newPostgresDatabase()
-  await withStore(url, async (store) => {
+  await withServer(url, async (store) => {
     for (let n = 0; n < 3; n++) await store.journal.append(newBatch())
   })
   const side = await openCopySide(url, { mustExist: true })

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type pg from 'pg'
 import type { AppendItem } from '../../src/store/contract/append.ts'
 import type { Store } from '../../src/store/contract/store.ts'
-import { openStore } from '../../src/store/open.ts'
+import { withStore } from '../support/journal.ts'
 import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { until } from '../support/until.ts'
 import { postgresBackDoor } from './back-door-postgres.ts'
@@ -14,14 +14,7 @@ import { drawSeed, random } from './seed.ts'
 import { outcomesOf } from './suite.ts'
 
 /** A store is hopeful until it has met a message that came before. */
-async function withHope<T>(url: string, work: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(url, { role: 'server' })
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
+const withHope = <T>(url: string, work: (store: Store) => Promise<T>): Promise<T> => withStore(url, work, 'server')
 
 /** Keys that were put in and taken back, and are not cleared away yet. */
 async function inVain(url: string): Promise<number> {

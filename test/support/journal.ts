@@ -2,7 +2,7 @@
 
 import { mintToken } from '../../src/auth/token.ts'
 import type { StoredEvent } from '../../src/model/event.ts'
-import type { Store } from '../../src/store/contract/store.ts'
+import type { Store, StoreOptions } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { until } from './until.ts'
 
@@ -11,8 +11,12 @@ export interface JournalRow {
   readonly payload: Uint8Array | null
 }
 
-export async function withStore<T>(databaseUrl: string, use: (store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(databaseUrl, { role: 'tool' })
+export async function withStore<T>(
+  databaseUrl: string,
+  use: (store: Store) => Promise<T>,
+  role: StoreOptions['role'] = 'tool',
+): Promise<T> {
+  const store = await openStore(databaseUrl, { role })
   try {
     return await use(store)
   } finally {

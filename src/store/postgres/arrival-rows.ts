@@ -1,8 +1,9 @@
 // A batch of new messages as it travels to `arrivals`: their keys as arrays, and what they stand for in rows that lie down as they
-// are (migrations/0010_arrivals.sql). Made at once, while the bytes still belong to the caller.
+// are (migrations/0010_arrivals.sql, 0012_late_keys.sql). Made at once, while the bytes still belong to the caller.
 
 import type { AppendItem } from '../contract/append.ts'
-import type { AppendRows, ItemDigests } from './append-rows.ts'
+import { type AppendRows, type Batch, type ItemDigests, writeKeys } from './append-rows.ts'
+import { bigints } from './binary-array.ts'
 import type { BindMessage } from './bind-message.ts'
 import type { Statement } from './connection.ts'
 
@@ -17,19 +18,22 @@ const ROW_BYTES = 7900
 const MOST_IN_BATCH = 512
 /** By its ids a message is looked for in one row (events.ts): so far behind the first of a row its last may be. */
 export const MOST_IN_ROW = 256
-/** What a message needs beside its texts and bytes. */
-const MESSAGE_BYTES = 48
+/** What a message needs beside its texts and bytes: digests, and the keys if they are late. */
+const MESSAGE_BYTES = 88
+const FALSE = Uint8Array.of(0)
+const TRUE = Uint8Array.of(1)
 
 const ARRIVE: Statement = {
   name: 'intray_arrive',
-  text: 'SELECT ids, outcomes FROM intray.append_arrivals($1, $2, $3, $4, $5, $6, $7, $8)',
+  text: `SELECT ids, outcomes, first_id, put_through
+  FROM intray.append_late($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 }
 
 /** Null if they cannot go this way. They are of one company after the other: a row holds messages of one. */
-export type PackArrivals = (items: readonly AppendItem[], message: BindMessage) => AppendRows | null
+export type PackArrivals = (batch: Batch, message: BindMessage) => AppendRows | null
 
 export function createPackArrivals(digests: ItemDigests): PackArrivals {
-  return (items, message) => {
+  return ({ items, keys, pen, isLate, doubts }, message) => {
     if (items.length > MOST_IN_BATCH || items.some(({ payload }) => payload.byteLength > LARGEST)) return null
     const rows = rowsOf(items)
     // An escape in it: a control character, such as the U+0000 that no text of PostgreSQL holds, or half a character. (Or a backslash
@@ -44,8 +48,11 @@ export function createPackArrivals(digests: ItemDigests): PackArrivals {
         for (const row of rows) writer.bigint(of(row))
       })
     message.begin(ARRIVE.name)
+    message.value(Buffer.from(pen))
+    message.value(isLate ? TRUE : FALSE)
+    message.value(bigints(doubts))
     bytes(digests.minted)
-    bytes(digests.identity)
+    writeKeys(message, keys)
     message.array('bigint', (writer) => {
       for (const { companyId } of items) writer.bigint(companyId)
     })

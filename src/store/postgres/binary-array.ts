@@ -75,6 +75,18 @@ export class ArrayWriter {
     this.#length += 1
   }
 
+  /** So many elements of the same size, one behind the other. */
+  chunks(values: Uint8Array, size: number): void {
+    const room = this.#room
+    room.reserve((values.length / size) * (4 + size))
+    for (let at = 0; at < values.length; at += size) {
+      room.buffer.writeInt32BE(size, room.at)
+      for (let n = 0; n < size; n++) room.buffer[room.at + 4 + n] = values[at + n]!
+      room.at += 4 + size
+      this.#length += 1
+    }
+  }
+
   /** A whole number that a JavaScript number holds exactly. */
   bigint(value: number | null): void {
     if (value === null) {

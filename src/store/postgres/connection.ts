@@ -28,6 +28,7 @@ SET jit = off;
 SET statement_timeout = ${STATEMENT_TIMEOUT_MS};
 SET idle_in_transaction_session_timeout = ${2 * STATEMENT_TIMEOUT_MS};
 SET client_min_messages = warning;
+SET default_transaction_isolation = 'read committed';
 SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS read_only,
   current_setting('server_version') AS version, current_setting('server_version_num')::int AS version_number,
   current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync,

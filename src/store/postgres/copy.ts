@@ -43,10 +43,21 @@ const SELECT_LAST_IDS = `SELECT
 /** A sequence that gave out nothing yet begins at 1. */
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
 const SELECT_NEXT_ARRIVAL = 'SELECT first_id FROM intray.arrivals ORDER BY first_id LIMIT 1'
-const SELECT_ARRIVED = `SELECT ${CLAIMED_COLUMNS}, (row.a).first_id, (row.a).last_id FROM (
-    SELECT a FROM intray.arrivals a WHERE first_id > $1 ORDER BY first_id LIMIT 64) row, LATERAL intray.unpack(row.a)
+/** With the key, where that is late: its row then has all of it. */
+const SELECT_ARRIVED = `SELECT ${CLAIMED_COLUMNS}, (row.a).first_id, (row.a).last_id,
+    (row.a).digests IS NULL OR num_nulls(late.digest, late.minted_key) = 0, late.digest
+  FROM (SELECT a FROM intray.arrivals a WHERE first_id > $1 ORDER BY first_id LIMIT 64) row, LATERAL intray.unpack(row.a),
+    LATERAL (SELECT (row.a).digests[id - (row.a).first_id + 1] AS digest,
+      (row.a).minted_keys[id - (row.a).first_id + 1] AS minted_key) late
   ORDER BY (row.a).first_id, id`
-type ArrivedCells = [...ClaimedCells, firstId: number, lastId: number]
+type RowCells = [
+  payload: Uint8Array | null,
+  firstId: number,
+  lastId: number,
+  hasKey: boolean,
+  digest: Uint8Array | null,
+]
+type ArrivedCells = [...ClaimedCells, ...unknown[]]
 const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
   RAISE EXCEPTION 'the database is frozen: it is being copied to another one' USING ERRCODE = '${FROZEN_STATE}';
@@ -97,12 +108,12 @@ export class PostgresCopy implements CopySide {
       const page = await this.#use((connection) => connection.rows<ArrivedCells>(SELECT_ARRIVED, [after]))
       for (const cells of page) {
         const event = storedEvent(cells)
-        const [payload, first, last] = cells.slice(-3) as [Uint8Array | null, number, number]
+        const [payload, first, last, hasKey, digest] = cells.slice(-5) as RowCells
         // A row that does not hold what it says: something is missing that every message has.
-        if (payload === null || [event.id, event.requestId, event.sha256].includes(null as never)) {
+        if (!hasKey || payload === null || [event.id, event.requestId, event.sha256].includes(null as never)) {
           throw new StoreFailure('rejected', `what arrived as ${first} to ${last} is damaged`)
         }
-        yield { event, payload, digest: null }
+        yield { event, payload, digest }
         after = last
       }
       if (page.length === 0) return
@@ -179,7 +190,8 @@ export class PostgresCopy implements CopySide {
       // Whoever waits for a lock holds up all who come behind it: not for long.
       await takeTurn(connection, FREEZE_WAIT_MS)
       await connection.script(`${CREATE_REFUSAL}; LOCK TABLE intray.dedupe IN SHARE ROW EXCLUSIVE MODE`)
-      // What came in meanwhile. No message comes any more.
+      // What came in meanwhile. No message comes any more, without a key or with one.
+      await connection.script('SELECT intray.end_pen()')
       const { events: last } = await readLastIds(connection)
       for (let after = 0; after < last; ) after = await fileSome(connection, after, last, FILE_ROWS)
       for (const { name } of COPY_TABLES) {

@@ -9,10 +9,15 @@ const FILE: Statement = {
   text: 'SELECT reached FROM intray.file_arrivals($1, $2, $3)',
 }
 
+/** Whoever has the turn and falls silent loses it after so long: where keys are late, others wait for what it files (docs/adr/0038). */
+const MOST_SILENT_MS = 5000
+
 /** Held to the end of the transaction, which waits no longer than this for any other lock either. */
 export async function takeTurn(connection: Connection, waitMs: number): Promise<void> {
   const [group, lock] = LOCKS.indexer
-  await connection.script(`SET LOCAL lock_timeout = ${waitMs}; SELECT pg_advisory_xact_lock(${group}, ${lock})`)
+  await connection.script(`SET LOCAL lock_timeout = ${waitMs};
+SET LOCAL idle_in_transaction_session_timeout = ${MOST_SILENT_MS};
+SELECT pg_advisory_xact_lock(${group}, ${lock})`)
 }
 
 /**

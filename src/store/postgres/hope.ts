@@ -9,7 +9,12 @@ const FEWEST = 8
 const CAREFUL_BATCHES = 64
 
 export class Hope {
+  readonly #carefulBatches: number
   #carefulLeft = 0
+
+  constructor(carefulBatches = CAREFUL_BATCHES) {
+    this.#carefulBatches = carefulBatches
+  }
 
   /** Asked once for each batch. */
   allows(messages: number): boolean {
@@ -21,6 +26,6 @@ export class Hope {
 
   learn(outcomes: readonly AppendOutcome[]): void {
     if (outcomes.some(({ outcome }) => outcome === 'duplicate' || outcome === 'conflict'))
-      this.#carefulLeft = CAREFUL_BATCHES
+      this.#carefulLeft = this.#carefulBatches
   }
 }

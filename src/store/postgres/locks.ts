@@ -18,4 +18,5 @@ export const LOCKS = {
   subscriptions: [INTRAY, 5],
   /** Operators are changed one after the other. */
   operators: [INTRAY, 12],
+  // 13 and 14 are taken in the database alone: migrations/0012_late_keys.sql.
 } as const satisfies Record<string, readonly [number, number]>

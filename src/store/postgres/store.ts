@@ -17,6 +17,7 @@ import { createInboxReader } from './inbox.ts'
 import { createIndexing } from './indexing.ts'
 import { createNodes, readLiveNodes } from './nodes.ts'
 import { createOperatorStore } from './operators.ts'
+import { PenHolder } from './pen-holder.ts'
 import { NoHost, Pool, StandbyOnly } from './pool.ts'
 import { createProcessing } from './processing.ts'
 import { createRefusalStore } from './refusals.ts'
@@ -56,7 +57,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
   const pool = new Pool(address)
   try {
     const { facts, identity } = await pool.use((connection) => prepare(connection, address, options))
-    return composeStore(pool, facts, identity)
+    return composeStore(pool, facts, identity, options)
   } catch (error) {
     await pool.close()
     throw refusal(error, address)
@@ -108,8 +109,9 @@ async function prepare(
   }
 }
 
-function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
-  const append = createAppend(pool, identity.dedupeKey)
+function composeStore(pool: Pool, facts: Store['facts'], identity: Identity, { role }: StoreOptions): Store {
+  const holder = role === 'server' ? new PenHolder(pool) : null
+  const append = createAppend(pool, identity.dedupeKey, holder)
   const nodes = createNodes(pool)
   const life = new Life()
   return {
@@ -139,6 +141,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     close: () =>
       life.close(async () => {
         nodes.stop()
+        holder?.close()
         await pool.close()
       }),
   }

@@ -12,6 +12,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest } from '../../model/dedupe.ts'
 import type { AppendOutcome } from '../contract/append.ts'
+import type { RecentKeys } from '../recent-keys.ts'
 import {
   type AppendBatch,
   type AppendRow,
@@ -27,7 +28,6 @@ import { inTransaction, storeFailure } from './connection.ts'
 import type { Filing } from './filing.ts'
 import { prepareJournalRows } from './journal-rows.ts'
 import { type First, prepareKnownKeys } from './known-keys.ts'
-import type { RecentKeys } from './recent-keys.ts'
 import { readMeta } from './schema.ts'
 import { prepareSequence } from './sequence.ts'
 import type { StoredKeys } from './stored-keys.ts'

@@ -7,11 +7,11 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreFailure } from '../contract/failure.ts'
+import type { RecentKeys } from '../recent-keys.ts'
 import { type AppendRow, unpackBatch } from './append-batch.ts'
 import { prepareArrivedBatches } from './arrivals.ts'
 import { inTransaction } from './connection.ts'
 import { prepareJournalRows } from './journal-rows.ts'
-import type { RecentKeys } from './recent-keys.ts'
 import { prepareSequence } from './sequence.ts'
 import { prepareUnsortedKeys } from './unsorted-keys.ts'
 

@@ -2,8 +2,8 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest } from '../../model/dedupe.ts'
+import type { RecentKeys } from '../recent-keys.ts'
 import { prepareFindArrival } from './arrivals.ts'
-import type { RecentKeys } from './recent-keys.ts'
 import type { StoredKeys } from './stored-keys.ts'
 import { type DedupeKey, prepareFindUnsorted, unsortedKeys } from './unsorted-keys.ts'
 

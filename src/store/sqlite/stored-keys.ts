@@ -1,150 +1,27 @@
-// Which dedupe keys are surely new, so that most messages need no lookup in `dedupe`: with half a million keys there, that was more than a
-// quarter of the writer's time.
-//
-// Two bits of memory for each key that is known, whether it is in `dedupe`, among the unsorted or among the newest. Bits cannot be
-// taken back and a table of them cannot grow, so it is made anew from time to time, and when a server starts: what is in `dedupe` is read in
-// slices (`key-reading.ts`), and keys that come meanwhile are added. Until that is done, every message is looked up; or the table before
-// it is asked, which knows as much and is only more crowded.
-//
-// Promises: of a key that is known it is never said that it is new, as long as whoever asks has seen to it that nobody else stored messages
-// since, or called `startAgain`. The other way round it may be: whoever is told "maybe" looks.
+// Which dedupe keys are surely new (`../key-bits.ts`): with half a million keys in `dedupe`, looking for them was more than a quarter of the
+// writer's time. They are read in slices, when the writer has the time (`key-reading.ts`).
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite'
-import { highWord, lowWord, type RecentKeys } from './recent-keys.ts'
+import { KeyBits, type KeyBitsBounds, type Place } from '../key-bits.ts'
+import type { RecentKeys } from '../recent-keys.ts'
 
 const SELECT_NEXT = `SELECT company_id, digest FROM dedupe WHERE (company_id, digest) > (?, ?)
   ORDER BY company_id, digest LIMIT ? + 0`
-const BEFORE_ALL: Place = [Number.MIN_SAFE_INTEGER, new Uint8Array()]
 
 /** Read in one go: it delays those behind it. */
 const SLICE_KEYS = 256
-/** Bits for each key when a table is made; with fewer than the least it is made anew, larger. */
-const BITS_A_KEY = 16
-const LEAST_BITS_A_KEY = 8
-/** 1 MiB: enough for a million keys. */
-const FEWEST_BITS = 2 ** 23
-/** 32 MiB. With more than 33 million keys the table becomes more crowded, and more messages are looked up. */
-const MOST_BITS = 2 ** 28
-const GROWTH = 4
 
-type Place = [companyId: number, digest: Uint8Array]
-
-export interface StoredKeysBounds {
-  readonly sliceKeys: number
-  readonly fewestBits: number
-  readonly mostBits: number
-}
-
-export class StoredKeys {
-  readonly #recent: RecentKeys
-  readonly #bounds: StoredKeysBounds
+export class StoredKeys extends KeyBits {
   readonly #select: StatementSync
-  /** Knows every key. */
-  #whole: KeyTable | null = null
-  /** Knows every key once `dedupe` is read to its end. */
-  #growing: KeyTable | null = null
-  /** How large the next one should be. It is made when it is read, and not in the commit that finds it is wanted. */
-  #wantedBits: number | null = null
-  #readTo = BEFORE_ALL
 
-  constructor(
-    db: DatabaseSync,
-    recent: RecentKeys,
-    bounds: StoredKeysBounds = { sliceKeys: SLICE_KEYS, fewestBits: FEWEST_BITS, mostBits: MOST_BITS },
-  ) {
-    this.#recent = recent
-    this.#bounds = bounds
+  constructor(db: DatabaseSync, recent: RecentKeys, bounds: KeyBitsBounds = { sliceKeys: SLICE_KEYS }) {
+    super(recent, bounds)
     this.#select = db.prepare(SELECT_NEXT)
     this.#select.setReturnArrays(true)
   }
 
-  /** `dedupe` is to be read, or read on. */
-  get hasMore(): boolean {
-    return this.#growing !== null || this.#wantedBits !== null
-  }
-
-  /** From nothing: at the start, and when somebody else has stored messages. `keys`: about how many there are. */
-  startAgain(keys: number): void {
-    this.#whole = null
-    this.#growing = null
-    this.#wantedBits = keys * BITS_A_KEY
-  }
-
-  add(key: Uint8Array): void {
-    const [high, low] = [highWord(key), lowWord(key)]
-    this.#growing?.add(high, low)
-    const whole = this.#whole
-    if (!whole) return
-    whole.add(high, low)
-    if (whole.isCrowded && !this.hasMore && whole.bits < this.#bounds.mostBits) this.#wantedBits = whole.bits * GROWTH
-  }
-
-  mayHave(key: Uint8Array): boolean {
-    return this.#whole === null || this.#whole.has(highWord(key), lowWord(key))
-  }
-
   /** The next slice; outside of any transaction. If it fails, it can be tried again. */
   readSome(): void {
-    if (this.#wantedBits !== null) this.#begin(this.#wantedBits)
-    const table = this.#growing
-    if (!table) return
-    const { sliceKeys } = this.#bounds
-    const rows = this.#select.all(...this.#readTo, sliceKeys) as unknown as Place[]
-    for (const [, digest] of rows) table.add(highWord(digest), lowWord(digest))
-    this.#readTo = rows.at(-1) ?? this.#readTo
-    if (rows.length === sliceKeys) return
-    this.#whole = table
-    this.#growing = null
-  }
-
-  /** What is among the newest now may be put into `dedupe` behind the place where it is being read. */
-  #begin(wantedBits: number): void {
-    const { fewestBits, mostBits } = this.#bounds
-    let bits = fewestBits
-    while (bits < wantedBits && bits < mostBits) bits *= 2
-    const table = new KeyTable(bits)
-    this.#recent.visit((high, low) => {
-      table.add(high, low)
-    })
-    this.#growing = table
-    this.#wantedBits = null
-    this.#readTo = BEFORE_ALL
-  }
-}
-
-class KeyTable {
-  readonly bits: number
-  readonly #words: Uint32Array
-  readonly #mask: number
-  #size = 0
-
-  /** A power of two, 2 ** 31 at most. */
-  constructor(bits: number) {
-    this.bits = bits
-    this.#mask = bits - 1
-    this.#words = new Uint32Array(bits / 32)
-  }
-
-  get isCrowded(): boolean {
-    return this.#size * LEAST_BITS_A_KEY > this.bits
-  }
-
-  add(high: number, low: number): void {
-    if (this.has(high, low)) return
-    this.#size += 1
-    this.#set(high & this.#mask)
-    this.#set(low & this.#mask)
-  }
-
-  has(high: number, low: number): boolean {
-    return this.#isSet(high & this.#mask) && this.#isSet(low & this.#mask)
-  }
-
-  #set(bit: number): void {
-    this.#words[bit >>> 5]! |= 1 << (bit & 31)
-  }
-
-  #isSet(bit: number): boolean {
-    return (this.#words[bit >>> 5]! & (1 << (bit & 31))) !== 0
+    if (this.hasMore) this.learn(this.#select.all(...this.next()) as unknown as Place[])
   }
 }

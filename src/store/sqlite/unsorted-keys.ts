@@ -10,11 +10,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { createMintedDigest, DIGEST_BYTES, SHA256_BYTES } from '../../model/dedupe.ts'
 import { StoreFailure } from '../contract/failure.ts'
+import type { RecentKeys } from '../recent-keys.ts'
 import type { AppendRow } from './append-batch.ts'
 import { filedThrough } from './arrivals.ts'
 import { inTransaction } from './connection.ts'
 import { prepareInsertKey } from './journal-rows.ts'
-import type { RecentKeys } from './recent-keys.ts'
 
 const INSERT = 'INSERT INTO unsorted_keys (first_id, keys) VALUES (?, ?)'
 const SELECT_AROUND = 'SELECT first_id, keys FROM unsorted_keys WHERE first_id <= ? ORDER BY first_id DESC LIMIT 1'

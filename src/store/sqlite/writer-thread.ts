@@ -3,12 +3,12 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../contract/failure.ts'
+import { RecentKeys } from '../recent-keys.ts'
 import type { AppendBatch } from './append-batch.ts'
 import { openConnection, storeFailure } from './connection.ts'
 import { attachIndex } from './index-file.ts'
 import { KeyReading } from './key-reading.ts'
 import { type OperationName, prepareOperations } from './operations.ts'
-import { RecentKeys } from './recent-keys.ts'
 import { StoredKeys } from './stored-keys.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'

@@ -21,6 +21,7 @@ const OF_NO_TENANT = [
   'meta',
   'nodes',
   'operators',
+  'pen',
   'schema_migrations',
   'sessions',
   'sign_in_links',

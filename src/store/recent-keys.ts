@@ -1,8 +1,9 @@
-// The dedupe keys of messages that are not in `dedupe` yet, with their ids: a table of 16 bytes a place, of which at most half are
-// taken. A Map of as many strings takes several times that, and each collection of garbage goes through all of it.
+// The dedupe keys of messages that are not in `dedupe` yet, each under an id: of its message, or of its batch (postgres/pen.ts). A table of
+// 16 bytes a place, of which at most half are taken. A Map of as many strings takes several times that, and each collection of garbage
+// goes through all of it.
 //
 // Promises: a key that was added and not removed is found. Only eight bytes of a key are kept, so another key may be found in
-// its place: whoever finds one looks at what lies under the id.
+// its place: whoever finds one looks at what lies under the id, or takes it for known.
 
 /** A power of two. */
 const FEWEST_PLACES = 1024
@@ -19,19 +20,19 @@ export class RecentKeys {
     return this.#size
   }
 
-  /** The id under this key; 0 if there is none. */
-  find(key: Uint8Array): number {
-    return this.#ids[this.#placeOf(highWord(key), lowWord(key))]!
+  /** The id under this key; 0 if there is none. Keys may lie behind each other: here and below, `at` is where it begins. */
+  find(keys: Uint8Array, at = 0): number {
+    return this.#ids[this.#placeOf(highWord(keys, at), lowWord(keys, at))]!
   }
 
-  add(key: Uint8Array, id: number): void {
+  add(keys: Uint8Array, id: number, at = 0): void {
     if (2 * (this.#size + 1) > this.#ids.length) this.#resize(2 * this.#ids.length)
-    this.#put(highWord(key), lowWord(key), id)
+    this.#put(highWord(keys, at), lowWord(keys, at), id)
   }
 
   /** Only if it stands under this id. */
-  remove(key: Uint8Array, id: number): void {
-    const place = this.#placeOf(highWord(key), lowWord(key))
+  remove(keys: Uint8Array, id: number, at = 0): void {
+    const place = this.#placeOf(highWord(keys, at), lowWord(keys, at))
     if (this.#ids[place] !== id) return
     this.#free(place)
     this.#size -= 1
@@ -106,12 +107,12 @@ export class RecentKeys {
 }
 
 /** This and the next: the last eight bytes. Also in a key that was minted, which begins with the time, these are as good as random. */
-export function highWord(key: Uint8Array): number {
-  return wordAt(key, 8)
+export function highWord(keys: Uint8Array, at = 0): number {
+  return wordAt(keys, at + 8)
 }
 
-export function lowWord(key: Uint8Array): number {
-  return wordAt(key, 12)
+export function lowWord(keys: Uint8Array, at = 0): number {
+  return wordAt(keys, at + 12)
 }
 
 function wordAt(key: Uint8Array, at: number): number {

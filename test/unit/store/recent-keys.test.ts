@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { RecentKeys } from '../../../../src/store/sqlite/recent-keys.ts'
+import { RecentKeys } from '../../../src/store/recent-keys.ts'
 
 /** Keys of few homes: they stand in each other's way. */
 function keyOf(n: number): Buffer {
