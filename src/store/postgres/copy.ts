@@ -190,8 +190,8 @@ export class PostgresCopy implements CopySide {
       // Whoever waits for a lock holds up all who come behind it: not for long.
       await takeTurn(connection, FREEZE_WAIT_MS)
       await connection.script(`${CREATE_REFUSAL}; LOCK TABLE intray.dedupe IN SHARE ROW EXCLUSIVE MODE`)
-      // What came in meanwhile. No message comes any more, without a key or with one.
-      await connection.script('SELECT intray.end_pen()')
+      // What came in meanwhile. No message comes any more, with its key or without. (Frozen before, nobody has the pen, and nobody may add keys.)
+      await connection.script('SELECT intray.end_pen() FROM intray.pen WHERE only_one AND holder IS NOT NULL')
       const { events: last } = await readLastIds(connection)
       for (let after = 0; after < last; ) after = await fileSome(connection, after, last, FILE_ROWS)
       for (const { name } of COPY_TABLES) {
