@@ -35,7 +35,7 @@ const LONG_LOOK_MS = 250
 /** What crowds in and is gone within so many further looks came while the index worked. */
 const FEW_LOOKS = 3
 const COUNT_EVERY_MS = 10
-/** In a burst it rests for so many times what the step before took. */
+/** In a burst it rests for so many times what the step before took; one that had few rows says nothing about the next, and the last whole one counts. */
 const REST_SHARE = 49
 /** A step may have waited for a disk, or for another node. */
 const MOST_REST_MS = 5000
@@ -68,6 +68,7 @@ export class Indexer implements Service {
   /** It found a burst when it last looked. */
   #givesWay = false
   #restedAt = 0
+  #wholeStepMs = 0
   #stretchMs = FIRST_STRETCH_MS
   readonly #busyShare: () => number
 
@@ -122,11 +123,13 @@ export class Indexer implements Service {
         if (result.clearing || (isMoving && lag > MOST_BEHIND)) continue
         const isLookDue = isLast && this.#hasNews
         if (!this.#hasNews) this.#rested(false, FIRST_STRETCH_MS)
+        const tookMs = endedAt - startedAt
+        if (result.indexed >= limits.maxRows) this.#wholeStepMs = (tookMs * limits.maxRows) / result.indexed
         const hasMore = isMoving && lag >= limits.maxRows
         if (hasMore && (!isLookDue || this.#isAwaited)) continue
         if (lag === 0) await this.#wake.wait(LOOK_EVERY_MS)
         await this.#rest(endedAt + REST_MS - performance.now())
-        if (isLookDue) await this.#giveWay(REST_SHARE * (endedAt - startedAt))
+        if (isLookDue) await this.#giveWay(REST_SHARE * Math.max(tookMs, this.#wholeStepMs))
       } catch (error) {
         onTrouble('index the journal', error)
         await this.#rest(RETRY_MS)

@@ -178,20 +178,20 @@ test('when less than a batch is left it rests a moment, so that the next step ta
 
 /** Far behind, unless `result` says otherwise; each of its steps takes so many ms, and meanwhile messages come in. */
 class FloodedIndex extends ScriptedIndex {
-  readonly #tookMs: number
+  tookMs: number
   result: IndexStepResult
   onStep: () => void = () => {}
 
   constructor(tookMs: number, result = LAGGING) {
     super()
-    this.#tookMs = tookMs
+    this.tookMs = tookMs
     this.result = result
   }
 
   override async step(limits: IndexLimits): Promise<IndexStepResult> {
     await super.step(limits)
     this.onStep()
-    await new Promise((resolve) => setTimeout(resolve, this.#tookMs))
+    await new Promise((resolve) => setTimeout(resolve, this.tookMs))
     return this.result
   }
 }
@@ -237,6 +237,23 @@ test('in a burst it then rests forty-nine times as long as a step took', async (
   assert.equal(index.limits.at(-1)?.stepsAtOnce, 1, 'which are short')
   await pass(2300)
   assert.equal(index.steps, steps + 1)
+})
+
+test('as long as after a whole step, where the last one had few rows', async (t) => {
+  const index = new FloodedIndex(40)
+  const pressure = { ...CALM }
+  const { pass } = await startFlooded(t, index, pressure)
+  await pass(1000)
+  index.result = { ...NEARLY_DONE, indexed: 1 }
+  index.tookMs = 5
+  Object.assign(pressure, BURST)
+  await pass(3000)
+  const { steps } = index
+  await pass(4000)
+  assert.ok(
+    index.steps - steps <= 2,
+    `${index.steps - steps} steps in four seconds: forty-nine times 40 ms between them`,
+  )
 })
 
 test('for five seconds at most', async (t) => {
