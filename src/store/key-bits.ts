@@ -64,16 +64,15 @@ export class KeyBits {
     this.#wantedBits = keys * BITS_A_KEY
   }
 
-  /** Keys may lie behind each other: here and below, `at` is where it begins. */
-  add(keys: Uint8Array, at = 0): void {
-    this.#add(highWord(keys, at), lowWord(keys, at))
+  add(key: Uint8Array): void {
+    this.#add(highWord(key), lowWord(key))
   }
 
-  mayHave(keys: Uint8Array, at = 0): boolean {
-    return this.#whole === null || this.#whole.has(highWord(keys, at), lowWord(keys, at))
+  mayHave(key: Uint8Array): boolean {
+    return this.#whole === null || this.#whole.has(highWord(key), lowWord(key))
   }
 
-  /** Both: whether it may have been there, and from now on it is. */
+  /** Both, of one among keys that lie behind each other: whether it may have been there, and from now on it is. */
   mayHaveHad(keys: Uint8Array, at: number): boolean {
     const high = highWord(keys, at)
     const low = lowWord(keys, at)

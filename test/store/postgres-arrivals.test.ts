@@ -8,6 +8,7 @@ import { StoreFailure } from '../../src/store/contract/failure.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { withStore } from '../support/journal.ts'
+import { ask as askCell } from '../support/postgres/ask.ts'
 import { newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { until } from '../support/until.ts'
 import { idOf, item, NOON, TENANT } from './rows.ts'
@@ -24,9 +25,7 @@ const stopAt = (place: number): string => `PERFORM pg_advisory_xact_lock_shared(
 const withServer = <T>(url: string, work: (store: Store) => Promise<T>): Promise<T> => withStore(url, work, 'server')
 
 /** A number that one statement answers with. */
-async function ask(url: string, text: string): Promise<number> {
-  return withClient(url, async (client) => Number((await client.query({ text, rowMode: 'array' })).rows[0]![0]))
-}
+const ask = async (url: string, text: string): Promise<number> => Number(await askCell(url, text))
 
 const arrived = (url: string): Promise<number> =>
   ask(url, 'SELECT coalesce(sum(last_id - first_id + 1), 0) FROM intray.arrivals')
