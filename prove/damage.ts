@@ -4,7 +4,6 @@
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
-import { fileAll } from '../test/support/filed.ts'
 import { withClient } from '../test/support/postgres/databases.ts'
 import type { Random } from './random.ts'
 
@@ -97,7 +96,6 @@ export class Damage {
   #tidy(): void {
     const db = new DatabaseSync(this.#path, { timeout: 5000 })
     try {
-      fileAll(db)
       db.exec('VACUUM; PRAGMA wal_checkpoint(TRUNCATE)')
     } finally {
       db.close()
@@ -108,7 +106,6 @@ export class Damage {
     if (this.#isFile) {
       const db = new DatabaseSync(this.#path, { timeout: 5000 })
       try {
-        fileAll(db)
         const rows = db.prepare(sql).all(...values) as Row[]
         return Promise.resolve(rows)
       } finally {

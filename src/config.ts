@@ -208,12 +208,7 @@ export const SETTINGS = {
     1_073_741_824,
     'Bytes handed to the store at once (one larger message is taken alone)',
   ),
-  indexBatchRows: integer(
-    1000,
-    1,
-    10_000,
-    'Rows in one step of the indexer; on SQLite four steps are taken together where they lie ready',
-  ),
+  indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
   inboxMaxRequests: integer(
     256,
     1,

@@ -61,10 +61,12 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   'store/open': { 'store/contract': 'any', 'store/sqlite': 'dynamic', 'store/postgres': 'dynamic' },
   'store/contract': { 'store/contract': 'type', model: 'type' },
   'store/migrations': { 'store/contract': 'any' },
-  'store/rows': { 'store/contract': 'type', model: 'type' },
-  'store/key-bits': { 'store/recent-keys': 'any' },
-  'store/recent-keys': {},
-  'store/sound-items': { 'store/contract': 'type' },
+  'store/event-columns': { 'store/contract': 'type', model: 'type' },
+  'store/index-rows': { 'store/contract': 'type', 'store/event-columns': 'type', model: 'any' },
+  'store/rows': { 'store/contract': 'type', 'store/event-columns': 'any', model: 'any' },
+  'store/copy-tables': { 'store/contract': 'type', 'store/event-columns': 'any' },
+  'store/copy-state': { 'store/contract': 'any' },
+  'store/validate-items': { 'store/contract': 'type', 'store/event-columns': 'any' },
   'store/sqlite': driver('store/sqlite'),
   'store/postgres': driver('store/postgres'),
   model: { model: 'any' },
@@ -76,10 +78,12 @@ function driver(itself: string): Record<string, Edge> {
     [itself]: 'any',
     'store/contract': 'any',
     'store/migrations': 'any',
+    'store/event-columns': 'any',
+    'store/index-rows': 'any',
     'store/rows': 'any',
-    'store/key-bits': 'any',
-    'store/recent-keys': 'any',
-    'store/sound-items': 'any',
+    'store/copy-tables': 'any',
+    'store/copy-state': 'any',
+    'store/validate-items': 'any',
     model: 'any',
     runtime: 'any',
   }
@@ -223,7 +227,7 @@ test('migrations are numbered, named and say what they are for; the index of SQL
   const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' }).filter((path) => path.endsWith('.sql'))
   assert.ok(files.length > 0)
   for (const path of files) {
-    assert.match(path, /^store\/((sqlite|postgres)\/migrations\/\d{4}_[a-z0-9_]+|sqlite\/index)\.sql$/)
+    assert.match(path, /^store\/((sqlite|postgres)\/migrations\/\d{4}_[a-z0-9_]+|sqlite\/index\/index)\.sql$/)
     assert.match(readFileSync(join(SRC, path), 'utf8'), /^-- /)
   }
 })
@@ -279,14 +283,18 @@ const VIOLATIONS: Record<string, [path: string, source: string, complaint: RegEx
   'a service opens a store': ['maintenance/new.ts', "import { openStore } from '../store/open.ts'", /may not import/],
   'http opens a store': ['http/new.ts', "import { openStore } from '../store/open.ts'", /may not import/],
   'http writes': ['http/new.ts', "import type { Appender } from '../store/contract/append.ts'", /not write/],
-  'app knows a driver': ['app.ts', "import { packBatch } from './store/sqlite/append-batch.ts'", /may not import/],
+  'app knows a driver': [
+    'app.ts',
+    "import { packBatch } from './store/sqlite/journal/append-batch.ts'",
+    /may not import/,
+  ],
   'a driver is loaded whether used or not': ['store/open.ts', "import './sqlite/store.ts'", /only when it is used/],
   'a driver knows intake': ['store/sqlite/new.ts', "import { x } from '../../intake/batcher.ts'", /may not import/],
   'model imports runtime': ['model/new.ts', "import { newUuid } from '../runtime/id.ts'", /may not import/],
   'runtime imports model': ['runtime/new.ts', "import type { Tenant } from '../model/principal.ts'", /may not import/],
   'the contract imports a driver': [
     'store/contract/new.ts',
-    "export { x } from '../sqlite/append.ts'",
+    "export { x } from '../sqlite/journal/append.ts'",
     /may not import/,
   ],
   'a database is loaded outside of a driver': ['cli/new.ts', "import { DatabaseSync } from 'node:sqlite'", /loads/],

@@ -14,7 +14,6 @@ import { spawnSync } from 'node:child_process'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { residentMiB } from '../../bench/proc.ts'
-import { fileAll } from '../../test/support/filed.ts'
 import { closedLoop, type Figures, openLoop } from '../pace.ts'
 import { plot } from '../plot.ts'
 import { type ControlResult, type Proof, type ProofContext, type ProofResult, Unable } from '../proof.ts'
@@ -129,7 +128,6 @@ async function slowService(
 function storedIn(path: string): number {
   const db = new DatabaseSync(path)
   try {
-    fileAll(db)
     return db.prepare('SELECT count(DISTINCT source_ref) AS stored FROM events').get()!.stored as number
   } finally {
     db.close()

@@ -2,13 +2,12 @@
 // they were read from, dedupe keys against the references.
 //
 // The dedupe rows come first, since they are found by key and not by event: of each, eight bytes are kept in memory. Rows
-// that came in after the beginning are left out: half of them would not be there yet. What has arrived and is not in its
-// table comes before both, with its key: a server may be filing it meanwhile.
+// that came in after the beginning are left out: half of them would not be there yet.
 
 import { hash } from 'node:crypto'
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
-import type { Arrival, Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
+import type { Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
 
 /** What is wrong with one row. */
 export interface RowProblem {
@@ -18,8 +17,6 @@ export interface RowProblem {
 
 export interface ScanResult {
   readonly rows: number
-  /** Those of them behind `upTo`. */
-  readonly newer: number
   readonly bytes: number
   readonly erased: number
   /** Bytes that are not those that were taken in, or are gone. */
@@ -33,8 +30,6 @@ export interface ScanResult {
 }
 
 export interface ScanOptions {
-  /** Up to here every event is in its table. */
-  readonly upTo: number
   /** The last row to look at. */
   readonly newest: number
   /** Look at about so many rows, spread evenly, and at no dedupe keys; null: at everything. */
@@ -59,20 +54,18 @@ interface JournalRow {
 }
 
 export async function scanJournal(side: CopySide, options: ScanOptions): Promise<ScanResult> {
-  const { sample, upTo, newest, onProgress } = options
+  const { sample, newest, onProgress } = options
   const { dedupeKey } = await side.identity()
   const digestOf = createDedupeDigest(dedupeKey)
   const damaged: RowProblem[] = []
   const disagreeing: RowProblem[] = []
   const keyProblems: RowProblem[] = []
-  const arrived = new Ranges()
-  let [rows, newer, bytes, erased] = [0, 0, 0, 0]
+  let [rows, bytes, erased] = [0, 0, 0]
 
-  /** `keyOf`: null where keys are not looked at. */
-  function look(row: JournalRow, keyOf: ((id: number) => FoundKey | null) | null): void {
+  /** `keys`: null where keys are not looked at. */
+  function look(row: JournalRow, keys: Keys | null): void {
     const { id, payload } = row
     rows += 1
-    if (id > upTo) newer += 1
     if (rows % 1000 === 0) onProgress(`${rows} rows read, up to ${id} of ${newest}`)
     if (payload === null && row.erased_at !== null) erased += 1
     else {
@@ -81,44 +74,14 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
       if (damage) damaged.push({ id, problem: damage })
       else for (const problem of disagreements(row)) disagreeing.push({ id, problem })
     }
-    const problem = keyOf && row.kind === 'event' ? keyProblem(row, keyOf(id), digestOf) : null
+    const problem = keys && row.kind === 'event' ? keyProblem(row, keys.take(id), digestOf) : null
     if (problem) keyProblems.push({ id, problem })
   }
 
-  if (sample === null) {
-    for await (const arrival of side.arrivals()) {
-      if (arrival.event.id > newest) break
-      const row = arrivedRow(arrival)
-      arrived.add(row.id)
-      const { digest } = arrival
-      look(row, digest && (() => ({ digest: fingerprint(digest), sha256: fingerprint(row.sha256) })))
-    }
-  }
-  // What was looked at as it had arrived may be in its place by now, with its key.
-  const isLeft = (id: number) => id <= newest && !arrived.has(id)
-  const keys = sample === null ? await readKeys(side, isLeft, onProgress) : null
-  for await (const row of journalRows(side, newest, sample)) {
-    if (isLeft(row.id)) look(row, keys && ((id) => keys.take(id)))
-  }
+  const keys = sample === null ? await readKeys(side, newest, onProgress) : null
+  for await (const row of journalRows(side, newest, sample)) look(row, keys)
   const keysWithoutEvent = keys?.left ?? 0
-  return { rows, newer, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
-}
-
-function arrivedRow({ event, payload }: Arrival): JournalRow {
-  return {
-    id: event.id,
-    kind: event.kind,
-    account_id: event.accountId,
-    company_id: event.companyId,
-    source_ref: event.sourceRef,
-    channel_ref: event.channelRef,
-    idempotency_key: event.idempotencyKey,
-    origin: event.origin,
-    size: event.size,
-    sha256: event.sha256,
-    erased_at: event.erasedAt,
-    payload,
-  }
+  return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
 }
 
 async function* journalRows(side: CopySide, upTo: number, sample: number | null): AsyncGenerator<JournalRow> {
@@ -172,57 +135,23 @@ function keyProblem(
   return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
 }
 
-async function readKeys(
-  side: CopySide,
-  isWanted: (id: number) => boolean,
-  onProgress: (text: string) => void,
-): Promise<Keys> {
+async function readKeys(side: CopySide, newest: number, onProgress: (text: string) => void): Promise<Keys> {
   const table = side.tables.find(({ name }) => name === 'dedupe')!
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
   const keys = new Keys()
-  const put = (rows: Iterable<CopyRow>): void => {
-    for (const row of rows) {
-      const id = cell(row, 'event_id') as number
-      if (isWanted(id)) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
-    }
-  }
-  // First, or one that is sorted in meanwhile would be seen in neither place.
-  put(side.unsortedKeys())
   let after: CopyRow | null = null
   for (let count = 0; ; ) {
     const page: CopyRow[] = await side.read(table, after)
     const last = page.at(-1)
     if (!last) return keys
-    put(page)
+    for (const row of page) {
+      const id = cell(row, 'event_id') as number
+      if (id <= newest) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+    }
     after = table.key.map((name) => cell(last, name))
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)
-  }
-}
-
-/** Ids that are added in their order and mostly follow each other. */
-class Ranges {
-  readonly #firsts: number[] = []
-  readonly #lasts: number[] = []
-
-  add(id: number): void {
-    const at = this.#lasts.length - 1
-    if (this.#lasts[at] === id - 1) this.#lasts[at] = id
-    else {
-      this.#firsts.push(id)
-      this.#lasts.push(id)
-    }
-  }
-
-  has(id: number): boolean {
-    let [low, high] = [0, this.#firsts.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (this.#lasts[middle]! < id) low = middle + 1
-      else high = middle
-    }
-    return low < this.#firsts.length && this.#firsts[low]! <= id
   }
 }
 
@@ -244,8 +173,7 @@ class Keys {
       larger.set(this.#cells)
       this.#cells = larger
     }
-    // A key may be met in both places.
-    if (this.#cells[at] === 0) this.left += 1
+    this.left += 1
     this.#cells[at] = fingerprint(digest)
     this.#cells[at + 1] = fingerprint(sha256)
   }

@@ -140,14 +140,9 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
   const progress = createProgress('doctor')
   try {
     const newest = await store.events.watermark()
-    const upTo = Math.min(newest, await side.filedThrough())
-    const found = await scanJournal(side, { upTo, newest, sample, onProgress: (text) => progress.say(text) })
+    const found = await scanJournal(side, { newest, sample, onProgress: (text) => progress.say(text) })
     progress.end()
-    return [
-      bytes(found, sample, sample === null ? 0 : newest - upTo - found.newer),
-      references(found),
-      ...(sample === null ? [keys(found)] : []),
-    ]
+    return [bytes(found, sample), references(found), ...(sample === null ? [keys(found)] : [])]
   } catch (error) {
     progress.end()
     if (!(error instanceof StoreFailure)) throw error
@@ -163,10 +158,9 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
   }
 }
 
-function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null, unseen: number): Check {
+function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null): Check {
   const name = 'payloads'
-  const later = unseen === 0 ? '' : `, ${unseen} more not filed yet and not looked at`
-  const looked = `${rows} events and revisions${sample === null ? '' : ' (a sample)'}, ${size} bytes, ${erased} erased${later}`
+  const looked = `${rows} events and revisions${sample === null ? '' : ' (a sample)'}, ${size} bytes, ${erased} erased`
   if (damaged.length === 0) return { name, verdict: 'ok', summary: `All payloads match their digests: ${looked}.` }
   const summary = `${damaged.length} of ${looked}, are damaged. They are never served: reads answer 500.`
   const advice =
@@ -219,19 +213,8 @@ async function index(store: Store, side: CopySide): Promise<Check> {
 async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
   const table = side.tables.find(({ name }) => name === 'events')!
   const [row] = await side.read({ ...table, page: 1 }, [cursor])
-  const filed = row?.[Object.keys(table.columns).indexOf('received_at')]
-  const oldest = Math.min(typeof filed === 'number' ? filed : Date.now(), (await firstArrival(side)) ?? Date.now())
-  return Math.max(0, Math.round((Date.now() - oldest) / 1000))
-}
-
-async function firstArrival(side: CopySide): Promise<number | null> {
-  try {
-    for await (const { event } of side.arrivals()) return event.receivedAt
-  } catch (error) {
-    // Damaged: told where payloads are looked at.
-    if (!(error instanceof StoreFailure)) throw error
-  }
-  return null
+  const receivedAt = row?.[Object.keys(table.columns).indexOf('received_at')]
+  return typeof receivedAt === 'number' ? Math.max(0, Math.round((Date.now() - receivedAt) / 1000)) : 0
 }
 
 async function watermark(store: Store): Promise<Check> {

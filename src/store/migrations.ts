@@ -1,6 +1,6 @@
 // Migrations: numbered .sql files, applied once, in order, under the driver's lock.
-// A file that was applied may never change (its checksum is recorded), and a database that is ahead of the code is
-// refused: an older version writing into a newer schema is how data is lost.
+// The checksum of each file is recorded: a database that other files made is refused, and so is one that is ahead of the code,
+// since an older version that writes into a newer schema loses data.
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -35,12 +35,6 @@ export function readMigrations(folder: URL): Migration[] {
 /** Those still to be applied; refuses a database these migrations did not make. */
 export function pendingMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
   const newest = applied.at(-1)?.version ?? 0
-  if (newest > known.length) {
-    throw new StoreRefused(
-      `The database has schema version ${newest}, newer than the ${known.length} this version of Intray knows. ` +
-        'Start the version that made it, or a newer one.',
-    )
-  }
   for (const [index, migration] of known.slice(0, newest).entries()) {
     const row = applied[index]
     if (row?.version !== migration.version) {
@@ -50,10 +44,16 @@ export function pendingMigrations(known: readonly Migration[], applied: readonly
     }
     if (migration.checksum !== row.checksum) {
       throw new StoreRefused(
-        `Migration ${row.version} (${row.name}) differs from the one this database was made with. ` +
-          'Restore the original file: an applied migration is never edited.',
+        `The database was made by another commit of Intray: its schema ${row.version} (${row.name}) is not the one of this code. ` +
+          'Before version 0.2.0 schemas change between commits and are not migrated: start the commit that made it, or use a new database.',
       )
     }
+  }
+  if (newest > known.length) {
+    throw new StoreRefused(
+      `The database has schema version ${newest}, newer than the ${known.length} this version of Intray knows. ` +
+        'Start the version that made it, or a newer one.',
+    )
   }
   return known.slice(applied.length)
 }

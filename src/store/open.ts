@@ -26,7 +26,7 @@ export interface CopyOptions {
 
 export async function openCopySide(url: string, { mustExist }: CopyOptions): Promise<CopySide> {
   if (url.startsWith('sqlite:')) {
-    const { openSqliteCopy } = await import('./sqlite/copy.ts')
+    const { openSqliteCopy } = await import('./sqlite/admin/copy.ts')
     return openSqliteCopy(sqlitePath(url), mustExist)
   }
   if (POSTGRES.test(url)) {

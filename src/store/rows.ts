@@ -1,10 +1,10 @@
 // Rows of a database as the words of the model. The columns have the same names in every driver, so this is written once.
 
-import { hash } from 'node:crypto'
 import type { Conversation } from '../model/conversation.ts'
-import type { EventIndexEntry, StoredEvent, Warning } from '../model/event.ts'
+import type { EventIndexEntry, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
+import { isIntact } from '../model/payload.ts'
 import type { Tenant } from '../model/principal.ts'
 import type { Delivery, DeliveryState, HistoryEntry } from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
@@ -13,6 +13,7 @@ import type { ClaimedEvent, ClaimRequest } from './contract/processing.ts'
 import type { RefusalCount } from './contract/traffic.ts'
 import type { SessionRecord } from './contract/operators.ts'
 import type { TrafficRow } from '../model/traffic.ts'
+import { type EventCells, payloadOf, storedEvent } from './event-columns.ts'
 
 export type Row = Record<string, unknown>
 
@@ -20,73 +21,14 @@ export function belongsTo({ accountId, companyId }: Tenant, tenant: Tenant | und
   return !tenant || (accountId === tenant.accountId && companyId === tenant.companyId)
 }
 
-// Where many rows are read at a time they come as arrays of cells, which is half as dear as objects. The columns stand here, beside
-// what reads them.
-
-export const EVENT_COLUMNS = `id, kind, revises, account_id, company_id, received_at, key_id, scope, route, source_ref, channel_ref,
-  idempotency_key, content_type, size, sha256, erased_at, origin, request_id, traceparent, user_agent, remote_addr`
-
-export type EventCells = [
-  id: number,
-  kind: StoredEvent['kind'],
-  revises: number | null,
-  accountId: number,
-  companyId: number,
-  receivedAt: number,
-  keyId: string,
-  scope: string,
-  route: string,
-  sourceRef: string | null,
-  channelRef: string | null,
-  idempotencyKey: string | null,
-  contentType: string,
-  size: number,
-  sha256: Uint8Array,
-  erasedAt: number | null,
-  origin: StoredEvent['origin'],
-  requestId: string,
-  traceparent: string | null,
-  userAgent: string | null,
-  remoteAddr: string | null,
-]
-
-export function storedEvent(cells: readonly [...EventCells, ...unknown[]]): StoredEvent {
-  return {
-    id: cells[0],
-    kind: cells[1],
-    revises: cells[2],
-    accountId: cells[3],
-    companyId: cells[4],
-    receivedAt: cells[5],
-    keyId: cells[6],
-    scope: cells[7],
-    route: cells[8],
-    sourceRef: cells[9],
-    channelRef: cells[10],
-    idempotencyKey: cells[11],
-    contentType: cells[12],
-    size: cells[13],
-    sha256: cells[14],
-    erasedAt: cells[15],
-    origin: cells[16],
-    requestId: cells[17],
-    traceparent: cells[18],
-    userAgent: cells[19],
-    remoteAddr: cells[20],
-  }
-}
-
-export const CLAIMED_COLUMNS = `${EVENT_COLUMNS}, payload`
-export type ClaimedCells = [...EventCells, payload: Uint8Array | null]
-
 /** The payload is null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
 export function claimedEvent(
-  cells: ClaimedCells,
+  cells: EventCells,
   { lane, attempts }: { readonly lane: number; readonly attempts: number },
   { leaseId, leaseExpiresAt }: ClaimRequest,
 ): ClaimedEvent {
   const event = storedEvent(cells)
-  const payload = cells[21]
+  const payload = payloadOf(cells)
   return {
     event,
     conversationId: event.channelRef === null ? null : lane,
@@ -188,14 +130,6 @@ export function followedEvent(row: Row): FollowedEvent {
     requestId: row.request_id as string,
   }
 }
-
-/** Whether bytes are still those that were taken in. About 1 µs for each KiB. */
-export function isIntact(payload: Uint8Array, sha256: Uint8Array): boolean {
-  return hash('sha256', payload, 'buffer').equals(sha256)
-}
-
-/** Why an event is not indexed whose bytes are not the ones that were taken in. */
-export const DAMAGED = 'the payload no longer matches its digest'
 
 export function historyEntry(row: Row): HistoryEntry {
   return {

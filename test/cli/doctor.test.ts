@@ -3,16 +3,14 @@
 import assert from 'node:assert/strict'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { describe, test } from 'node:test'
-import { openStore } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
-import { idOf, item } from '../store/rows.ts'
+import { item } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
 import { runToEnd } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { withStore } from '../support/journal.ts'
-import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -104,94 +102,6 @@ for (const driver of drivers) {
     })
   })
 }
-
-test('what has arrived and is not filed yet is looked at too, and named where it is damaged (postgres)', async () => {
-  const url = await newPostgresDatabase()
-  const store = await openStore(url, { role: 'server' })
-  for (let batch = 0; batch < 2; batch++) {
-    await store.journal.append(Array.from({ length: 9 }, (_, n) => item({ body: `{"n":${n}}` })))
-  }
-  // It has the first nine filed, and tells how far the journal is complete.
-  await until('a step', async () => (await store.index.step({ maxRows: 3, maxBytes: 1000 })).indexed > 0)
-  // Behind what has arrived, and in its place at once.
-  const [behind] = await store.journal.append([item({ body: '{"n":9}' })])
-  await until('it is known to be complete', async () => {
-    await store.index.step({ maxRows: 1, maxBytes: 1 })
-    return (await store.events.watermark()) === idOf(behind)
-  })
-  await store.close()
-  const change = (set: string) => withClient(url, (client) => client.query(`UPDATE intray.arrivals SET ${set}`))
-
-  const well = await examine(url)
-  assert.deepEqual(wrongIn(well.checks), ['index'])
-  assert.match(well.of('payloads').summary, /: 19 events and revisions, 133 bytes, 0 erased\.$/)
-
-  await change("payloads[3] = '\\x7b7d'")
-  await withClient(url, (client) => client.query("UPDATE intray.events SET payload = '{}' WHERE id = 19"))
-  await withClient(url, (client) => client.query('DELETE FROM intray.dedupe WHERE event_id = 19'))
-  const flipped = await examine(url)
-  const problem = 'its bytes do not match their digest'
-  assert.deepEqual(flipped.of('payloads').events, [
-    { id: 12, problem },
-    { id: 19, problem },
-  ])
-  assert.deepEqual(
-    flipped.of('keys').events?.map(({ id }) => id),
-    [19],
-  )
-
-  await change('payloads = payloads[1:8]')
-  const cut = await examine(url)
-  assert.match(cut.of('payloads').summary, /to its end: what arrived as 10 to 18 is damaged\.$/)
-  assert.equal(cut.code, 1)
-})
-
-test('what has arrived and is not filed yet is looked at too, and named where it is damaged (sqlite)', async () => {
-  const path = join(tempFolder('doctor'), 'intray.db')
-  const url = `sqlite:${path}`
-  const store = await openStore(url, { role: 'server' })
-  const first = { sourceRef: 'ref:1', body: '{"source_ref":"ref:1"}' }
-  await store.journal.append([
-    item(first),
-    item({ idempotencyKey: 'key-1', body: '{"n":1}' }),
-    item({ body: '{"n":2}' }),
-  ])
-  await store.journal.append([item({ ...first, body: '{"source_ref":"ref:1","n":3}' })])
-  await store.close()
-  const change = (edit: (batch: Buffer) => Uint8Array): void => {
-    const db = new DatabaseSync(path)
-    const batch = Buffer.from(db.prepare('SELECT batch FROM arrivals').get()!.batch as Uint8Array)
-    db.prepare('UPDATE arrivals SET batch = ?').run(edit(batch))
-    db.close()
-  }
-
-  const well = await examine(url)
-  assert.deepEqual(wrongIn(well.checks), ['index'])
-  assert.match(well.of('payloads').summary, /: 4 events and revisions, \d+ bytes, 0 erased\.$/)
-  const sampled = await examine(url, '--sample', '10')
-  assert.match(sampled.of('payloads').summary, /: 1 events .*, 3 more not filed yet and not looked at\.$/)
-
-  change((batch) => batch.fill('9', batch.lastIndexOf('2')).fill('}', batch.length - 1))
-  const flipped = await examine(url)
-  assert.deepEqual(flipped.of('payloads').events, [{ id: 3, problem: 'its bytes do not match their digest' }])
-  assert.equal(flipped.of('keys').verdict, 'ok')
-
-  change((batch) => batch.fill(0, 8, 24))
-  const misnamed = await examine(url)
-  const problem = 'its dedupe key is not that of its reference and tenant'
-  assert.deepEqual(misnamed.of('keys').events, [{ id: 1, problem }])
-
-  const headAt = (batch: Buffer) => batch.lastIndexOf('["')
-  change((batch) => batch.fill('x', headAt(batch), headAt(batch) + 1))
-  const beheaded = await examine(url)
-  assert.match(beheaded.of('payloads').summary, /to its end: what arrived as 3 is damaged\.$/)
-  assert.equal(beheaded.code, 1)
-
-  change((batch) => batch.subarray(0, -1))
-  const cut = await examine(url)
-  assert.equal(cut.code, 1)
-  assert.match(cut.of('payloads').summary, /what arrived as 1 to 3 is damaged/)
-})
 
 test('where there is no database, doctor says so and makes none', async () => {
   const path = join(tempFolder('doctor'), 'none.db')

@@ -11,7 +11,7 @@ import { createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { auditRows, faultsOf, Ledger, NOTHING_WRONG, post } from '../support/load.ts'
 import { Pipeline, type PipelinedAnswer } from '../support/pipeline.ts'
 import { connect, createDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
-import { JOURNAL, readCounts, readRows } from '../support/postgres/rows.ts'
+import { readCounts, readRows } from '../support/postgres/rows.ts'
 import { newPostgres, type PostgresServer, startPostgres } from '../support/postgres/server.ts'
 import { type ServerProcess, startServer } from '../support/process.ts'
 import { Senders } from '../support/senders.ts'
@@ -191,7 +191,7 @@ test('the same 1,000 refs in opposite order through two nodes, 50 rounds: no 5xx
   const { rows } = await withClient(url, (client) =>
     client.query(`SELECT count(*)::int AS events, count(DISTINCT source_ref)::int AS refs,
       (SELECT count(*)::int FROM intray.resends) AS resends,
-      (SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()) AS deadlocks FROM ${JOURNAL}`),
+      (SELECT deadlocks::int FROM pg_stat_database WHERE datname = current_database()) AS deadlocks FROM intray.events`),
   )
   t.diagnostic(
     `${[...statuses].map(([status, count]) => `${count} × ${status}`).join(', ')}; ${rows[0].deadlocks} deadlocks`,
@@ -251,7 +251,7 @@ async function standStill<T>(nodes: readonly ServerProcess[], look: () => Promis
 }
 
 async function lastIds(looker: pg.Client): Promise<{ newest: number; indexed: number }> {
-  const { rows } = await looker.query(`SELECT (SELECT coalesce(max(id), 0)::int FROM ${JOURNAL}) AS newest,
+  const { rows } = await looker.query(`SELECT (SELECT coalesce(max(id), 0)::int FROM intray.events) AS newest,
     (SELECT position::int FROM intray.index_cursors WHERE lane = 'events') AS indexed`)
   return rows[0]
 }

@@ -2,7 +2,6 @@
 
 import { hash } from 'node:crypto'
 import { withClient } from '../support/postgres/databases.ts'
-import { JOURNAL } from '../support/postgres/rows.ts'
 import type { BackDoor } from './back-door.ts'
 import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
 
@@ -25,7 +24,7 @@ export const postgresBackDoor: BackDoor = {
       )
       dump.event_words = words.rows.map((row) => ({ ...row, words: row.words.toSorted() }))
       dump.cursors = (
-        await client.query('SELECT lane, position, clearing FROM intray.index_cursors ORDER BY lane')
+        await client.query('SELECT source, position, clearing FROM intray.index_cursors ORDER BY source')
       ).rows
       return dump
     }),
@@ -33,7 +32,7 @@ export const postgresBackDoor: BackDoor = {
     withClient(url, async (client) => {
       const count = async (what: string) => Number((await client.query(`SELECT count(*) AS n FROM ${what}`)).rows[0].n)
       return {
-        events: await count(JOURNAL),
+        events: await count('intray.events'),
         resends: await count('intray.resends'),
         dedupe: await count('intray.dedupe'),
       }
@@ -64,7 +63,6 @@ function numbers<T>({ rows }: { readonly rows: readonly Record<string, unknown>[
 
 function update(url: string, change: string, values: unknown[]): Promise<void> {
   return withClient(url, async (client) => {
-    await client.query('SELECT intray.file_arrivals(0, 1000000000, 1000000000)')
     await client.query(`UPDATE intray.events ${change}`, values)
   })
 }

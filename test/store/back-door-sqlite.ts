@@ -2,8 +2,7 @@
 
 import { hash } from 'node:crypto'
 import { DatabaseSync } from 'node:sqlite'
-import { indexPath } from '../../src/store/sqlite/index-file.ts'
-import { fileAll } from '../support/filed.ts'
+import { indexPath } from '../../src/store/sqlite/index/index-file.ts'
 import type { BackDoor } from './back-door.ts'
 import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
 
@@ -27,23 +26,20 @@ export const sqliteBackDoor: BackDoor = {
         words.set(doc as number, [...(words.get(doc as number) ?? []), term as string])
       }
       dump.event_words = Array.from(words, ([id, terms]) => ({ event_id: id, words: terms.toSorted() }))
-      dump.cursors = db.prepare('SELECT * FROM index_cursors ORDER BY lane').all()
+      dump.cursors = db.prepare('SELECT * FROM index_cursors ORDER BY source').all()
       return dump
     }),
   countJournal: async (url) =>
     using(url, {}, (db) => {
-      fileAll(db)
       const count = (table: string) => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n)
       return { events: count('events'), resends: count('resends'), dedupe: count('dedupe') }
     }),
   replacePayload: async (url, id, payload) =>
     using(url, {}, (db) => {
-      fileAll(db)
       db.prepare('UPDATE events SET payload = ? WHERE id = ?').run(payload, id)
     }),
   smugglePayload: async (url, id, payload) =>
     using(url, {}, (db) => {
-      fileAll(db)
       db.prepare('UPDATE events SET payload = ?, size = ?, sha256 = ? WHERE id = ?').run(
         payload,
         payload.byteLength,
@@ -60,7 +56,6 @@ export const sqliteBackDoor: BackDoor = {
     })),
   erase: async (url, id, at) =>
     using(url, {}, (db) => {
-      fileAll(db)
       db.prepare('UPDATE events SET payload = NULL, erased_at = ? WHERE id = ?').run(at, id)
     }),
 }

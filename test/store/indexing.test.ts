@@ -262,22 +262,6 @@ everyStore('a rebuild starts by emptying in bounded steps, and touches no primar
   assert.deepEqual(await backDoor.countJournal(database.url), journal)
 })
 
-everyStore(
-  'four steps at once take four times the rows at most, and no more bytes than one',
-  async (store, { driver }) => {
-    await store.journal.append(Array.from({ length: 60 }, () => item({ body: { text: 'x'.repeat(100) } })))
-    // What has arrived lies ready once a step has had it filed.
-    const first = await stepOnce(store, { maxRows: 5, maxBytes: 1 << 20 })
-    const together = await store.index.step({ maxRows: 5, maxBytes: 1 << 20, stepsAtOnce: 4 })
-    const bounded = await store.index.step({ maxRows: 5, maxBytes: 700, stepsAtOnce: 4 })
-    assert.equal(first.indexed, 5)
-    assert.equal(together.indexed, driver.name === 'sqlite' ? 20 : 5)
-    assert.ok(bounded.indexed > 0 && bounded.indexed < 10, `${bounded.indexed} rows`)
-    await indexAll(store)
-    assert.equal((await store.index.progress()).lag, 0)
-  },
-)
-
 everyStore('asking for a rebuild again, at any point, starts it again', async (store, { url, driver }) => {
   await fill(store)
   await indexAll(store)

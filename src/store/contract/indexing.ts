@@ -3,20 +3,13 @@
 // Promises
 // - A step takes the next rows of the journal in id order, derives, and moves the cursor, all in one transaction: it can
 //   be killed anywhere and resumed, and two runners cannot index a row twice.
-// - A row that cannot be derived is marked `unindexed` with its reason and passed over; it never stops the rows behind it. (One that the
-//   database gives back damaged on its way to the journal does: nobody knows what it was.)
+// - A row that cannot be derived is marked `unindexed` with its reason and passed over; it never stops the rows behind it.
 // - A rebuild empties the derived tables in bounded steps and starts from the first row; what it arrives at is, row for
 //   row, what it was before. Primary data is never touched.
 
 export interface IndexLimits {
   readonly maxRows: number
   readonly maxBytes: number
-  /** Somebody waits for it, or it is far behind: messages that come in need not go first. */
-  readonly isUrgent?: boolean
-  /** Where it is cheaper to take the rows of several steps together, so many (1). */
-  readonly stepsAtOnce?: number
-  /** No step follows at once: nothing is begun for the next one. */
-  readonly isLast?: boolean
 }
 
 export interface IndexProgress {

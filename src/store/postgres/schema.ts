@@ -4,15 +4,17 @@
 import { randomBytes } from 'node:crypto'
 import { newUuid } from '../../runtime/id.ts'
 import { StoreRefused } from '../contract/failure.ts'
+import type { StoreOptions } from '../contract/store.ts'
 import { type AppliedMigration, type Migration, pendingMigrations, readMigrations } from '../migrations.ts'
-import { byteas, texts } from './binary-array.ts'
-import type { Connection } from './connection.ts'
-import { LOCKS } from './locks.ts'
+import { readLiveNodes } from './admin/nodes.ts'
+import { byteas, texts } from './connection/binary-array.ts'
+import type { Connection } from './connection/connection.ts'
+import { LOCKS } from './connection/locks.ts'
 
 /** A migration of a large database, or the wait for another node's. Whoever has no time stops the process. */
 const AS_LONG_AS_IT_TAKES = 2 ** 31 - 1
 
-const MIGRATIONS = new URL('./migrations/', import.meta.url)
+const MIGRATIONS = readMigrations(new URL('./migrations/', import.meta.url))
 
 const SELECT_TABLES = `SELECT relname AS name FROM pg_class
   WHERE relnamespace = to_regnamespace('intray') AND relkind IN ('r', 'p')`
@@ -31,32 +33,53 @@ export interface Identity {
   readonly dedupeKey: Uint8Array
 }
 
-export interface SchemaState {
-  readonly version: number
+interface SchemaState {
   readonly isNew: boolean
   readonly pending: readonly Migration[]
 }
 
 /** Refuses a database that is ahead of this code, or is not ours. */
-export async function readSchema(connection: Connection): Promise<SchemaState> {
-  const known = readMigrations(MIGRATIONS)
+export async function readSchema(
+  connection: Connection,
+  known: readonly Migration[] = MIGRATIONS,
+): Promise<SchemaState> {
   const tables = (await connection.query<{ name: string }>(SELECT_TABLES)).map(({ name }) => name)
-  if (tables.length === 0) return { version: known.length, isNew: true, pending: known }
+  if (tables.length === 0) return { isNew: true, pending: known }
   if (!tables.includes('schema_migrations')) {
     throw new StoreRefused(
       'The schema "intray" of the database belongs to another program. Set INTRAY_DATABASE_URL to a database of its own.',
     )
   }
   const pending = pendingMigrations(known, await connection.query<AppliedMigration>(SELECT_APPLIED))
-  return { version: known.length, isNew: false, pending }
+  return { isNew: false, pending }
+}
+
+/**
+ * Brings the schema up to date and returns its version. A server that is new to the others does so; a command leaves it to a server
+ * while any is running.
+ */
+export async function prepareSchema(
+  connection: Connection,
+  role: StoreOptions['role'],
+  known = MIGRATIONS,
+): Promise<number> {
+  const { isNew, pending } = await readSchema(connection, known)
+  if (pending.length === 0) return known.length
+  if (role === 'tool' && !isNew && (await readLiveNodes(connection)).length > 0) {
+    throw new StoreRefused(
+      'This version of Intray needs to change the schema, but servers are running on the database. Update a server first.',
+    )
+  }
+  await migrate(connection, known)
+  return known.length
 }
 
 /** All that is missing, in one transaction. */
-export async function migrate(connection: Connection): Promise<void> {
+async function migrate(connection: Connection, known: readonly Migration[]): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
     await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, AS_LONG_AS_IT_TAKES)
-    const { pending } = await readSchema(connection)
+    const { pending } = await readSchema(connection, known)
     if (pending.length === 0) return
     await connection.script(CREATE_LEDGER)
     for (const { version, name, checksum, sql } of pending) {

@@ -4,26 +4,25 @@
 import type { CopySide } from '../contract/copy.ts'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { type Address, parseAddress } from './address.ts'
-import { createAppend } from './append.ts'
-import type { Connection } from './connection.ts'
-import { copyProblem, isFrozen, PostgresCopy } from './copy.ts'
-import { createDiagnosis } from './diagnosis.ts'
-import { createEventReader } from './events.ts'
-import { messageOf, sqlState, storeFailure } from './failure.ts'
-import { readFigures } from './figures.ts'
-import { createFollower } from './follow.ts'
-import { createInboxReader } from './inbox.ts'
-import { createIndexing } from './indexing.ts'
-import { createNodes, readLiveNodes } from './nodes.ts'
-import { createOperatorStore } from './operators.ts'
-import { PenHolder } from './pen-holder.ts'
-import { NoHost, Pool, StandbyOnly } from './pool.ts'
-import { createProcessing } from './processing.ts'
-import { createRefusalStore } from './refusals.ts'
-import { type Identity, migrate, readIdentity, readSchema } from './schema.ts'
-import { createTokenStore } from './tokens.ts'
-import { createTrafficReader } from './traffic.ts'
+import { type Address, parseAddress } from './connection/address.ts'
+import { createAppend } from './journal/append.ts'
+import type { Connection } from './connection/connection.ts'
+import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
+import { createDiagnosis } from './admin/diagnosis.ts'
+import { createEventReader } from './journal/events.ts'
+import { messageOf, sqlState, storeFailure } from './connection/failure.ts'
+import { readFigures } from './admin/figures.ts'
+import { createFollower } from './journal/follow.ts'
+import { createInboxReader } from './index/inbox.ts'
+import { createIndexing } from './index/indexing.ts'
+import { createNodes } from './admin/nodes.ts'
+import { createOperatorStore } from './admin/operators.ts'
+import { NoHost, Pool, StandbyOnly } from './connection/pool.ts'
+import { createProcessing } from './processing/processing.ts'
+import { createRefusalStore } from './admin/refusals.ts'
+import { type Identity, prepareSchema, readIdentity, readSchema } from './schema.ts'
+import { createTokenStore } from './admin/tokens.ts'
+import { createTrafficReader } from './index/traffic.ts'
 
 const OLDEST_VERSION = 150_000
 /**
@@ -57,7 +56,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
   const pool = new Pool(address)
   try {
     const { facts, identity } = await pool.use((connection) => prepare(connection, address, options))
-    return composeStore(pool, facts, identity, options)
+    return composeStore(pool, facts, identity)
   } catch (error) {
     await pool.close()
     throw refusal(error, address)
@@ -78,16 +77,7 @@ async function prepare(
       `The database ${address.database} has the encoding ${server.encoding}. Create one with ENCODING 'UTF8'.`,
     )
   }
-  const schema = await readSchema(connection)
-  if (schema.pending.length > 0) {
-    // A server that is new to the others brings the schema up to date. A command leaves that to it.
-    if (role === 'tool' && !schema.isNew && (await readLiveNodes(connection)).length > 0) {
-      throw new StoreRefused(
-        'This version of Intray needs to change the schema, but servers are running on the database. Update a server first.',
-      )
-    }
-    await migrate(connection)
-  }
+  const schemaVersion = await prepareSchema(connection, role)
   const problem = role === 'server' ? await copyProblem(connection) : null
   if (problem) throw new StoreRefused(problem)
   const identity = await readIdentity(connection)
@@ -103,15 +93,14 @@ async function prepare(
       synchronous_standby: server.synchronous_standby ? 'yes' : 'no',
       fsync: server.fsync,
       pool_size: address.poolSize,
-      schema_version: schema.version,
+      schema_version: schemaVersion,
       database_uuid: identity.databaseUuid,
     },
   }
 }
 
-function composeStore(pool: Pool, facts: Store['facts'], identity: Identity, { role }: StoreOptions): Store {
-  const holder = role === 'server' ? new PenHolder(pool) : null
-  const append = createAppend(pool, identity.dedupeKey, holder)
+function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
+  const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const life = new Life()
   return {
@@ -141,7 +130,6 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity, { r
     close: () =>
       life.close(async () => {
         nodes.stop()
-        holder?.close()
         await pool.close()
       }),
   }

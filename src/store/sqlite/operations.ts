@@ -3,44 +3,30 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreFailure } from '../contract/failure.ts'
-import type { RecentKeys } from '../recent-keys.ts'
-import { prepareAppend, type Written } from './append.ts'
-import type { AppendBatch } from './append-batch.ts'
+import { prepareAppend, type Written } from './journal/append.ts'
+import type { AppendBatch } from './journal/append-batch.ts'
 import { FROZEN, inTransaction } from './connection.ts'
-import { isFrozen } from './copy.ts'
-import { prepareFiling } from './filing.ts'
-import { prepareIndexing } from './indexing.ts'
-import { prepareKnownKeys } from './known-keys.ts'
-import { prepareNodeWrites } from './nodes.ts'
-import { prepareOperatorWrites } from './operators.ts'
-import { prepareProcessing } from './processing.ts'
-import { prepareRefusalWrites } from './refusals.ts'
-import type { StoredKeys } from './stored-keys.ts'
-import { prepareSubscriptionWrites } from './subscriptions.ts'
-import { prepareTokenWrites } from './tokens.ts'
-import { pruneTraffic } from './traffic.ts'
+import { isFrozen } from './admin/copy.ts'
+import { prepareIndexing } from './index/indexing.ts'
+import { prepareNodeWrites } from './admin/nodes.ts'
+import { prepareOperatorWrites } from './admin/operators.ts'
+import { prepareProcessing } from './processing/processing.ts'
+import { prepareRefusalWrites } from './admin/refusals.ts'
+import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
+import { prepareTokenWrites } from './admin/tokens.ts'
+import { pruneTraffic } from './index/traffic.ts'
 
-/** `recent`, `stored`: for the writer of a server, which alone takes messages in quickly. */
-export function prepareOperations(
-  db: DatabaseSync,
-  recent: RecentKeys | null = null,
-  stored: StoredKeys | null = null,
-) {
+export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
   const operators = prepareOperatorWrites(db)
-  const filing = prepareFiling(db, recent)
-  const known = prepareKnownKeys(db, recent)
-  const appendAll = prepareAppend(db, filing, recent, stored)
+  const appendAll = prepareAppend(db)
   return {
     append: (batch: AppendBatch): Written[] => appendAll([batch])[0] ?? [],
     appendAll,
-    file: filing.fileSome,
-    fileNow: filing.fileSome,
-    findKey: (companyId: number, digest: Uint8Array): number | null => known.find(companyId, digest)?.id ?? null,
     createToken: tokens.create,
     createFirstToken: tokens.createFirst,
     setTokenActive: tokens.setActive,

@@ -4,10 +4,10 @@ import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../runtime/id.ts'
 import { StoreRefused } from '../contract/failure.ts'
-import { type AppliedMigration, pendingMigrations, readMigrations } from '../migrations.ts'
+import { type AppliedMigration, type Migration, pendingMigrations, readMigrations } from '../migrations.ts'
 import { inTransaction } from './connection.ts'
 
-const MIGRATIONS = new URL('./migrations/', import.meta.url)
+const MIGRATIONS = readMigrations(new URL('./migrations/', import.meta.url))
 
 const CREATE_LEDGER = `CREATE TABLE IF NOT EXISTS schema_migrations (
   version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT`
@@ -16,13 +16,13 @@ const INSERT_APPLIED = 'INSERT INTO schema_migrations (version, name, checksum, 
 const INSERT_META = 'INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)'
 
 /** Refuses a database that is ahead of this code, or is not ours. */
-export function needsMigration(db: DatabaseSync): boolean {
+export function needsMigration(db: DatabaseSync, known: readonly Migration[] = MIGRATIONS): boolean {
   const names = db
     .prepare('SELECT name FROM sqlite_master')
     .all()
     .map((row) => row.name)
   if (names.includes('schema_migrations')) {
-    return pendingMigrations(readMigrations(MIGRATIONS), appliedMigrations(db)).length > 0
+    return pendingMigrations(known, appliedMigrations(db)).length > 0
   }
   if (names.length === 0) return true
   throw new StoreRefused(
@@ -31,9 +31,8 @@ export function needsMigration(db: DatabaseSync): boolean {
 }
 
 /** Returns the schema version. The write lock is held throughout: two starters cannot both migrate. */
-export function migrate(db: DatabaseSync): number {
-  const known = readMigrations(MIGRATIONS)
-  if (!needsMigration(db)) return known.length
+export function migrate(db: DatabaseSync, known: readonly Migration[] = MIGRATIONS): number {
+  if (!needsMigration(db, known)) return known.length
   return inTransaction(db, () => {
     db.exec(CREATE_LEDGER)
     for (const migration of pendingMigrations(known, appliedMigrations(db))) {

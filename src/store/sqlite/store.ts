@@ -4,9 +4,9 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { appendSound } from '../sound-items.ts'
-import { outcomeOf } from './append.ts'
-import { packBatch } from './append-batch.ts'
+import { appendValid } from '../validate-items.ts'
+import { outcomeOf } from './journal/append.ts'
+import { packBatch } from './journal/append-batch.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
@@ -16,18 +16,17 @@ import {
   sqliteVersion,
   storeFailure,
 } from './connection.ts'
-import { copyProblem } from './copy.ts'
-import { createDiagnosis } from './diagnosis.ts'
-import { prepareEventReads } from './events.ts'
-import { readFigures } from './figures.ts'
-import { prepareFollow } from './follow.ts'
-import { createInboxReader } from './inbox.ts'
-import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index-file.ts'
-import { createIndexSteps } from './index-steps.ts'
-import { readProgress } from './indexing.ts'
+import { copyProblem } from './admin/copy.ts'
+import { createDiagnosis } from './admin/diagnosis.ts'
+import { prepareEventReads } from './journal/events.ts'
+import { readFigures } from './admin/figures.ts'
+import { prepareFollow } from './journal/follow.ts'
+import { createInboxReader } from './index/inbox.ts'
+import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index/index-file.ts'
+import { readProgress } from './index/indexing.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
-import { readNodes } from './nodes.ts'
-import { prepareOperatorReads } from './operators.ts'
+import { readNodes } from './admin/nodes.ts'
+import { prepareOperatorReads } from './admin/operators.ts'
 import {
   type Executor,
   type IndexOperations,
@@ -35,14 +34,14 @@ import {
   prepareIndexOperations,
   prepareOperations,
 } from './operations.ts'
-import { countDead } from './processing.ts'
-import { prepareProcessingReads } from './processing-reads.ts'
-import { findRefusal, listRefusals } from './refusals.ts'
+import { countDead } from './processing/processing.ts'
+import { prepareProcessingReads } from './processing/processing-reads.ts'
+import { findRefusal, listRefusals } from './admin/refusals.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
-import { type Clearing, readSubscriptions } from './subscriptions.ts'
-import { StoreThread } from './thread.ts'
-import { prepareTokenReads } from './tokens.ts'
-import { prepareTrafficReads } from './traffic.ts'
+import { type Clearing, readSubscriptions } from './processing/subscriptions.ts'
+import { StoreThread } from './threads/thread.ts'
+import { prepareTokenReads } from './admin/tokens.ts'
+import { prepareTrafficReads } from './index/traffic.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8
@@ -145,7 +144,6 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
 
 function composeStore({ path, facts, writer, indexer, reader, release }: Parts): Store {
   const dedupeKey = readMeta(reader, 'dedupe_key')
-  const steps = createIndexSteps(writer, indexer)
   const events = prepareEventReads(reader)
   const follow = prepareFollow(reader)
   const tokens = prepareTokenReads(reader)
@@ -157,9 +155,9 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     facts,
     journal: {
       append: (items) =>
-        appendSound(items, async (sound) => {
-          const batch = packBatch(sound)
-          const written = await writer.run('append', [batch], [batch.bytes.buffer])
+        appendValid(items, async (valid) => {
+          const batch = packBatch(valid)
+          const written = await writer.run('append', [batch], [batch.payloads.buffer])
           return written.map(outcomeOf)
         }),
     },
@@ -172,16 +170,14 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       repeats: (event) => attempt(() => events.repeats(event)),
       conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
     },
-    inbox: attempting(
-      createInboxReader(reader, dedupeKey, (companyId, digest) => writer.run('findKey', [companyId, digest])),
-    ),
+    inbox: attempting(createInboxReader(reader, dedupeKey)),
     follow: {
       after: (tenant, afterId, limit) => attempt(() => follow.after(tenant, afterId, limit)),
       head: () => attempt(() => follow.head()),
       tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
     },
     index: {
-      step: steps.step,
+      step: (limits) => indexer.run('indexStep', [limits]),
       progress: () => attempt(() => readProgress(reader)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
@@ -274,7 +270,6 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       for (const thread of [writer, indexer]) thread.onFatal(once)
     },
     close: async () => {
-      await steps.settled()
       if (reader.isOpen) reader.close()
       await indexer.close()
       await writer.close()

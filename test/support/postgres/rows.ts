@@ -4,15 +4,11 @@
 import type { AuditedRow } from '../load.ts'
 import { withClient } from './databases.ts'
 
-/** What is in its place, and what is on the way there. */
-export const JOURNAL = `(SELECT * FROM intray.events
-  UNION ALL SELECT e.* FROM intray.arrivals a, LATERAL intray.unpack(a) e) journal`
-
 /** Events and revisions, in id order. */
 export function readRows(url: string): Promise<AuditedRow[]> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ id: string; source_ref: string | null; payload: Buffer | null }>(
-      `SELECT id, source_ref, payload FROM ${JOURNAL} ORDER BY id`,
+      `SELECT id, source_ref, payload FROM intray.events ORDER BY id`,
     )
     return rows.map(({ id, source_ref: sourceRef, payload }) => ({ event: { id: Number(id), sourceRef }, payload }))
   })
@@ -30,7 +26,7 @@ export function readCounts(url: string): Promise<{ indexed: Counts; rows: Counts
     return {
       indexed: await counts('SELECT channel_ref, event_count::int AS count FROM intray.conversations ORDER BY 1'),
       rows: await counts(
-        `SELECT channel_ref, count(*)::int AS count FROM ${JOURNAL}
+        `SELECT channel_ref, count(*)::int AS count FROM intray.events
          WHERE kind = 'event' AND channel_ref IS NOT NULL GROUP BY 1 ORDER BY 1`,
       ),
     }

@@ -9,6 +9,8 @@ const LIMITS: IndexLimits = { maxRows: 10, maxBytes: 1000 }
 const IDLE: IndexStepResult = { cursor: 9, lag: 0, clearing: false, indexed: 0, unindexed: 0 }
 const LAGGING: IndexStepResult = { ...IDLE, lag: 500, indexed: 10 }
 const NEARLY_DONE: IndexStepResult = { ...IDLE, lag: 3, indexed: 10 }
+const STUCK: IndexStepResult = { ...IDLE, lag: 500 }
+const FAR_BEHIND: IndexStepResult = { ...IDLE, lag: 100_001, indexed: 10 }
 const CLEARING: IndexStepResult = { ...IDLE, clearing: true }
 
 type Answer = IndexStepResult | Error | Promise<IndexStepResult>
@@ -16,6 +18,9 @@ type Answer = IndexStepResult | Error | Promise<IndexStepResult>
 /** An index that answers its steps from a list, and is idle after it. */
 class ScriptedIndex implements IndexStore {
   readonly limits: IndexLimits[] = []
+  /** The time by its clock, which each step moves by `stepMs`. */
+  now = 0
+  stepMs = 2
   readonly #answers: Answer[]
 
   constructor(...answers: Answer[]) {
@@ -28,6 +33,7 @@ class ScriptedIndex implements IndexStore {
 
   async step(limits: IndexLimits): Promise<IndexStepResult> {
     this.limits.push(limits)
+    this.now += this.stepMs
     const answer = this.#answers.shift() ?? IDLE
     if (answer instanceof Error) throw answer
     return answer
@@ -52,19 +58,15 @@ interface Running {
   pass(ms: number): Promise<void>
 }
 
-interface Pressure {
+/** How many messages wait for the disk. */
+interface Intake {
   waiting: number
-  busyShare: number
 }
 
-const BURST: Pressure = { waiting: 25, busyShare: 0.5 }
-const CALM: Pressure = { waiting: 24, busyShare: 1 }
-
-/** Started, with time standing still. */
-async function start(t: TestContext, index: IndexStore, pressure = BURST): Promise<Running> {
+/** Started, with time standing still but for the steps. */
+async function start(t: TestContext, index: ScriptedIndex, intake: Intake = { waiting: 0 }): Promise<Running> {
   t.mock.timers.enable({ apis: ['setTimeout'] })
-  let now = 0
-  t.mock.method(performance, 'now', () => now)
+  t.mock.method(performance, 'now', () => index.now)
   const results: IndexStepResult[] = []
   const troubles: unknown[][] = []
   const indexer = new Indexer({
@@ -72,24 +74,19 @@ async function start(t: TestContext, index: IndexStore, pressure = BURST): Promi
     limits: LIMITS,
     onStep: (result) => results.push(result),
     onTrouble: (...trouble) => troubles.push(trouble),
-    waiting: () => pressure.waiting,
-    busyShare: () => pressure.busyShare,
+    waiting: () => intake.waiting,
   })
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve))
   }
   const pass = async (ms: number): Promise<void> => {
-    for (let passed = 0; passed < ms; passed += 5) {
-      now += 5
-      t.mock.timers.tick(5)
+    for (let passed = 0; passed < ms; passed += 1) {
+      index.now += 1
+      t.mock.timers.tick(1)
       await settle()
     }
   }
-  t.after(async () => {
-    const stopped = indexer.stop()
-    await pass(6000)
-    await stopped
-  })
+  t.after(() => indexer.stop())
   indexer.start()
   await settle()
   return { indexer, results, troubles, settle, pass }
@@ -106,9 +103,11 @@ async function isSettled(promise: Promise<unknown>, settle: () => Promise<void>)
 
 test('it steps once at the start, with the limits it was given, and then waits', async (t) => {
   const index = new ScriptedIndex()
-  const { results } = await start(t, index, CALM)
-  assert.deepEqual(index.limits, [{ ...LIMITS, isUrgent: false, isLast: false, stepsAtOnce: 4 }])
+  const { results, pass } = await start(t, index)
+  assert.deepEqual(index.limits, [LIMITS])
   assert.deepEqual(results, [IDLE])
+  await pass(900)
+  assert.equal(index.steps, 1)
 })
 
 test('on an idle server a hint is followed at once', async (t) => {
@@ -129,338 +128,130 @@ test('many hints in a short time are one step, so that it takes many rows', asyn
   for (let n = 0; n < 100; n++) indexer.wake()
   await settle()
   assert.equal(index.steps, 2)
-  for (let n = 0; n < 100; n++) {
-    indexer.wake()
-    await settle()
-  }
-  assert.ok(index.steps <= 3, `${index.steps} steps while no time passed`)
-  await pass(100)
-  assert.ok(index.steps <= 4 && index.steps >= 3, 'what the hints told of is looked at')
-})
-
-test('a hint that comes during a step is not lost', async (t) => {
-  const { promise, resolve } = Promise.withResolvers<IndexStepResult>()
-  const index = new ScriptedIndex(promise)
-  const { indexer, settle, pass } = await start(t, index, CALM)
-  indexer.wake()
-  await settle()
-  assert.equal(index.steps, 1, 'one step at a time')
-  resolve(IDLE)
-  await pass(200)
-  assert.equal(index.steps, 2)
-})
-
-test('without a hint it looks now and then, and never in a loop', async (t) => {
-  const index = new ScriptedIndex()
-  const { pass } = await start(t, index)
-  await pass(10_000)
-  assert.ok(index.steps > 1, 'a lost hint is made good')
-  assert.ok(index.steps <= 12, `${index.steps} steps in ten idle seconds`)
-})
-
-test('while it is far behind, or emptying for a rebuild, it steps without a rest', async (t) => {
-  const index = new ScriptedIndex(CLEARING, CLEARING, CLEARING, LAGGING, LAGGING, LAGGING)
-  const { results } = await start(t, index)
-  assert.equal(index.steps, 7)
-  assert.deepEqual(results.at(-1), IDLE)
-})
-
-test('when less than a batch is left it rests a moment, so that the next step takes more', async (t) => {
-  const index = new ScriptedIndex(NEARLY_DONE, NEARLY_DONE)
-  const { indexer, settle, pass } = await start(t, index)
-  assert.equal(index.steps, 1)
-  for (let n = 0; n < 50; n++) indexer.wake()
-  await settle()
-  assert.equal(index.steps, 1, 'hints do not cut the rest short')
-  await pass(200)
-  assert.ok(index.steps >= 3, 'it goes on by itself')
-})
-
-/** Far behind, unless `result` says otherwise; each of its steps takes so many ms, and meanwhile messages come in. */
-class FloodedIndex extends ScriptedIndex {
-  tookMs: number
-  result: IndexStepResult
-  onStep: () => void = () => {}
-
-  constructor(tookMs: number, result = LAGGING) {
-    super()
-    this.tookMs = tookMs
-    this.result = result
-  }
-
-  override async step(limits: IndexLimits): Promise<IndexStepResult> {
-    await super.step(limits)
-    this.onStep()
-    await new Promise((resolve) => setTimeout(resolve, this.tookMs))
-    return this.result
-  }
-}
-
-async function startFlooded(t: TestContext, index: FloodedIndex, pressure = BURST): Promise<Running> {
-  const running = await start(t, index, pressure)
-  index.onStep = () => running.indexer.wake()
-  running.indexer.wake()
-  return running
-}
-
-test('while messages come in it works for a fifth of a second, and rests for a look', async (t) => {
-  const index = new FloodedIndex(100)
-  const pressure = { ...CALM }
-  const { pass } = await startFlooded(t, index, pressure)
-  await pass(350)
-  assert.deepEqual(
-    index.limits.map(({ isLast }) => isLast),
-    [false, false, true],
-  )
-  Object.assign(pressure, BURST)
-  await pass(500)
+  for (let n = 0; n < 100; n++) indexer.wake()
+  await pass(17)
+  assert.equal(index.steps, 2, 'it pauses for nine times what the step took')
+  await pass(1)
   assert.equal(index.steps, 3)
 })
 
-test('a crowd that stands before its first step is reason enough for a look', async (t) => {
-  const index = new FloodedIndex(100)
-  const { pass } = await startFlooded(t, index)
-  await pass(850)
+test('without any hint it looks after a second', async (t) => {
+  const index = new ScriptedIndex()
+  const { pass } = await start(t, index)
+  await pass(1100)
+  assert.equal(index.steps, 2)
+})
+
+test('it steps on without a pause while rows are left and no message waits', async (t) => {
+  const index = new ScriptedIndex(LAGGING, LAGGING, LAGGING, LAGGING, NEARLY_DONE)
+  await start(t, index)
+  assert.equal(index.steps, 5)
+})
+
+test('while messages wait for the disk it works a tenth of the time', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 100 }, () => LAGGING))
+  const { pass } = await start(t, index, { waiting: 1 })
   assert.equal(index.steps, 1)
+  await pass(18 * 10)
+  assert.equal(index.steps, 11)
+  assert.ok(index.now >= 18 * 10 + 2 * 11)
 })
 
-test('in a burst it then rests forty-nine times as long as a step took', async (t) => {
-  const index = new FloodedIndex(50)
-  const { pass } = await startFlooded(t, index)
-  await pass(350)
-  const { steps } = index
-  await pass(2300)
-  assert.equal(index.steps, steps)
-  await pass(400)
-  assert.equal(index.steps, steps + 1)
-  assert.equal(index.limits.at(-1)?.isLast, true, 'and again after each step')
-  assert.equal(index.limits.at(-1)?.stepsAtOnce, 1, 'which are short')
-  await pass(2300)
-  assert.equal(index.steps, steps + 1)
+test('when the messages stop it goes on at once', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 10 }, () => LAGGING))
+  const intake = { waiting: 5 }
+  const { pass } = await start(t, index, intake)
+  intake.waiting = 0
+  await pass(18)
+  assert.equal(index.steps, 11)
 })
 
-test('as long as after a whole step, where the last one had few rows', async (t) => {
-  const index = new FloodedIndex(40)
-  const pressure = { ...CALM }
-  const { pass } = await startFlooded(t, index, pressure)
-  await pass(1000)
-  index.result = { ...NEARLY_DONE, indexed: 1 }
-  index.tookMs = 5
-  Object.assign(pressure, BURST)
-  await pass(3000)
-  const { steps } = index
-  await pass(4000)
-  assert.ok(
-    index.steps - steps <= 2,
-    `${index.steps - steps} steps in four seconds: forty-nine times 40 ms between them`,
-  )
+test('further behind than its bound it pauses for nobody', async (t) => {
+  const index = new ScriptedIndex(FAR_BEHIND, FAR_BEHIND, { ...FAR_BEHIND, lag: 100_000 }, LAGGING)
+  await start(t, index, { waiting: 1000 })
+  assert.equal(index.steps, 3)
 })
 
-test('for five seconds at most', async (t) => {
-  const index = new FloodedIndex(500)
-  const { pass } = await startFlooded(t, index)
-  await pass(550)
-  const { steps } = index
-  await pass(4900)
-  assert.equal(index.steps, steps)
-  await pass(500)
-  assert.equal(index.steps, steps + 1)
-})
-
-for (const [load, pressure] of [
-  ['under a steady load, of which little waits while the index rests', CALM],
-  ['where messages wait for a slow disk', { waiting: 500, busyShare: 0.4 }],
-] as const) {
-  test(`${load}, it goes on after a look, for longer each time`, async (t) => {
-    const index = new FloodedIndex(100)
-    const { pass } = await startFlooded(t, index, pressure)
-    await pass(10_000)
-    assert.ok(index.steps >= 85, `${index.steps} steps of 100 ms in ten seconds`)
-  })
-}
-
-test('what came while it worked, and crowds in as it rests, is no burst: it goes on, for longer each time', async (t) => {
-  const index = new FloodedIndex(100)
-  const pressure = { ...BURST }
-  const { indexer, pass } = await startFlooded(t, index, pressure)
-  let steppedAt = 0
-  index.onStep = () => {
-    indexer.wake()
-    steppedAt = performance.now()
-    pressure.waiting = BURST.waiting
-  }
-  for (let ms = 0; ms < 20_000; ms += 5) {
-    await pass(5)
-    if (performance.now() - steppedAt > 300) pressure.waiting = 5
-  }
-  assert.ok(index.steps >= 150, `${index.steps} steps of 100 ms in twenty seconds`)
-})
-
-for (const [waves, waveMs, isSilent] of [
-  ['with lulls in it', 2000, false],
-  ['in waves', 1000, true],
-] as const) {
-  test(`a burst ${waves} is one, also after a steady load`, async (t) => {
-    const index = new FloodedIndex(50)
-    const pressure = { waiting: 5, busyShare: 1 }
-    const { indexer, pass } = await startFlooded(t, index, pressure)
-    await pass(10_000)
-    const { steps } = index
-    for (let wave = 0; wave < 10; wave++) {
-      Object.assign(pressure, BURST)
-      index.onStep = () => indexer.wake()
-      indexer.wake()
-      await pass(waveMs)
-      pressure.waiting = 0
-      if (isSilent) index.onStep = () => {}
-      await pass(400)
-    }
-    const share = ((index.steps - steps) * 50) / (10 * (waveMs + 400))
-    assert.ok(share < 0.5, `it worked for ${Math.round(100 * share)} % of the time, lulls of 400 ms included`)
-  })
-}
-
-test('a burst is over when little waits for a quarter of a second', async (t) => {
-  const index = new FloodedIndex(100)
-  const pressure = { ...BURST }
-  const { pass } = await startFlooded(t, index, pressure)
-  await pass(2000)
-  const { steps } = index
-  pressure.waiting = 5
-  await pass(500)
-  assert.equal(index.limits.at(steps)?.isLast, false, 'no look after its first step')
-  await pass(2000)
-  assert.ok(index.steps > steps + 14, `${index.steps - steps} steps of 100 ms in two seconds and a half`)
-})
-
-test('a moment in which nothing waits is used, and does not end it', async (t) => {
-  const index = new FloodedIndex(100)
-  const pressure = { ...BURST }
-  const { pass } = await startFlooded(t, index, pressure)
-  await pass(2000)
-  const { steps } = index
-  pressure.waiting = 0
-  await pass(300)
-  Object.assign(pressure, BURST)
-  await pass(3000)
-  assert.ok(index.steps <= steps + 4, `${index.steps - steps} steps`)
-})
-
-test('somebody who waits for the index cuts that short', async (t) => {
-  const index = new FloodedIndex(100)
-  const { indexer, settle, pass } = await startFlooded(t, index)
-  await pass(1500)
-  const { steps } = index
-  indexer.hurry()
-  await settle()
-  assert.equal(index.steps, steps + 1)
-  assert.equal(index.limits.at(-1)?.isUrgent, true)
-})
-
-test('somebody who waits during the first look only puts it off', async (t) => {
-  const index = new FloodedIndex(100)
-  const { indexer, pass } = await startFlooded(t, index)
-  await pass(200)
-  assert.equal(index.steps, 1)
-  indexer.hurry()
-  await pass(50)
-  assert.equal(index.steps, 2, 'the step that was asked for')
-  await pass(2000)
-  assert.ok(index.steps <= 4, `${index.steps} steps: there is a burst as before`)
-})
-
-test('somebody who waits for the index again and again does not end the burst', async (t) => {
-  const index = new FloodedIndex(20)
-  const pressure = { waiting: 5, busyShare: 1 }
-  const { indexer, pass } = await startFlooded(t, index, pressure)
-  await pass(7000)
-  Object.assign(pressure, BURST)
-  await pass(4000)
-  const { steps } = index
-  for (let n = 0; n < 20; n++) {
-    await pass(300)
+test('a reader that waits for the index cuts its pause short, for one step', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 10 }, () => LAGGING))
+  const { indexer, settle } = await start(t, index, { waiting: 1 })
+  for (let n = 2; n <= 4; n++) {
     indexer.hurry()
+    await settle()
+    assert.equal(index.steps, n)
   }
-  assert.ok(index.steps - steps <= 45, `${index.steps - steps} steps in six seconds, 20 of them asked for`)
 })
 
-test('it stops at once in a burst', async (t) => {
-  const index = new FloodedIndex(100)
-  const { indexer, settle, pass } = await startFlooded(t, index)
-  await pass(1500)
-  assert.ok(await isSettled(indexer.stop(), settle))
-})
-
-for (const lag of [500, 2_000_000]) {
-  test(`with ${lag} rows that nobody may take yet it does not try without a rest`, async (t) => {
-    const index = new FloodedIndex(0, { ...LAGGING, lag, indexed: 0 })
-    const { pass } = await startFlooded(t, index)
-    await pass(1000)
-    assert.ok(index.steps > 2 && index.steps <= 21, `${index.steps} steps in a second`)
-  })
-}
-
-test('two million rows behind it takes all the time there is', async (t) => {
-  const index = new FloodedIndex(100, { ...LAGGING, lag: 2_000_001 })
-  const { pass } = await startFlooded(t, index)
-  await pass(5000)
-  assert.ok(index.steps >= 49, `${index.steps} steps of 100 ms in five seconds`)
-})
-
-test('a step that fails is told and tried again after a pause', async (t) => {
-  const trouble = new Error('disk full')
-  const index = new ScriptedIndex(trouble, trouble, NEARLY_DONE)
-  const { results, troubles, settle, pass } = await start(t, index)
-  assert.equal(index.steps, 1)
-  assert.deepEqual(troubles, [['index the journal', trouble]])
-  await settle()
-  assert.equal(index.steps, 1, 'not in a loop')
-  await pass(4000)
-  assert.equal(troubles.length, 2)
-  assert.deepEqual(results[0], NEARLY_DONE)
-  assert.deepEqual(results.at(-1), IDLE)
-})
-
-test('an index that never works is tried at a calm pace', async (t) => {
-  const index = new ScriptedIndex(...new Array<Error>(10_000).fill(new Error('gone')))
-  const { indexer, pass } = await start(t, index)
-  for (let n = 0; n < 100; n++) {
-    indexer.wake()
-    await pass(50)
-  }
-  assert.ok(index.steps <= 12, `${index.steps} tries in five seconds`)
-})
-
-test('it stops at once while it waits, and steps no more', async (t) => {
+test('a reader that waits wakes it from its wait', async (t) => {
   const index = new ScriptedIndex()
   const { indexer, settle, pass } = await start(t, index)
-  assert.ok(await isSettled(indexer.stop(), settle))
-  const { steps } = index
-  indexer.wake()
-  await pass(5000)
-  assert.equal(index.steps, steps)
+  await pass(100)
+  indexer.hurry()
+  await settle()
+  assert.equal(index.steps, 2)
 })
 
-test('it waits for the step in progress when it stops', async (t) => {
-  const { promise, resolve } = Promise.withResolvers<IndexStepResult>()
-  const index = new ScriptedIndex(promise)
-  const { indexer, settle } = await start(t, index)
+test('a rebuild is carried out without a pause', async (t) => {
+  const index = new ScriptedIndex(CLEARING, CLEARING, CLEARING, LAGGING, IDLE)
+  await start(t, index)
+  assert.equal(index.steps, 5)
+})
+
+test('rows that it cannot reach yet do not make it spin', async (t) => {
+  const index = new ScriptedIndex(LAGGING, ...Array.from({ length: 100 }, () => STUCK))
+  const { pass } = await start(t, index)
+  assert.equal(index.steps, 2)
+  await pass(900)
+  assert.equal(index.steps, 2)
+})
+
+test('a step that had to wait for long does not make it pause for long', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 10 }, () => LAGGING))
+  index.stepMs = 2000
+  const { pass } = await start(t, index, { waiting: 1 })
+  await pass(999)
+  assert.equal(index.steps, 1)
+  await pass(1)
+  assert.equal(index.steps, 2)
+})
+
+test('a step that failed is told and tried again after a second, whoever waits', async (t) => {
+  const failure = new Error('the disk is full')
+  const index = new ScriptedIndex(failure)
+  const { indexer, troubles, pass, settle } = await start(t, index)
+  assert.deepEqual(troubles, [['index the journal', failure]])
+  indexer.hurry()
+  await settle()
+  await pass(990)
+  assert.equal(index.steps, 1)
+  await pass(10)
+  assert.ok(index.steps > 1)
+})
+
+test('it stops while it waits, and while it pauses', async (t) => {
+  for (const [answer, waiting] of [
+    [IDLE, 0],
+    [LAGGING, 9],
+  ] as const) {
+    const index = new ScriptedIndex(answer)
+    const { indexer, settle } = await start(t, index, { waiting })
+    assert.ok(await isSettled(indexer.stop(), settle))
+    t.mock.timers.reset()
+    t.mock.restoreAll()
+  }
+})
+
+test('it stops after a step that failed, without waiting for the next try', async (t) => {
+  const { indexer, settle } = await start(t, new ScriptedIndex(new Error('gone')))
+  assert.ok(await isSettled(indexer.stop(), settle))
+})
+
+test('a step that is under way is finished before it stops', async (t) => {
+  const underWay = Promise.withResolvers<IndexStepResult>()
+  const { indexer, results, settle } = await start(t, new ScriptedIndex(underWay.promise))
   const stopped = indexer.stop()
   assert.equal(await isSettled(stopped, settle), false)
-  resolve(LAGGING)
-  assert.ok(await isSettled(stopped, settle))
-  assert.equal(index.steps, 1, 'far behind, it stops all the same')
-})
-
-test('it does not sit out the pause after a failure when it stops', async (t) => {
-  const { indexer, settle } = await start(t, new ScriptedIndex(new Error('disk full')))
-  assert.ok(await isSettled(indexer.stop(), settle))
-})
-
-test('stopping twice, or what was never started, is fine', async (t) => {
-  const { indexer } = await start(t, new ScriptedIndex())
-  await Promise.all([indexer.stop(), indexer.stop()])
-  await indexer.stop()
-  const never = new Indexer({ index: new ScriptedIndex(), limits: LIMITS, onTrouble: () => {}, waiting: () => 0 })
-  await never.stop()
+  underWay.resolve(LAGGING)
+  await stopped
+  assert.deepEqual(results, [LAGGING])
 })

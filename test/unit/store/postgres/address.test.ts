@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { parseAddress } from '../../../../src/store/postgres/address.ts'
+import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
 
 test('one connection string for each host, with everything else in each', () => {
   const { hosts, database, poolSize } = parseAddress(

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
 import { StoreFailure } from '../../../../src/store/contract/failure.ts'
-import { endsConnection, isRetryable, storeFailure } from '../../../../src/store/postgres/failure.ts'
+import { endsConnection, isRetryable, storeFailure } from '../../../../src/store/postgres/connection/failure.ts'
 
 const ofServer = (code: string) => Object.assign(new pg.DatabaseError('as the server put it', 0, 'error'), { code })
 const ofSystem = (code: string) => Object.assign(new Error(`write ${code}`), { code, errno: -1, syscall: 'write' })

@@ -2,11 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readMigrations } from '../../../../src/store/migrations.ts'
+import { type Migration, readMigrations } from '../../../../src/store/migrations.ts'
 import { openStore } from '../../../../src/store/open.ts'
+import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
+import { Connection } from '../../../../src/store/postgres/connection/connection.ts'
+import { prepareSchema } from '../../../../src/store/postgres/schema.ts'
 import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
 
-const MIGRATIONS = readMigrations(new URL('../../../../src/store/postgres/migrations/', import.meta.url))
+const SHIPPED = readMigrations(new URL('../../../../src/store/postgres/migrations/', import.meta.url))
 
 async function migrated(): Promise<string> {
   const url = await newPostgresDatabase()
@@ -21,7 +24,6 @@ const OF_NO_TENANT = [
   'meta',
   'nodes',
   'operators',
-  'pen',
   'schema_migrations',
   'sessions',
   'sign_in_links',
@@ -49,28 +51,47 @@ test('nothing refers across tables, and ids are given out one by one', async () 
   assert.deepEqual(cached.rows, [])
 })
 
-/** A database as the version before this one left it. */
-async function earlierDatabase(): Promise<string> {
-  const url = await newPostgresDatabase()
-  await withClient(url, async (client) => {
-    await client.query(`CREATE SCHEMA intray; CREATE TABLE intray.schema_migrations (version integer PRIMARY KEY,
-      name text NOT NULL, checksum text NOT NULL, applied_at bigint NOT NULL)`)
-    for (const { version, name, checksum, sql } of MIGRATIONS.slice(0, -1)) {
-      await client.query(sql)
-      await client.query('INSERT INTO intray.schema_migrations VALUES ($1, $2, $3, 0)', [version, name, checksum])
-    }
-  })
-  return url
+const LATER: Migration = {
+  version: SHIPPED.length + 1,
+  name: 'later',
+  checksum: 'later',
+  sql: 'ALTER TABLE intray.events ADD COLUMN added text',
 }
 
-test('a database of an earlier version is brought up to date, by a command only while no server runs', async (t) => {
-  const url = await earlierDatabase()
-  await withClient(url, (client) => client.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())"))
-  await assert.rejects(openStore(url, { role: 'tool' }), { name: 'StoreRefused', message: /Update a server first/ })
-  const server = await openStore(url, { role: 'server' })
-  t.after(() => server.close())
-  assert.equal(server.facts.schema_version, MIGRATIONS.length)
-  const unserved = await openStore(await earlierDatabase(), { role: 'tool' })
-  t.after(() => unserved.close())
-  assert.equal(unserved.facts.schema_version, MIGRATIONS.length)
+test('a later version brings the schema up to date, by a command only while no server runs', async (t) => {
+  const url = await migrated()
+  const connection = await Connection.open(parseAddress(url).hosts[0]!)
+  t.after(() => connection.close())
+  await connection.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
+  const known = [...SHIPPED, LATER]
+  await assert.rejects(prepareSchema(connection, 'tool', known), {
+    name: 'StoreRefused',
+    message: /Update a server first/,
+  })
+  await connection.query('DELETE FROM intray.nodes')
+  assert.equal(await prepareSchema(connection, 'tool', known), known.length)
+  await connection.query('SELECT added FROM intray.events')
+  await assert.rejects(openStore(url, { role: 'server' }), { name: 'StoreRefused', message: /newer/ })
+})
+
+test('servers of a later version that start at once migrate once, whoever else runs', async (t) => {
+  const url = await migrated()
+  const host = parseAddress(url).hosts[0]!
+  const connections = await Promise.all([Connection.open(host), Connection.open(host), Connection.open(host)])
+  t.after(() => Promise.all(connections.map((connection) => connection.close())))
+  await connections[0].query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
+  await Promise.all(connections.map((connection) => prepareSchema(connection, 'server', [...SHIPPED, LATER])))
+  const applied = await connections[0].query('SELECT name FROM intray.schema_migrations ORDER BY version')
+  assert.deepEqual(applied, [{ name: 'schema' }, { name: 'later' }])
+})
+
+test('a database whose schema is that of another commit is refused', async () => {
+  const url = await migrated()
+  await withClient(url, (client) => client.query("UPDATE intray.schema_migrations SET checksum = 'other'"))
+  for (const role of ['server', 'tool'] as const) {
+    await assert.rejects(openStore(url, { role }), {
+      name: 'StoreRefused',
+      message: /made by another commit of Intray/,
+    })
+  }
 })

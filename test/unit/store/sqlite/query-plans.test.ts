@@ -12,10 +12,7 @@ import { newUuid } from '../../../../src/runtime/id.ts'
 import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
 import type { Store } from '../../../../src/store/contract/store.ts'
 import { openStore } from '../../../../src/store/open.ts'
-import { RecentKeys } from '../../../../src/store/recent-keys.ts'
-import { openConnection } from '../../../../src/store/sqlite/connection.ts'
-import { indexPath } from '../../../../src/store/sqlite/index-file.ts'
-import { StoredKeys } from '../../../../src/store/sqlite/stored-keys.ts'
+import { indexPath } from '../../../../src/store/sqlite/index/index-file.ts'
 import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
 import { indexAll } from '../../../store/suite.ts'
 import { tempFolder } from '../../../support/temp.ts'
@@ -248,10 +245,6 @@ async function collectAll(t: TestContext): Promise<{ readonly path: string; read
     await doEverything(store)
     await store.close()
   }
-  // What only the writer thread of a server prepares.
-  const db = openConnection(path, 'tool')
-  new StoredKeys(db, new RecentKeys())
-  db.close()
   t.mock.restoreAll()
   return { path, seen: Array.from(seen) }
 }

@@ -1,7 +1,7 @@
 // The schema: made once, whole or not at all, by whoever comes first, and never by code that is older than it.
 
 import assert from 'node:assert/strict'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
@@ -11,7 +11,10 @@ import { pendingMigrations, readMigrations } from '../../../../src/store/migrati
 import { openStore } from '../../../../src/store/open.ts'
 import { migrate, needsMigration } from '../../../../src/store/sqlite/schema.ts'
 import { type Child, startChild } from '../../../store/child.ts'
+import { append } from '../../../store/suite.ts'
 import { tempFolder } from '../../../support/temp.ts'
+
+const SHIPPED = readMigrations(new URL('../../../../src/store/sqlite/migrations/', import.meta.url))
 
 const newPath = (): string => join(tempFolder('schema'), 'intray.db')
 
@@ -93,10 +96,12 @@ for (const role of ['server', 'tool'] as const) {
     )
   })
 
-  test(`an applied migration that was edited is refused by a ${role}`, async () => {
+  test(`a database whose schema is that of another commit is refused by a ${role}`, async () => {
     await assert.rejects(
       openChanged("UPDATE schema_migrations SET checksum = 'other' WHERE version = 1", role),
-      (error) => error instanceof StoreRefused && /Migration 1 \(intake\) differs/.test(error.message),
+      (error) =>
+        error instanceof StoreRefused &&
+        /made by another commit of Intray: its schema 1 \(schema\)/.test(error.message),
     )
   })
 }
@@ -112,17 +117,34 @@ test('a database that is up to date is not written to by an open', async () => {
   db.close()
 })
 
+/** What a later version would bring with it. */
+const later = (sql: string) => ({ version: SHIPPED.length + 1, name: 'later', checksum: 'later', sql })
+
+test('a database with messages is brought to the schema of a later version, and keeps them', async () => {
+  const path = newPath()
+  const store = await openStore(`sqlite:${path}`, { role: 'tool' })
+  const id = await append(store, { sourceRef: 'ref:1' })
+  await store.close()
+  const db = new DatabaseSync(path)
+  const known = [...SHIPPED, later('ALTER TABLE events ADD COLUMN added TEXT')]
+  assert.equal(needsMigration(db, known), true)
+  assert.equal(migrate(db, known), known.length)
+  assert.equal(needsMigration(db, known), false)
+  assert.deepEqual(
+    { ...db.prepare('SELECT id, source_ref, added FROM events').get() },
+    { id, source_ref: 'ref:1', added: null },
+  )
+  db.close()
+  await assert.rejects(openStore(`sqlite:${path}`, { role: 'server' }), { name: 'StoreRefused', message: /newer/ })
+})
+
 test('migrations that fail half-way leave nothing', () => {
   const db = new DatabaseSync(newPath())
-  // A database of ours, with something in the way of the second migration.
-  db.exec(`CREATE TABLE schema_migrations (version INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL,
-    applied_at INTEGER NOT NULL) STRICT; CREATE TABLE conversations (mine TEXT)`)
-  assert.throws(() => migrate(db), /conversations/)
-  assert.deepEqual(tables(db).toSorted(), ['conversations', 'schema_migrations'])
+  const known = [...SHIPPED, later('CREATE TABLE more (n INTEGER) STRICT; CREATE TABLE events (n INTEGER) STRICT')]
+  assert.throws(() => migrate(db, known), /table events already exists/)
+  assert.deepEqual(tables(db), [])
   assert.equal(db.isTransaction, false)
-  db.exec('DROP TABLE conversations')
-  const version = migrate(db)
-  assert.equal(version, readdirSync(new URL('../../../../src/store/sqlite/migrations/', import.meta.url)).length)
+  assert.equal(migrate(db), SHIPPED.length)
   assert.equal(needsMigration(db), false)
   db.close()
 })

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import type { Store } from '../../../../src/store/contract/store.ts'
@@ -11,7 +10,6 @@ import { openStore } from '../../../../src/store/open.ts'
 import { isServerRunning } from '../../../../src/store/sqlite/lock.ts'
 import { idOf, item, newToken } from '../../../store/rows.ts'
 import { failure, payloadText, WIDE } from '../../../store/suite.ts'
-import { fileAll } from '../../../support/filed.ts'
 import { tempFolder } from '../../../support/temp.ts'
 import { until } from '../../../support/until.ts'
 
@@ -148,9 +146,6 @@ test('a database that turns out to be damaged stops the writer: fatal, told once
   const first = await openStore(`sqlite:${path}`, { role: 'server' })
   await first.journal.append(Array.from({ length: 400 }, () => item({ body: 'x'.repeat(3000) })))
   await first.close()
-  const file = new DatabaseSync(path)
-  fileAll(file)
-  file.close()
   const bytes = readFileSync(path)
   bytes.fill(0xff, Math.floor(bytes.length / 8192) * 4096)
   writeFileSync(path, bytes)

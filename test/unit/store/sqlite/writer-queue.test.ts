@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/writer-queue.ts'
+import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/threads/writer-queue.ts'
 
 let seq = 0
 function job(name: WriterJob['name']): WriterJob {
   seq += 1
-  return { seq, name, args: name === 'append' ? [{ cells: [], bytes: new Uint8Array(10) }] : [] }
+  return { seq, name, args: name === 'append' ? [{ metas: '[]', payloads: new Uint8Array(10) }] : [] }
 }
 
 function fill(...names: WriterJob['name'][]): WriterQueue {
@@ -53,7 +53,7 @@ describe('the writer’s queue', () => {
 
   test('bounds what goes into one commit, but always takes one', () => {
     const queue = new WriterQueue()
-    const large = { cells: [], bytes: new Uint8Array(10 * 1024 * 1024) }
+    const large = { metas: '[]', payloads: new Uint8Array(10 * 1024 * 1024) }
     for (let n = 0; n < 3; n += 1) queue.push({ seq: n, name: 'append', args: [large] })
     assert.deepEqual(
       [queue.next(), queue.next(), queue.next()].map((jobs) => jobs.length),
@@ -71,7 +71,7 @@ describe('the writer’s queue', () => {
     assert.deepEqual(drain(queue), ['useSignInLink', 'append', 'addAudit', 'addAudit', 'openSession'])
   })
 
-  test('lets notes wait for intake, but not for ever', () => {
+  test('lets background jobs wait for intake, but not for ever', () => {
     const queue = fill('addRefusals')
     for (let turn = 1; turn < 50; turn += 1) {
       queue.push(job('append'))
@@ -79,19 +79,6 @@ describe('the writer’s queue', () => {
     }
     queue.push(job('append'))
     assert.equal(queue.next()[0]?.name, 'addRefusals')
-  })
-
-  test('reads keys when there is nothing else to do, and now and then all the same', () => {
-    const queue = fill('readKeys', 'claim', 'file', 'append', 'probe')
-    assert.deepEqual(drain(queue).at(-1), 'readKeys')
-    queue.push(job('readKeys'))
-    const turns: string[] = []
-    while (turns.at(-1) !== 'readKeys') {
-      queue.push(job('append'))
-      turns.push(queue.next()[0]!.name)
-      assert.ok(turns.length <= 60)
-    }
-    assert.equal(turns.length, 50)
   })
 
   describe('after a slow commit', () => {

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import { describe, test } from 'node:test'
-import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/writer-queue.ts'
-import { WriterTurns } from '../../../../src/store/sqlite/writer-turns.ts'
+import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/threads/writer-queue.ts'
+import { WriterTurns } from '../../../../src/store/sqlite/threads/writer-turns.ts'
 import { until } from '../../../support/until.ts'
 
 function append(seq: number): WriterJob {
-  return { seq, name: 'append', args: [{ cells: [], bytes: new Uint8Array(10) }] }
+  return { seq, name: 'append', args: [{ metas: '[]', payloads: new Uint8Array(10) }] }
 }
 
 function start() {

@@ -1,0 +1,135 @@
+// What one step of the indexer derives from the next rows of the journal, whatever database they are in: what each event says of
+// itself, which conversations they belong to, how often events were sent again, what came in a minute, and where the step ends.
+
+import type { EventKind } from './event.ts'
+import { type Extract, extract, storable } from './extract.ts'
+import { DAMAGED, isIntact } from './payload.ts'
+import type { Tenant } from './principal.ts'
+import { TrafficTally } from './traffic.ts'
+import { spanOf, wordPrefix } from './words.ts'
+
+const MAX_REASON = 200
+
+/** What a step reads of an event. */
+export interface JournalRow extends Tenant {
+  readonly id: number
+  readonly kind: EventKind
+  readonly revises: number | null
+  readonly receivedAt: number
+  readonly channelRef: string | null
+  readonly size: number
+  readonly sha256: Uint8Array
+  readonly keyId: string
+  readonly scope: string
+  readonly requestId: string
+  readonly payload: Uint8Array | null
+}
+
+/** A re-send whose bytes were kept already. */
+export interface ResendRow {
+  readonly id: number
+  readonly companyId: number
+  readonly eventId: number
+  readonly receivedAt: number
+  readonly keyId: string
+  /** The account stands with the event; null if that is gone. */
+  readonly accountId: number | null
+}
+
+export interface Derived {
+  readonly row: JournalRow
+  readonly fields: Extract | null
+  /** Why nothing could be derived; null if it could. */
+  readonly unindexed: string | null
+}
+
+export function derive(row: JournalRow): Derived {
+  // Erased content leaves its place in the conversation, and nothing else.
+  if (row.payload === null) return { row, fields: null, unindexed: null }
+  // Else a list would show the beginning of bytes that nobody sent.
+  if (!isIntact(row.payload, row.sha256)) return { row, fields: null, unindexed: DAMAGED }
+  try {
+    return { row, fields: extract(row.payload), unindexed: null }
+  } catch (error) {
+    return unindexed(row, error)
+  }
+}
+
+/** The row as one from which nothing could be derived. The parser's own sentence would quote the payload. */
+export function unindexed(row: JournalRow, error: unknown): Derived {
+  const text = error instanceof Error ? error.message : String(error)
+  const reason = error instanceof SyntaxError ? 'the payload is not JSON' : storable(text, MAX_REASON)
+  return { row, fields: null, unindexed: reason }
+}
+
+/** The key of an event's conversation; null if it belongs to none. */
+export function conversationKey({ kind, companyId, accountId, channelRef }: JournalRow): string | null {
+  return kind === 'revision' || channelRef === null ? null : `${companyId}:${accountId}:${channelRef}`
+}
+
+/** The events of each conversation, in their order, by key. */
+export function groupByConversation(derived: readonly Derived[]): Map<string, Derived[]> {
+  const groups = new Map<string, Derived[]>()
+  for (const one of derived) {
+    const key = conversationKey(one.row)
+    if (key === null) continue
+    const group = groups.get(key)
+    if (group) group.push(one)
+    else groups.set(key, [one])
+  }
+  return groups
+}
+
+/** How often an event was sent again. */
+export interface RepeatCount {
+  readonly companyId: number
+  readonly eventId: number
+  resends: number
+  revisions: number
+  lastSeenAt: number
+}
+
+/** Summed up for each event: an upsert may meet a row only once. */
+export function countRepeats(derived: readonly Derived[], resends: readonly ResendRow[]): RepeatCount[] {
+  const counts = new Map<number, RepeatCount>()
+  const countOf = (companyId: number, eventId: number, seenAt: number): RepeatCount => {
+    let count = counts.get(eventId)
+    if (!count) counts.set(eventId, (count = { companyId, eventId, resends: 0, revisions: 0, lastSeenAt: 0 }))
+    count.lastSeenAt = Math.max(count.lastSeenAt, seenAt)
+    return count
+  }
+  for (const { row } of derived) {
+    if (row.kind === 'revision') countOf(row.companyId, row.revises!, row.receivedAt).revisions += 1
+  }
+  for (const { companyId, eventId, receivedAt } of resends) countOf(companyId, eventId, receivedAt).resends += 1
+  return Array.from(counts.values())
+}
+
+export function tallyTraffic(derived: readonly Derived[], resends: readonly ResendRow[]): TrafficTally {
+  const tally = new TrafficTally()
+  for (const { row } of derived) {
+    tally.add(row.companyId, row.accountId, row.receivedAt, row.keyId, row.kind === 'event' ? 'events' : 'revisions')
+  }
+  for (const { companyId, accountId, receivedAt, keyId } of resends) {
+    if (accountId !== null) tally.add(companyId, accountId, receivedAt, keyId, 'resends')
+  }
+  return tally
+}
+
+/** The words an event is found by, as one text with spaces between; null if there are none. */
+export function indexedWords({ row, fields }: Derived): string | null {
+  if (fields === null || fields.words.length === 0) return null
+  const prefix = wordPrefix(row, spanOf(row.id))
+  return prefix + fields.words.join(` ${prefix}`)
+}
+
+export interface StepBounds {
+  readonly maxRows: number
+  readonly maxBytes: number
+}
+
+/** Where the cursor goes: to the last row of a full step, else to `upTo`, so that ids without a row are not waited for. */
+export function positionAfter(derived: readonly Derived[], upTo: number, bounds: StepBounds): number {
+  const bytes = derived.reduce((sum, { row }) => sum + row.size, 0)
+  return derived.length === bounds.maxRows || bytes >= bounds.maxBytes ? derived.at(-1)!.row.id : upTo
+}

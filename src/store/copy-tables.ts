@@ -1,0 +1,191 @@
+// The tables that a copy takes along: all primary data, column by column, in an order in which they can be written.
+
+import type { CopyTable } from './contract/copy.ts'
+import { EVENT_COLUMN_TYPES } from './event-columns.ts'
+
+const QUEUE = { company_id: 'integer', account_id: 'integer', subscription: 'integer' } as const
+
+/** What processors did. It goes along as it is, live leases too. */
+const PROCESSING_TABLES: readonly CopyTable[] = [
+  {
+    name: 'subscriptions',
+    key: ['company_id', 'account_id', 'id'],
+    page: 1000,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      id: 'integer',
+      name: 'text',
+      created_at: 'integer',
+      frontier: 'integer',
+      deleted_at: 'integer',
+    },
+  },
+  {
+    name: 'deliveries',
+    key: ['event_id', 'company_id', 'account_id', 'subscription'],
+    page: 2000,
+    columns: {
+      ...QUEUE,
+      event_id: 'integer',
+      lane: 'integer',
+      state: 'text',
+      attempts: 'integer',
+      available_at: 'integer',
+      lease_id: 'text',
+      lease_expires_at: 'integer',
+      ordered: 'integer',
+      key_id: 'text',
+      settled_at: 'integer',
+      entries: 'integer',
+    },
+  },
+  {
+    name: 'lanes',
+    key: ['lane', 'company_id', 'account_id', 'subscription'],
+    page: 2000,
+    columns: {
+      ...QUEUE,
+      lane: 'integer',
+      head: 'integer',
+      ready_at: 'integer',
+      open_at: 'integer',
+      held: 'integer',
+      done_count: 'integer',
+      dead_count: 'integer',
+    },
+  },
+  {
+    name: 'delivery_history',
+    key: ['event_id', 'company_id', 'account_id', 'subscription', 'number'],
+    page: 1000,
+    columns: {
+      ...QUEUE,
+      event_id: 'integer',
+      number: 'integer',
+      at: 'integer',
+      what: 'text',
+      state: 'text',
+      attempts: 'integer',
+      key_id: 'text',
+      error: 'text',
+    },
+  },
+]
+
+/** Who may sign in, and what they did. Sessions and links end with the database they were made on. */
+const OPERATOR_TABLES: readonly CopyTable[] = [
+  {
+    name: 'operators',
+    key: ['id'],
+    page: 1000,
+    columns: {
+      id: 'text',
+      name: 'text',
+      role: 'text',
+      tenants: 'text',
+      password: 'text',
+      created_at: 'integer',
+      disabled_at: 'integer',
+    },
+  },
+  {
+    name: 'audit',
+    key: ['id'],
+    page: 1000,
+    columns: {
+      id: 'text',
+      at: 'integer',
+      operator_id: 'text',
+      operator: 'text',
+      action: 'text',
+      company_id: 'integer',
+      account_id: 'integer',
+      target: 'text',
+      request_id: 'text',
+      address: 'text',
+    },
+  },
+]
+
+/** Where no column says how large a row is, the page is small. */
+export const COPY_TABLES: readonly CopyTable[] = [
+  {
+    name: 'tokens',
+    key: ['created_at', 'key_id'],
+    page: 1000,
+    columns: {
+      key_id: 'text',
+      hash: 'bytes',
+      account_id: 'integer',
+      company_id: 'integer',
+      scope: 'text',
+      label: 'text',
+      is_active: 'integer',
+      expires_at: 'integer',
+      created_at: 'integer',
+      disabled_at: 'integer',
+      last_used_at: 'integer',
+      rotated_from: 'text',
+      rate_limit: 'text',
+      generation: 'integer',
+    },
+  },
+  {
+    name: 'dedupe',
+    key: ['company_id', 'digest'],
+    page: 2000,
+    columns: {
+      company_id: 'integer',
+      digest: 'bytes',
+      event_id: 'integer',
+      sha256: 'bytes',
+      minted_key: 'bytes',
+    },
+  },
+  {
+    name: 'events',
+    key: ['id'],
+    page: 1000,
+    columns: EVENT_COLUMN_TYPES,
+  },
+  {
+    name: 'resends',
+    key: ['id'],
+    page: 2000,
+    columns: {
+      id: 'integer',
+      company_id: 'integer',
+      event_id: 'integer',
+      received_at: 'integer',
+      key_id: 'text',
+      request_id: 'text',
+    },
+  },
+  {
+    name: 'refusals',
+    key: ['company_id', 'account_id', 'id'],
+    page: 100,
+    columns: {
+      id: 'integer',
+      account_id: 'integer',
+      company_id: 'integer',
+      received_at: 'integer',
+      key_id: 'text',
+      code: 'text',
+      route: 'text',
+      request_id: 'text',
+      headers: 'text',
+      body_size: 'integer',
+      body: 'bytes',
+      accepted_as: 'integer',
+      accepted_at: 'integer',
+      accepted_by: 'text',
+    },
+  },
+  ...PROCESSING_TABLES,
+  ...OPERATOR_TABLES,
+]
+
+/** Bytes of payload in one page: a page holds fewer rows where rows are large, and at least one. */
+export const COPY_PAGE_BYTES = 8 * 1024 * 1024

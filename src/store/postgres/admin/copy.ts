@@ -1,0 +1,222 @@
+// Either side of a copy, on PostgreSQL. Freezing is triggers that refuse: making them waits for every write under way, and
+// they hold for all nodes at once.
+
+import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
+import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
+import { type StoreFailure, StoreRefused } from '../../contract/failure.ts'
+import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
+import type { Connection, Value } from '../connection/connection.ts'
+import { FROZEN_STATE, sqlState, storeFailure } from '../connection/failure.ts'
+import { LOCKS } from '../connection/locks.ts'
+import { readLiveNodes } from './nodes.ts'
+import type { Pool } from '../connection/pool.ts'
+import { readIdentity } from '../schema.ts'
+
+const STATE = 'copy'
+const COUNTED = 1_000_000
+const FREEZE_WAIT_MS = 5000
+const LOCK_NOT_AVAILABLE = '55P03'
+const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
+const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
+const SELECT_LAST_IDS = `SELECT
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.event_ids) AS events,
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.resend_ids) AS resends,
+  (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.refusal_ids) AS refusals`
+/** A sequence that gave out nothing yet begins at 1. */
+const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
+const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'the database is frozen: it is being copied to another one' USING ERRCODE = '${FROZEN_STATE}';
+END $$`
+const IS_FROZEN = `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'frozen'
+  AND tgrelid = 'intray.events'::regclass) AS frozen`
+
+/** How a column is read and written where the two databases hold the same in different types. */
+const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
+const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
+
+/** Why no server may open this database; null if nothing speaks against it. */
+export async function copyProblem(connection: Connection): Promise<string | null> {
+  return servingProblem(await readState(connection), await isFrozen(connection))
+}
+
+export async function isFrozen(connection: Connection): Promise<boolean> {
+  const [row] = await connection.query<{ frozen: boolean }>(IS_FROZEN)
+  return row!.frozen
+}
+
+export class PostgresCopy implements CopySide {
+  readonly tables = COPY_TABLES
+  readonly #pool: Pool
+
+  constructor(pool: Pool) {
+    this.#pool = pool
+  }
+
+  identity(): Promise<CopyIdentity> {
+    return this.#use(async (connection) => {
+      const { databaseUuid, dedupeKey } = await readIdentity(connection)
+      const [lastIds] = await connection.query<CopyIdentity['lastIds'] & object>(SELECT_LAST_IDS)
+      return { databaseUuid, dedupeKey, lastIds: lastIds! }
+    })
+  }
+
+  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
+    const names = Object.keys(table.columns)
+    const columns = names.map((name) => READ_AS[`${table.name}.${name}`] ?? name).join(', ')
+    const key = table.key.join(', ')
+    const where = after ? `(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})` : 'true'
+    const values = (after ?? []) as Value[]
+    return this.#use(async (connection) => {
+      const limit = await pageSize(connection, table, where, key, values)
+      return connection.rows(
+        `SELECT ${columns} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
+        values,
+      )
+    })
+  }
+
+  count(table: CopyTable): Promise<number> {
+    return this.#use(async (connection) => {
+      // Only for showing progress: where counting would take long, the planner's estimate does.
+      const [estimate] = await connection.query<{ rows: number }>(
+        `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${table.name}'::regclass`,
+      )
+      if (estimate!.rows > COUNTED) return estimate!.rows
+      const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
+      return row!.count
+    })
+  }
+
+  async freeze(): Promise<void> {
+    try {
+      await this.#transaction(async (connection) => {
+        // Whoever waits for a lock holds up all who come behind it: not for long.
+        await connection.script(`SET LOCAL lock_timeout = ${FREEZE_WAIT_MS}; ${CREATE_REFUSAL}`)
+        for (const { name } of COPY_TABLES) {
+          await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
+            FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
+        }
+      })
+    } catch (error) {
+      if (sqlState((error as StoreFailure).cause) !== LOCK_NOT_AVAILABLE) throw error
+      throw new StoreRefused(
+        'A transaction keeps the tables of the source busy, so it could not be frozen. ' +
+          'End it (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start) and copy again.',
+      )
+    }
+  }
+
+  isFrozen(): Promise<boolean> {
+    return this.#use(isFrozen)
+  }
+
+  state(): Promise<CopyState | null> {
+    return this.#use((connection) => readState(connection))
+  }
+
+  release(): Promise<void> {
+    return this.#transaction(async (connection) => {
+      for (const { name } of COPY_TABLES) await connection.script(`DROP TRIGGER IF EXISTS frozen ON intray.${name}`)
+    })
+  }
+
+  begin(sourceUuid: string): Promise<CopyState> {
+    return this.#transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
+      if ((await readLiveNodes(connection)).length > 0) {
+        throw new StoreRefused('Servers are running on the target. Stop them, or give an empty database.')
+      }
+      const state = await readState(connection)
+      if (state?.sourceUuid === sourceUuid) return state
+      if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
+      for (const { name } of COPY_TABLES) {
+        if ((await connection.query(`SELECT 1 FROM intray.${name} LIMIT 1`)).length > 0) {
+          throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
+        }
+      }
+      const begun = { sourceUuid, finished: false, positions: {} }
+      await saveState(connection, begun)
+      return begun
+    })
+  }
+
+  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
+    const names = Object.keys(table.columns)
+    const types = Object.values(table.columns)
+    const values = names.map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`).join(', ')
+    return this.#transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
+      const state = followOn(await readState(connection), sourceUuid, table, after, rows)
+      await connection.execute(
+        `INSERT INTO intray.${table.name} (${names.join(', ')})
+        SELECT ${values} FROM (SELECT ${unnestedColumns(types)}) AS k (${names.join(', ')})`,
+        packColumns(types, rows),
+      )
+      await saveState(connection, state)
+    })
+  }
+
+  finish({ dedupeKey, lastIds }: CopyIdentity): Promise<void> {
+    return this.#transaction(async (connection) => {
+      await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [dedupeKey])
+      await connection.query(SET_LAST_ID, ['intray.event_ids', lastIds.events])
+      await connection.query(SET_LAST_ID, ['intray.resend_ids', lastIds.resends])
+      await connection.query(SET_LAST_ID, ['intray.refusal_ids', lastIds.refusals])
+      await saveState(connection, { ...(await readState(connection))!, finished: true })
+    })
+  }
+
+  close(): Promise<void> {
+    return this.#pool.close()
+  }
+
+  async #use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    try {
+      return await this.#pool.use(work)
+    } catch (error) {
+      throw error instanceof StoreRefused ? error : storeFailure(error)
+    }
+  }
+
+  #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.#use((connection) => connection.transaction(() => work(connection)))
+  }
+}
+
+function followOn(...args: Parameters<typeof stateAfter>): CopyState {
+  try {
+    return stateAfter(...args)
+  } catch (error) {
+    throw new StoreRefused((error as Error).message)
+  }
+}
+
+/** How many rows fit into a page of payloads; where nothing says how large a row is, the page is small anyway. */
+async function pageSize(
+  connection: Connection,
+  table: CopyTable,
+  where: string,
+  key: string,
+  values: readonly Value[],
+): Promise<number> {
+  if (!('size' in table.columns)) return table.page
+  const sizes = await connection.query<{ size: number }>(
+    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
+    values,
+  )
+  let bytes = 0
+  const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
+  return full === -1 ? table.page : full + 1
+}
+
+async function readState(connection: Connection): Promise<CopyState | null> {
+  const [row] = await connection.query<{ value: Buffer }>(SELECT_STATE, [STATE])
+  return row ? decodeState(row.value.toString()) : null
+}
+
+async function saveState(connection: Connection, state: CopyState): Promise<void> {
+  await connection.execute(SAVE_STATE, [STATE, Buffer.from(encodeState(state))])
+}

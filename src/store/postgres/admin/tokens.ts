@@ -1,0 +1,170 @@
+// Tokens on PostgreSQL. Changes happen one after the other, under a lock: a generation is one more than the highest yet, and
+// nobody who follows generations can pass one that commits later. The lock also keeps a key id unique over all companies,
+// which no index does (company_id is part of each).
+
+import type { TokenRecord } from '../../../model/token.ts'
+import { formatRate, parseRate } from '../../../runtime/rate.ts'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { NewToken, TokenStore } from '../../contract/tokens.ts'
+import { bigints, texts } from '../connection/binary-array.ts'
+import type { Connection, Row, Statement } from '../connection/connection.ts'
+import { LOCKS } from '../connection/locks.ts'
+import type { Pool } from '../connection/pool.ts'
+
+const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
+  last_used_at, rotated_from, rate_limit`
+const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.tokens)'
+const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
+    created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
+const SELECT: Statement = { name: 'intray_token', text: `SELECT ${COLUMNS} FROM intray.tokens WHERE key_id = $1` }
+const SELECT_ALL = `SELECT ${COLUMNS} FROM intray.tokens ORDER BY created_at, number`
+const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
+  AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`
+/** From tenant to tenant: the tokens between are passed over, not read. */
+const SELECT_TENANTS = `WITH RECURSIVE tenants AS (
+    (SELECT company_id, account_id FROM intray.tokens WHERE (company_id, account_id) > ($1, $2)
+      ORDER BY company_id, account_id LIMIT 1)
+    UNION ALL
+    SELECT next.company_id, next.account_id FROM tenants t CROSS JOIN LATERAL (
+      SELECT company_id, account_id FROM intray.tokens
+      WHERE (company_id, account_id) > (t.company_id, t.account_id) ORDER BY company_id, account_id LIMIT 1) next)
+  SELECT company_id, account_id FROM tenants LIMIT $3`
+const SELECT_TENANT: Statement = {
+  name: 'intray_tenant',
+  text: 'SELECT 1 FROM intray.tokens WHERE company_id = $1 AND account_id = $2 LIMIT 1',
+}
+const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
+const SELECT_CHANGED = `SELECT ${COLUMNS} FROM intray.tokens WHERE generation > $1`
+const SELECT_GENERATION: Statement = {
+  name: 'intray_generation',
+  text: 'SELECT coalesce(max(generation), 0) AS generation FROM intray.tokens',
+}
+const SET_ACTIVE = `UPDATE intray.tokens SET is_active = $2, disabled_at = $3, generation = ${NEXT_GENERATION}
+  WHERE key_id = $1`
+const SET_RATE_LIMIT = `UPDATE intray.tokens SET rate_limit = $2, generation = ${NEXT_GENERATION} WHERE key_id = $1`
+const SET_EXPIRY = `UPDATE intray.tokens SET expires_at = least(expires_at, $2), generation = ${NEXT_GENERATION}
+  WHERE key_id = $1`
+const TOUCH = `UPDATE intray.tokens t SET last_used_at = used.at
+  FROM (SELECT key_id, max(at) AS at FROM unnest($1::text[], $2::bigint[]) AS u (key_id, at) GROUP BY key_id) used
+  WHERE t.key_id = used.key_id AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`
+
+export function createTokenStore(pool: Pool): TokenStore {
+  const change = <T>(work: (connection: Connection) => Promise<T>): Promise<T> =>
+    pool.transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.tokens)
+      return work(connection)
+    })
+
+  return {
+    create: (token) => change((connection) => insert(connection, token)),
+    createFirst: (token) =>
+      change(async (connection) => {
+        const [row] = await connection.query<{ generation: number }>(SELECT_GENERATION)
+        if (row!.generation > 0) return false
+        await insert(connection, token)
+        return true
+      }),
+    find: (keyId) => pool.use((connection) => find(connection, keyId)),
+    list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
+    listOf: async ({ companyId, accountId }, before, limit) => {
+      const below = [before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '']
+      const values = [companyId, accountId, ...below, limit]
+      return (await pool.use((connection) => connection.query(SELECT_OF_TENANT, values))).map(tokenRecord)
+    },
+    tenants: async (after, limit) => {
+      const values = [after?.companyId ?? 0, after?.accountId ?? 0, limit]
+      const rows = await pool.use((connection) => connection.query(SELECT_TENANTS, values))
+      return rows.map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number }))
+    },
+    hasTenant: ({ companyId, accountId }) =>
+      pool.use(async (connection) => (await connection.query(SELECT_TENANT, [companyId, accountId])).length > 0),
+    successorOf: (keyId) => pool.use((connection) => successorOf(connection, keyId)),
+    setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),
+    setRateLimit: (keyId, rateLimit) =>
+      change(async (connection) => {
+        await connection.query(SET_RATE_LIMIT, [keyId, rateLimit && formatRate(rateLimit)])
+        return find(connection, keyId)
+      }),
+    rotate: (successor, oldExpiresAt, now) =>
+      change(async (connection) => {
+        const keyId = successor.rotatedFrom ?? ''
+        if (!(await find(connection, keyId))) return null
+        if ((await successorOf(connection, keyId)) !== null)
+          throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
+        await insert(connection, successor)
+        if (oldExpiresAt === null) return setActive(connection, keyId, false, now)
+        await connection.query(SET_EXPIRY, [keyId, oldExpiresAt])
+        return find(connection, keyId)
+      }),
+    // Under the lock as well: two nodes that flush the same tokens in different orders would wait for each other.
+    touch: (uses) =>
+      change(async (connection) => {
+        await connection.query(TOUCH, [
+          texts(uses.map(({ keyId }) => keyId)),
+          bigints(uses.map(({ usedAt }) => usedAt)),
+        ])
+      }),
+    generation: async () => {
+      const [row] = await pool.use((connection) => connection.query<{ generation: number }>(SELECT_GENERATION))
+      return row!.generation
+    },
+    changedSince: async (generation) =>
+      (await pool.use((connection) => connection.query(SELECT_CHANGED, [generation]))).map(tokenRecord),
+  }
+}
+
+async function find(connection: Connection, keyId: string): Promise<TokenRecord | null> {
+  const [row] = await connection.query(SELECT, [keyId])
+  return row ? tokenRecord(row) : null
+}
+
+async function successorOf(connection: Connection, keyId: string): Promise<string | null> {
+  const [row] = await connection.query<{ key_id: string }>(SELECT_SUCCESSOR, [keyId])
+  return row?.key_id ?? null
+}
+
+async function insert(connection: Connection, token: NewToken): Promise<void> {
+  if (await find(connection, token.keyId)) {
+    throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
+  }
+  await connection.query(INSERT, [
+    token.keyId,
+    token.hash,
+    token.accountId,
+    token.companyId,
+    token.scope,
+    token.label,
+    token.expiresAt,
+    token.createdAt,
+    token.rotatedFrom,
+    token.rateLimit ? formatRate(token.rateLimit) : null,
+  ])
+}
+
+async function setActive(
+  connection: Connection,
+  keyId: string,
+  isActive: boolean,
+  now: number,
+): Promise<TokenRecord | null> {
+  await connection.query(SET_ACTIVE, [keyId, isActive, isActive ? null : now])
+  return find(connection, keyId)
+}
+
+function tokenRecord(row: Row): TokenRecord {
+  return {
+    keyId: row.key_id as string,
+    hash: row.hash as Uint8Array,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    scope: row.scope as string,
+    label: row.label as string,
+    isActive: row.is_active as boolean,
+    expiresAt: row.expires_at as number | null,
+    createdAt: row.created_at as number,
+    disabledAt: row.disabled_at as number | null,
+    lastUsedAt: row.last_used_at as number | null,
+    rotatedFrom: row.rotated_from as string | null,
+    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
+  }
+}

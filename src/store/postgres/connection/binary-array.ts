@@ -1,0 +1,207 @@
+// Arrays in PostgreSQL's binary form: a batch travels as one array for each column, without escaping, and bytes go as they
+// are (as text, a bytea in an array is hexadecimal: twice the size, encoded here and decoded there).
+//
+//   dimensions int4 · has nulls int4 · element type oid · length int4 · lower bound int4 · { size int4 · bytes }…
+
+import type { Cell, ColumnType } from '../../contract/copy.ts'
+
+const HEADER_BYTES = 20
+const TYPES = { boolean: 16, bytea: 17, bigint: 20, text: 25 } as const
+
+export type ElementType = keyof typeof TYPES
+
+/** Room that is written to from one end to the other. When it is full it becomes another one. */
+export class Room {
+  buffer: Buffer
+  at = 0
+
+  constructor(expectedBytes: number) {
+    this.buffer = Buffer.allocUnsafe(expectedBytes)
+  }
+
+  reserve(bytes: number): void {
+    if (this.at + bytes <= this.buffer.length) return
+    const needed = this.at + bytes
+    // A little more than is needed for one that is large: what comes behind it is small.
+    const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, needed + (needed >> 4)))
+    this.buffer.copy(larger, 0, 0, this.at)
+    this.buffer = larger
+  }
+}
+
+export class ArrayWriter {
+  readonly #room: Room
+  readonly #from: number
+  #length = 0
+  readonly #type: ElementType
+  #lastText: string | null = null
+  #lastAt = 0
+
+  constructor(type: ElementType, room: Room) {
+    this.#type = type
+    this.#room = room
+    this.#from = room.at
+    room.reserve(HEADER_BYTES)
+    room.at += HEADER_BYTES
+  }
+
+  text(value: string | null): void {
+    if (value === null) {
+      this.#null()
+      return
+    }
+    if (value === this.#lastText) {
+      this.#again()
+      return
+    }
+    const room = this.#room
+    this.#lastText = value
+    this.#lastAt = room.at
+    room.reserve(4 + 3 * value.length)
+    const written = room.buffer.write(value, room.at + 4, 'utf8')
+    room.buffer.writeInt32BE(written, room.at)
+    room.at += 4 + written
+    this.#length += 1
+  }
+
+  bytes(value: Uint8Array | null): void {
+    if (value === null) {
+      this.#null()
+      return
+    }
+    const room = this.#room
+    room.reserve(4 + value.byteLength)
+    room.buffer.writeInt32BE(value.byteLength, room.at)
+    room.buffer.set(value, room.at + 4)
+    room.at += 4 + value.byteLength
+    this.#length += 1
+  }
+
+  /** So many elements of the same size, one behind the other. */
+  chunks(values: Uint8Array, size: number): void {
+    const room = this.#room
+    room.reserve((values.length / size) * (4 + size))
+    for (let at = 0; at < values.length; at += size) {
+      room.buffer.writeInt32BE(size, room.at)
+      for (let n = 0; n < size; n++) room.buffer[room.at + 4 + n] = values[at + n]!
+      room.at += 4 + size
+      this.#length += 1
+    }
+  }
+
+  /** A whole number that a JavaScript number holds exactly. */
+  bigint(value: number | null): void {
+    if (value === null) {
+      this.#null()
+      return
+    }
+    if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not a whole number`)
+    const room = this.#room
+    room.reserve(12)
+    const high = Math.floor(value / 2 ** 32)
+    room.buffer.writeInt32BE(8, room.at)
+    room.buffer.writeInt32BE(high, room.at + 4)
+    room.buffer.writeUInt32BE(value - high * 2 ** 32, room.at + 8)
+    room.at += 12
+    this.#length += 1
+  }
+
+  boolean(value: boolean): void {
+    const room = this.#room
+    room.reserve(5)
+    room.buffer.writeInt32BE(1, room.at)
+    room.buffer[room.at + 4] = value ? 1 : 0
+    room.at += 5
+    this.#length += 1
+  }
+
+  done(): Buffer {
+    const room = this.#room
+    writeHeader(room.buffer, this.#from, TYPES[this.#type], this.#length)
+    // An empty array has no dimension to describe.
+    if (this.#length === 0) room.at = this.#from + 12
+    return room.buffer.subarray(this.#from, room.at)
+  }
+
+  /** Most columns of a batch say the same in every row. */
+  #again(): void {
+    const room = this.#room
+    const size = 4 + room.buffer.readInt32BE(this.#lastAt)
+    room.reserve(size)
+    room.buffer.copyWithin(room.at, this.#lastAt, this.#lastAt + size)
+    room.at += size
+    this.#length += 1
+  }
+
+  #null(): void {
+    const room = this.#room
+    room.reserve(4)
+    room.buffer.writeInt32BE(-1, room.at)
+    room.at += 4
+    this.#length += 1
+  }
+}
+
+export function bigints(values: readonly (number | null)[]): Buffer {
+  const writer = new ArrayWriter('bigint', new Room(HEADER_BYTES + 12 * values.length))
+  for (const value of values) writer.bigint(value)
+  return writer.done()
+}
+
+export function texts(values: readonly (string | null)[]): Buffer {
+  const writer = new ArrayWriter('text', new Room(HEADER_BYTES + 32 * values.length))
+  for (const value of values) writer.text(value)
+  return writer.done()
+}
+
+export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
+  const writer = new ArrayWriter('bytea', new Room(HEADER_BYTES + 256 * values.length))
+  for (const value of values) writer.bytes(value)
+  return writer.done()
+}
+
+const COLUMN_TYPES = { integer: 'bigint', text: 'text', bytes: 'bytea' } as const
+const PACK = { integer: bigints, text: texts, bytes: byteas } as const
+
+/** Rows as one array for each column. */
+export function packColumns(types: readonly ColumnType[], rows: readonly (readonly Cell[])[]): Buffer[] {
+  return types.map((type, n) => PACK[type](rows.map((row) => row[n]) as never[]))
+}
+
+/** The parameters of `packColumns`, unnested. */
+export function unnestedColumns(types: readonly ColumnType[]): string {
+  return unnested(types.map((type) => COLUMN_TYPES[type]).join(' '))
+}
+
+/**
+ * The columns of a batch as parameters, from this number on: of 'bigint text', `unnest($1::bigint[]), unnest($2::text[])`.
+ * For the list of a SELECT, where PostgreSQL walks them in step; in FROM it would first copy each into a table of its own.
+ */
+export function unnested(types: string, from = 1): string {
+  return types
+    .split(' ')
+    .map((type, n) => `unnest($${from + n}::${type}[])`)
+    .join(', ')
+}
+
+/** The elements from `from` to before `to`, as an array of their own. */
+export function sliceArray(array: Buffer, from: number, to: number): Buffer {
+  let at = HEADER_BYTES
+  const skip = (count: number): number => {
+    for (let n = 0; n < count; n++) at += 4 + Math.max(0, array.readInt32BE(at))
+    return at
+  }
+  const elements = array.subarray(skip(from), skip(to - from))
+  const header = Buffer.alloc(HEADER_BYTES)
+  writeHeader(header, 0, array.readInt32BE(8), to - from)
+  return Buffer.concat([header, elements])
+}
+
+function writeHeader(buffer: Buffer, at: number, oid: number, length: number): void {
+  buffer.writeInt32BE(length === 0 ? 0 : 1, at)
+  // Only a hint: the elements tell which of them are null.
+  buffer.writeInt32BE(1, at + 4)
+  buffer.writeInt32BE(oid, at + 8)
+  buffer.writeInt32BE(length, at + 12)
+  buffer.writeInt32BE(1, at + 16)
+}

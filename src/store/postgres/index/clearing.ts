@@ -1,0 +1,21 @@
+// Empties the derived tables on PostgreSQL, a bounded step at a time: the first half of a rebuild.
+
+import type { Connection } from '../connection/connection.ts'
+
+const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats', 'traffic'] as const
+
+/** One bounded step of a rebuild's first half. True when nothing is left, and the cursors are free to run again. */
+export async function clearSome(connection: Connection, maxRows: number): Promise<boolean> {
+  let cleared = 0
+  for (const table of DERIVED_TABLES) {
+    const remaining = maxRows - cleared
+    if (remaining === 0) return false
+    cleared += await connection.execute(
+      `DELETE FROM intray.${table} WHERE ctid = ANY (ARRAY(SELECT ctid FROM intray.${table} LIMIT $1))`,
+      [remaining],
+    )
+  }
+  if (cleared === maxRows) return false
+  await connection.query('UPDATE intray.index_cursors SET clearing = false')
+  return true
+}

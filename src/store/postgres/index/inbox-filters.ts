@@ -1,0 +1,91 @@
+// The filters of a list of events, in the words of PostgreSQL: the range of an index that leads to the rows, and the
+// conditions that are looked at row by row. The state of processing has a file of its own.
+//
+// A range is written so that only its own index has the order that is asked for. With an equality in place of the
+// comparisons, the planner may as well walk down the primary key and hope to meet the rows soon: for a conversation that
+// ended long ago it would pass over everything since.
+
+import { type Lead, leadOf } from '../../../model/event-list.ts'
+import type { Tenant } from '../../../model/principal.ts'
+import { foldEmail } from '../../../model/words.ts'
+import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
+import type { Value } from '../connection/connection.ts'
+
+/** Numbers the values of a statement as they are added. */
+export class Values {
+  readonly list: Value[] = []
+
+  add(value: Value, type: 'bigint' | 'text' = typeof value === 'string' ? 'text' : 'bigint'): string {
+    this.list.push(value)
+    return `$${this.list.length}::${type}`
+  }
+}
+
+/** SQL over rows of the index that go by the name `listed`; it adds its values. */
+export type Condition = (values: Values) => string
+
+/** What the lead leaves to be looked at. */
+export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
+  const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
+  const conditions: Condition[] = []
+  const add = (sql: string, value: string | number | null | undefined) => {
+    if (value !== undefined && value !== null) conditions.push((values) => `${sql} ${values.add(value)}`)
+  }
+  if (lead !== 'revision') add('kind =', kind)
+  if (lead !== 'email') add('email_key =', contactEmail === undefined ? undefined : foldEmail(contactEmail))
+  if (lead !== 'conversation') add('conversation_id =', conversationId)
+  if (lead !== 'time') {
+    add('received_at >=', receivedAfter)
+    add('received_at <', receivedBefore)
+  }
+  add('scope =', scope)
+  add('key_id =', keyId)
+  add('message_type =', messageType)
+  return conditions
+}
+
+const END = Number.MAX_SAFE_INTEGER
+
+export interface Range {
+  readonly where: string
+  readonly order: string
+}
+
+/** The rows of a lead below a position, newest first. */
+export function rangeOf(
+  { companyId, accountId }: Tenant,
+  filter: EventFilter,
+  conversationId: number | null,
+  after: EventPosition | null,
+  values: Values,
+): Range {
+  const tenant = `company_id = ${values.add(companyId)} AND account_id = ${values.add(accountId)}`
+  const below = after?.id ?? END
+  const among = (column: string, value: string | number): Range => {
+    const place = values.add(value)
+    return {
+      where: `${tenant} AND ${column} >= ${place} AND (${column}, event_id) < (${place}, ${values.add(below)})`,
+      order: `${column} DESC, event_id DESC`,
+    }
+  }
+  switch (leadOf(filter)) {
+    case 'email':
+      return among('email_key', foldEmail(filter.contactEmail!))
+    case 'conversation':
+      return among('conversation_id', conversationId!)
+    case 'revision':
+      return { where: `${tenant} AND kind = 'revision' AND -event_id > ${values.add(-below)}`, order: '-event_id' }
+    case 'time': {
+      const before = filter.receivedBefore ?? END
+      const isInside = after !== null && after.receivedAt !== null && after.receivedAt < before
+      const [at, id] = isInside ? [after.receivedAt!, after.id] : [before, 0]
+      const since = values.add(filter.receivedAfter ?? 0)
+      return {
+        where: `${tenant} AND received_at >= ${since} AND (received_at, event_id) < (${values.add(at)}, ${values.add(id)})`,
+        order: 'received_at DESC, event_id DESC',
+      }
+    }
+    default:
+      return { where: `${tenant} AND event_id < ${values.add(below)}`, order: 'event_id DESC' }
+  }
+}

@@ -1,0 +1,91 @@
+// The filter by the state of processing, on PostgreSQL.
+
+import type { FoundIds } from '../../../model/event-list.ts'
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
+import type { StateFilter } from '../../contract/inbox.ts'
+import type { Statement } from '../connection/connection.ts'
+import type { Condition } from './inbox-filters.ts'
+import type { Pool } from '../connection/pool.ts'
+import type { Queue } from '../processing/processing-rows.ts'
+
+/** The state of a delivery at a time: nobody writes down that a lease has expired. */
+export const stateAt = (time: string): string =>
+  `CASE WHEN state = 'leased' AND lease_expires_at <= ${time} THEN 'pending' ELSE state END`
+
+const SELECT_SUBSCRIPTION: Statement = {
+  name: 'intray_subscription_view',
+  text: `SELECT id, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
+    AND deleted_at IS NULL`,
+}
+/** Written so that no other index has the order: by the primary key, every delivery of everybody would be passed over. */
+const inState = (state: string): string => `SELECT event_id FROM intray.deliveries
+  WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND entries >= 0 AND state <> 'done'
+    AND state >= ${state} AND (state, event_id) < (${state}, $4)
+  ORDER BY state DESC, event_id DESC LIMIT $5`
+const SELECT_IN_STATE: Statement = { name: 'intray_in_state', text: inState('$6::text') }
+/** Of what was noticed nearly everything is done. */
+const SELECT_NOTICED: Statement = {
+  name: 'intray_noticed',
+  text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id <= $5
+    AND event_id < $3 ORDER BY event_id DESC LIMIT $4`,
+}
+/** One statement, so that nothing is missed that changes from one to the other meanwhile. */
+const SELECT_PENDING: Statement = {
+  name: 'intray_in_state_pending',
+  text: `SELECT event_id FROM (
+    (SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > $6
+      AND event_id < $4 ORDER BY event_id DESC LIMIT $5)
+    UNION (${inState("'leased'")}) UNION (${inState("'pending'")})
+  ) found ORDER BY event_id DESC LIMIT $5`,
+}
+
+/** A state that is asked for, and the subscription as it is. */
+export interface StateView {
+  readonly filter: StateFilter
+  readonly queue: Queue
+  readonly frontier: number
+}
+
+/** Null: there is no such subscription. */
+export async function stateViewOf(pool: Pool, tenant: Tenant, filter: StateFilter): Promise<StateView | null> {
+  const { companyId, accountId } = tenant
+  const [row] = await pool.use((connection) =>
+    connection.query<{ id: number; frontier: number }>(SELECT_SUBSCRIPTION, [
+      companyId,
+      accountId,
+      filter.subscription,
+    ]),
+  )
+  if (row) return { filter, queue: [companyId, accountId, row.id], frontier: row.frontier }
+  return filter.subscription === DEFAULT_SUBSCRIPTION ? { filter, queue: [companyId, accountId, 0], frontier: 0 } : null
+}
+
+/** What moved the frontier since it was read has made rows, which count. */
+export function stateCondition({ filter, queue, frontier }: StateView): Condition {
+  return (values) => {
+    const [companyId, accountId, subscription] = queue.map((part) => values.add(part))
+    return `listed.kind = 'event' AND coalesce((SELECT ${stateAt(values.add(filter.now))} FROM intray.deliveries
+      WHERE company_id = ${companyId} AND account_id = ${accountId} AND subscription = ${subscription}
+        AND event_id = listed.event_id),
+      CASE WHEN listed.event_id > ${values.add(frontier)} THEN 'pending' END) = ${values.add(filter.is)}`
+  }
+}
+
+/** Ids that may be in the state, highest first, below a given one. Whether they are, the condition tells. */
+export async function findInState(
+  pool: Pool,
+  { filter, queue, frontier }: StateView,
+  below: number,
+  limit: number,
+): Promise<FoundIds> {
+  const rows = await pool.use((connection) => {
+    if (filter.is === 'done')
+      return connection.query<{ event_id: number }>(SELECT_NOTICED, [queue[0], queue[1], below, limit, frontier])
+    return filter.is === 'pending'
+      ? connection.query<{ event_id: number }>(SELECT_PENDING, [...queue, below, limit, frontier])
+      : connection.query<{ event_id: number }>(SELECT_IN_STATE, [...queue, below, limit, filter.is])
+  })
+  const ids = rows.map((row) => row.event_id)
+  return { ids, searchedDownTo: ids.length === limit ? ids.at(-1)! : null }
+}

@@ -1,0 +1,262 @@
+// Reading the inbox on PostgreSQL. Readers see committed rows only, and always on the server that takes writes.
+
+import { createDedupeDigest } from '../../../model/dedupe.ts'
+import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import type { Tenant } from '../../../model/principal.ts'
+import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
+import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
+import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
+import { conversation, indexEntry } from '../../rows.ts'
+import { bigints } from '../connection/binary-array.ts'
+import type { Row, Statement, Value } from '../connection/connection.ts'
+import { type Condition, conditionsOf, rangeOf, Values } from './inbox-filters.ts'
+import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
+import type { Pool } from '../connection/pool.ts'
+
+const COVERAGE: Statement = {
+  name: 'intray_coverage',
+  text: `SELECT CASE WHEN e.is_called THEN e.last_value ELSE 0 END AS newest_events,
+    CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS newest_resends,
+    (SELECT position FROM intray.index_cursors WHERE source = 'events') AS events,
+    (SELECT position FROM intray.index_cursors WHERE source = 'resends') AS resends
+  FROM intray.event_ids e, intray.resend_ids r`,
+}
+const SELECT_EVENTS: Statement = {
+  name: 'intray_listed_events',
+  text: `SELECT ${EVENT_COLUMNS} FROM intray.events
+  WHERE id = ANY ($1::bigint[]) AND company_id = $2 AND account_id = $3`,
+}
+const SELECT_ENTRIES: Statement = {
+  name: 'intray_listed_entries',
+  text: `SELECT event_id, conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
+  FROM intray.event_index WHERE event_id = ANY ($1::bigint[]) AND company_id = $2 AND account_id = $3`,
+}
+const SELECT_HIGHEST: Statement = {
+  name: 'intray_highest_below',
+  text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id < $3
+  ORDER BY event_id DESC LIMIT 1`,
+}
+/**
+ * What the words lead to is collected first, on its own: nothing but the index of words can be used for it. Its hits are
+ * bounded by the span of ids that is part of each word.
+ */
+const SEARCH: Statement = {
+  name: 'intray_search',
+  text: `WITH hits AS MATERIALIZED (
+    SELECT company_id, account_id, event_id FROM intray.event_words WHERE words @@ $4::text::tsquery)
+  SELECT event_id FROM hits WHERE company_id = $1 AND account_id = $2 AND event_id < $3
+  ORDER BY event_id DESC LIMIT $5`,
+}
+const SELECT_SOURCE: Statement = {
+  name: 'intray_source',
+  text: 'SELECT event_id FROM intray.dedupe WHERE company_id = $1 AND digest = $2',
+}
+const SELECT_REVISION_IDS: Statement = {
+  name: 'intray_revision_ids',
+  text: `SELECT id AS event_id FROM intray.events WHERE company_id = $1 AND account_id = $2
+    AND revises >= $3 AND (revises, id) < ($3, $4) ORDER BY revises DESC, id DESC LIMIT $5`,
+}
+const SELECT_REVISIONS: Statement = {
+  name: 'intray_inbox_revisions',
+  text: `SELECT id AS event_id FROM intray.events WHERE company_id = $1 AND account_id = $2
+    AND revises <= $3 AND (revises, id) > ($3, $4) ORDER BY revises, id LIMIT $5`,
+}
+const SELECT_CONVERSATION_ID: Statement = {
+  name: 'intray_conversation_id',
+  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
+}
+const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
+  first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
+const SELECT_CONVERSATIONS: Statement = {
+  name: 'intray_conversations',
+  text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
+  WHERE company_id = $1 AND account_id = $2 AND last_event_id < $3 ORDER BY last_event_id DESC LIMIT $4`,
+}
+/** A conversation has the id of its first event, and that one its channel_ref. */
+const SELECT_CONVERSATION: Statement = {
+  name: 'intray_conversation_by_id',
+  text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
+  WHERE company_id = $1 AND account_id = $2 AND id = $3 AND channel_ref = (
+    SELECT e.channel_ref FROM intray.events e WHERE e.id = $3 AND e.company_id = $1 AND e.account_id = $2)`,
+}
+const SELECT_CONVERSATION_EVENTS: Statement = {
+  name: 'intray_conversation_events',
+  text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2
+    AND conversation_id <= $3 AND (conversation_id, event_id) > ($3, $4)
+  ORDER BY conversation_id, event_id LIMIT $5`,
+}
+
+const NEWEST = Number.MAX_SAFE_INTEGER
+const NOTHING: EventPage = { events: [], next: null, partial: false }
+
+export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReader {
+  const digest = createDedupeDigest(dedupeKey)
+  const query = (statement: Statement | string, values: readonly Value[]): Promise<Row[]> =>
+    pool.use((connection) => connection.query(statement, values))
+  const idsOf = async (statement: Statement | string, values: readonly Value[]): Promise<number[]> =>
+    (await query(statement, values)).map((row) => row.event_id as number)
+
+  const load = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
+    if (ids.length === 0) return []
+    const values = [bigints(ids), companyId, accountId]
+    const found = await pool.use((connection) => connection.rows<EventCells>(SELECT_EVENTS, values))
+    const events = new Map(found.map(storedEvent).map((event) => [event.id, event]))
+    const entries = new Map(
+      (await query(SELECT_ENTRIES, values)).map((row) => [row.event_id as number, indexEntry(row)]),
+    )
+    return ids.flatMap((id) => {
+      const event = events.get(id)
+      const entry = entries.get(id)
+      return event && entry ? [{ event, entry }] : []
+    })
+  }
+
+  const look = ({ companyId, accountId }: Tenant, { spans, below, limit }: Look): Promise<number[]> =>
+    idsOf(SEARCH, [companyId, accountId, below, queryText(spans), limit])
+
+  /** Runs a search to its end. */
+  const findWords = async (wanted: Search): Promise<FoundIds> => {
+    const { companyId, accountId } = wanted.tenant
+    const course = search(wanted)
+    let asked = course.next()
+    while (!asked.done) {
+      const question = asked.value
+      asked = course.next(
+        typeof question === 'number'
+          ? await idsOf(SELECT_HIGHEST, [companyId, accountId, question])
+          : await look(wanted.tenant, question),
+      )
+    }
+    return asked.value
+  }
+
+  /** The event of a source_ref and its revisions, which all came after it. */
+  const findSource = async (
+    { companyId, accountId }: Tenant,
+    first: number,
+    below: number,
+    limit: number,
+  ): Promise<FoundIds> => {
+    const ids = await idsOf(SELECT_REVISION_IDS, [companyId, accountId, first, below, limit])
+    if (ids.length === limit) return { ids, searchedDownTo: ids.at(-1)! }
+    return { ids: first < below ? [...ids, first] : ids, searchedDownTo: null }
+  }
+
+  const firstOf = async (tenant: Tenant, sourceRef: string): Promise<number | null> => {
+    const key = Buffer.from(digest(tenant, 'ref', sourceRef))
+    return (await idsOf(SELECT_SOURCE, [tenant.companyId, key]))[0] ?? null
+  }
+
+  const matching = async (
+    tenant: Tenant,
+    conditions: readonly Condition[],
+    ids: readonly number[],
+  ): Promise<number[]> => {
+    const values = new Values()
+    const own = `company_id = ${values.add(tenant.companyId)} AND account_id = ${values.add(tenant.accountId)}`
+    values.list.push(bigints(ids))
+    const where = [own, `event_id = ANY ($${values.list.length}::bigint[])`, ...conditions.map((sql) => sql(values))]
+    const found = new Set(
+      await idsOf(`SELECT event_id FROM intray.event_index AS listed WHERE ${where.join(' AND ')}`, values.list),
+    )
+    return ids.filter((id) => found.has(id))
+  }
+
+  const pageByRange = async (
+    tenant: Tenant,
+    filter: EventFilter,
+    conditions: readonly Condition[],
+    conversationId: number | null,
+    after: EventPosition | null,
+    limit: number,
+  ): Promise<{ readonly ids: number[]; readonly next: EventPosition | null; readonly partial: boolean }> => {
+    const values = new Values()
+    const range = rangeOf(tenant, filter, conversationId, after, values)
+    const from = `FROM intray.event_index WHERE ${range.where} ORDER BY ${range.order}`
+    const rangeValues = values.list.slice()
+    const where = conditions.map((sql) => sql(values)).join(' AND ')
+    const rows = await query(
+      where === ''
+        ? `SELECT event_id, received_at ${from} LIMIT ${limit + 1}`
+        : `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ${SCAN_ROWS}) AS listed WHERE ${where} LIMIT ${limit + 1}`,
+      values.list,
+    )
+    const ids = rows.slice(0, limit).map((row) => row.event_id as number)
+    if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }
+    if (where === '') return { ids, next: null, partial: false }
+    const [edge] = await query(`SELECT event_id, received_at ${from} LIMIT 1 OFFSET ${SCAN_ROWS - 1}`, rangeValues)
+    return { ids, next: edge ? positionOf(edge) : null, partial: edge !== undefined }
+  }
+
+  return {
+    async coverage() {
+      const [row] = await query(COVERAGE, [])
+      return {
+        newest: { events: row!.newest_events as number, resends: row!.newest_resends as number },
+        covered: { events: row!.events as number, resends: row!.resends as number },
+      }
+    },
+    async events(tenant, filter, after, limit) {
+      const lead = leadOf(filter)
+      const conversationId = filter.channelRef === undefined ? null : await conversationOf(tenant, filter.channelRef)
+      if (filter.channelRef !== undefined && conversationId === null) return NOTHING
+      const state = filter.state === undefined ? null : await stateViewOf(pool, tenant, filter.state)
+      if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
+      const rest = conditionsOf(filter, lead, conversationId)
+      const conditions = state === null ? rest : [...rest, stateCondition(state)]
+      if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+        const { ids, ...place } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
+        return { events: await load(tenant, ids), ...place }
+      }
+      const first = lead === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
+      if (lead === 'source' && first === null) return NOTHING
+      const wordsLeft = lead === 'source' ? filter.words : undefined
+      const page = await pageOfIds({
+        below: after?.id ?? NEWEST,
+        limit,
+        filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+        find: (below, many) => {
+          if (lead === 'state') return findInState(pool, state!, below, many)
+          return first === null
+            ? findWords({ tenant, words: filter.words!, below, limit: many })
+            : findSource(tenant, first, below, many)
+        },
+        matching: async (ids) => {
+          const matched = await matching(tenant, conditions, ids)
+          if (!wordsLeft) return matched
+          const having: number[] = []
+          for (const id of matched) if ((await look(tenant, lookAt(tenant, wordsLeft, id)))[0] === id) having.push(id)
+          return having
+        },
+      })
+      const next = page.next === null ? null : { id: page.next, receivedAt: null }
+      return { events: await load(tenant, page.ids), next, partial: page.partial }
+    },
+    revisions: async (tenant, eventId, afterId, limit) =>
+      load(tenant, await idsOf(SELECT_REVISIONS, [tenant.companyId, tenant.accountId, eventId, afterId, limit])),
+    conversations: async (tenant, beforeEventId, limit) =>
+      (await query(SELECT_CONVERSATIONS, [tenant.companyId, tenant.accountId, beforeEventId, limit])).map((row) =>
+        conversation(row, tenant, row.channel_ref as string),
+      ),
+    async conversation(tenant, id) {
+      const [row] = await query(SELECT_CONVERSATION, [tenant.companyId, tenant.accountId, id])
+      return row ? conversation(row, tenant, row.channel_ref as string) : null
+    },
+    conversationEvents: async (tenant, id, afterId, limit) =>
+      load(tenant, await idsOf(SELECT_CONVERSATION_EVENTS, [tenant.companyId, tenant.accountId, id, afterId, limit])),
+  }
+
+  async function conversationOf({ companyId, accountId }: Tenant, channelRef: string): Promise<number | null> {
+    const [row] = await query(SELECT_CONVERSATION_ID, [companyId, accountId, channelRef])
+    return row ? (row.id as number) : null
+  }
+}
+
+function positionOf(row: Row): EventPosition {
+  return { id: row.event_id as number, receivedAt: row.received_at as number }
+}
+
+/** Words hold letters and digits only: inside of quotes nothing in them means anything to a tsquery. */
+function queryText(spans: readonly (readonly string[])[]): string {
+  return spans.map((words) => `(${words.map((word) => `'${word}':*`).join(' & ')})`).join(' | ')
+}

@@ -1,0 +1,140 @@
+// What the indexer writes for the rows of one step, on PostgreSQL: one statement for each table.
+
+import {
+  conversationKey,
+  type Derived,
+  groupByConversation,
+  indexedWords,
+  type RepeatCount,
+  unindexed,
+} from '../../../model/index-step.ts'
+import type { TrafficTally } from '../../../model/traffic.ts'
+import type { Cell } from '../../contract/copy.ts'
+import {
+  CONVERSATIONS,
+  conversationValues,
+  ENTRIES,
+  entryValues,
+  type IndexTable,
+  REPEATS,
+  repeatValues,
+  TRAFFIC,
+  trafficValues,
+} from '../../index-rows.ts'
+import { bigints, packColumns, texts, unnested, unnestedColumns } from '../connection/binary-array.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+
+const INSERT_ENTRIES: Statement = { name: 'intray_insert_entries', text: insertInto(ENTRIES) }
+/** The words of an event come as one text, with spaces between. */
+const INSERT_WORDS: Statement = {
+  name: 'intray_insert_words',
+  text: `INSERT INTO intray.event_words (company_id, account_id, event_id, words)
+  SELECT ${unnested('bigint bigint bigint')}, array_to_tsvector(string_to_array(unnest($4::text[]), ' '))`,
+}
+const UPSERT_CONVERSATIONS: Statement = {
+  name: 'intray_upsert_conversations',
+  text: `${insertInto(CONVERSATIONS)}
+  ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
+    event_count = conversations.event_count + excluded.event_count,
+    last_event_id = excluded.last_event_id,
+    last_received_at = excluded.last_received_at,
+    last_contact_name = excluded.last_contact_name,
+    last_contact_email = excluded.last_contact_email,
+    last_snippet = excluded.last_snippet
+  RETURNING company_id || ':' || account_id || ':' || channel_ref AS key, id`,
+}
+const UPSERT_REPEATS: Statement = {
+  name: 'intray_upsert_repeats',
+  text: `${insertInto(REPEATS)}
+  ON CONFLICT (company_id, event_id) DO UPDATE SET
+    resends = repeats.resends + excluded.resends,
+    revisions = repeats.revisions + excluded.revisions,
+    last_seen_at = greatest(repeats.last_seen_at, excluded.last_seen_at)`,
+}
+const UPSERT_TRAFFIC: Statement = {
+  name: 'intray_upsert_traffic',
+  text: `${insertInto(TRAFFIC)}
+  ON CONFLICT (company_id, account_id, span, at, key_id) DO UPDATE SET
+    events = traffic.events + excluded.events,
+    resends = traffic.resends + excluded.resends,
+    revisions = traffic.revisions + excluded.revisions`,
+}
+
+function insertInto({ name, columns }: IndexTable): string {
+  return `INSERT INTO intray.${name} (${Object.keys(columns).join(', ')})
+  SELECT ${unnestedColumns(Object.values(columns))}`
+}
+
+function valuesFor({ columns }: IndexTable, rows: readonly (readonly Cell[])[]): Buffer[] {
+  return packColumns(Object.values(columns), rows)
+}
+
+export type WriteEvents = (connection: Connection, derived: readonly Derived[]) => Promise<readonly Derived[]>
+
+/** All rows as they are. */
+export const writeEvents: WriteEvents = async (connection, derived) => {
+  if (derived.length > 0) await write(connection, derived)
+  return derived
+}
+
+/** Each row in a savepoint of its own: a row that cannot be written is marked, and returned as it was written. */
+export const writeEachAlone: WriteEvents = async (connection, derived) => {
+  const written: Derived[] = []
+  for (const one of derived) written.push(await writeAlone(connection, one))
+  return written
+}
+
+/** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
+async function writeAlone(connection: Connection, one: Derived): Promise<Derived> {
+  const failure = await connection.savepoint(() => write(connection, [one]))
+  if (failure === null) return one
+  const marked = unindexed(one.row, failure)
+  if ((await connection.savepoint(() => write(connection, [marked]))) !== null) {
+    await connection.query(INSERT_ENTRIES, valuesFor(ENTRIES, [entryValues(marked, null)]))
+  }
+  return marked
+}
+
+async function write(connection: Connection, derived: readonly Derived[]): Promise<void> {
+  const conversations = await upsertConversations(connection, Array.from(groupByConversation(derived).values()))
+  const entries = derived.map((one) => {
+    const key = conversationKey(one.row)
+    return entryValues(one, key === null ? null : (conversations.get(key) ?? null))
+  })
+  await connection.query(INSERT_ENTRIES, valuesFor(ENTRIES, entries))
+  await insertWords(connection, derived)
+}
+
+/** The ids of the conversations, by key. */
+async function upsertConversations(
+  connection: Connection,
+  groups: readonly (readonly Derived[])[],
+): Promise<Map<string, number>> {
+  if (groups.length === 0) return new Map()
+  const values = valuesFor(CONVERSATIONS, groups.map(conversationValues))
+  const rows = await connection.query<{ key: string; id: number }>(UPSERT_CONVERSATIONS, values)
+  return new Map(rows.map(({ key, id }) => [key, id]))
+}
+
+async function insertWords(connection: Connection, derived: readonly Derived[]): Promise<void> {
+  const found = derived.flatMap((one) => {
+    const words = indexedWords(one)
+    return words === null ? [] : [{ row: one.row, words }]
+  })
+  if (found.length === 0) return
+  await connection.query(INSERT_WORDS, [
+    bigints(found.map(({ row }) => row.companyId)),
+    bigints(found.map(({ row }) => row.accountId)),
+    bigints(found.map(({ row }) => row.id)),
+    texts(found.map(({ words }) => words)),
+  ])
+}
+
+export async function writeRepeats(connection: Connection, counts: readonly RepeatCount[]): Promise<void> {
+  if (counts.length > 0) await connection.query(UPSERT_REPEATS, valuesFor(REPEATS, counts.map(repeatValues)))
+}
+
+export async function writeTraffic(connection: Connection, tally: TrafficTally): Promise<void> {
+  const rows = tally.rows()
+  if (rows.length > 0) await connection.query(UPSERT_TRAFFIC, valuesFor(TRAFFIC, rows.map(trafficValues)))
+}

@@ -1,0 +1,56 @@
+// Following the journal on PostgreSQL. A page and the cursor of the index are read by one statement, so in one snapshot:
+// the cursor moves in the transaction that writes what it covers, and it never passes the watermark.
+
+import type { Tenant } from '../../../model/principal.ts'
+import type { Follower } from '../../contract/follow.ts'
+import { followedEvent } from '../../rows.ts'
+import type { Statement } from '../connection/connection.ts'
+import type { Pool } from '../connection/pool.ts'
+
+/** The page is cut before the journal is looked at, and each row fetched by its key: no plan can read more than that. */
+const SELECT_PAGE: Statement = {
+  name: 'intray_follow',
+  text: `WITH at AS MATERIALIZED (SELECT position FROM intray.index_cursors WHERE source = 'events'),
+    page AS MATERIALIZED (
+      SELECT event_id, company_id, kind, conversation_id, contact_name, contact_email, message_type, snippet
+      FROM intray.event_index
+      WHERE company_id = $1 AND account_id = $2 AND event_id > $3 AND event_id <= (SELECT position FROM at)
+      ORDER BY event_id LIMIT $4)
+  SELECT at.position, page.event_id AS id, page.kind, e.revises, e.received_at, e.source_ref, e.channel_ref,
+    page.conversation_id, page.contact_name, page.contact_email, page.message_type, page.snippet, e.size, e.sha256,
+    e.scope, e.key_id, e.request_id
+  FROM at LEFT JOIN page ON true LEFT JOIN LATERAL (
+    SELECT revises, received_at, source_ref, channel_ref, size, sha256, scope, key_id, request_id
+    FROM intray.events WHERE id = page.event_id AND company_id = page.company_id OFFSET 0) e ON true
+  ORDER BY page.event_id`,
+}
+const SELECT_HEAD: Statement = {
+  name: 'intray_follow_head',
+  text: `SELECT position, watermark FROM intray.index_cursors WHERE source = 'events'`,
+}
+const SELECT_TENANTS: Statement = {
+  name: 'intray_tenants_between',
+  text: 'SELECT DISTINCT account_id, company_id FROM intray.events WHERE id > $1 AND id <= $2',
+}
+
+export function createFollower(pool: Pool): Follower {
+  return {
+    async after(tenant, afterId, limit) {
+      const values = [tenant.companyId, tenant.accountId, afterId, limit]
+      const rows = await pool.use((connection) => connection.query(SELECT_PAGE, values))
+      const found = rows.filter((row) => row.id !== null)
+      const reached = found.length === limit ? (found.at(-1)!.id as number) : Number(rows[0]?.position ?? 0)
+      // Its row in the journal is gone: there is nothing left to tell.
+      const events = found.filter((row) => row.request_id !== null).map(followedEvent)
+      return { events, through: Math.max(afterId, reached) }
+    },
+    async head() {
+      const [row] = await pool.use((connection) => connection.query(SELECT_HEAD))
+      return { newest: Number(row?.watermark ?? 0), indexed: Number(row?.position ?? 0) }
+    },
+    async tenantsBetween(afterId, throughId): Promise<Tenant[]> {
+      const rows = await pool.use((connection) => connection.query(SELECT_TENANTS, [afterId, throughId]))
+      return rows.map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number }))
+    },
+  }
+}

@@ -1,0 +1,101 @@
+// The watermark: up to which id every row of the journal is committed or never will be.
+//
+// Ids come from a sequence and are not the order of commits: a reader that follows the highest id it sees skips what
+// commits later with a lower one. So
+//
+//   append    takes its xid, then draws its ids, then commits
+//   here      notes the last id given out, then takes an xid X of its own
+//             and waits until every transaction below X is over (pg_snapshot_xmin ≥ X)
+//
+// Whoever drew an id up to the noted one had its xid before that, so below X: by then it is committed and seen, or gone.
+// (The snapshot's xmax in place of X is wrong: it may be below the xid of an append that has drawn already.)
+// Measured with a prototype: 0 of 18,000 skipped; reading below xmin alone skipped 404 to 665 of 6,000.
+//
+// A transaction that stays open anywhere on the server, in any database, holds the watermark back, not the appends.
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Connection, Statement } from '../connection/connection.ts'
+
+/** How long one step waits for transactions that are still open. */
+const WAIT_MS = 2000
+const LOOK_EVERY_MS = 3
+
+const SELECT_LAST: Statement = {
+  name: 'intray_last_ids',
+  text: `SELECT CASE WHEN e.is_called THEN e.last_value ELSE 0 END AS events,
+    CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS resends
+  FROM intray.event_ids e, intray.resend_ids r`,
+}
+/**
+ * First the ids, then the xid, in one statement, so that no pooler can put another server between the two: the row is
+ * fetched from the materialized part before anything is computed from it.
+ */
+const NOTE: Statement = {
+  name: 'intray_note',
+  text: `WITH last AS MATERIALIZED (${SELECT_LAST.text})
+  SELECT events, resends, pg_postmaster_start_time()::text AS server,
+    CASE WHEN events > $1 OR resends > $2 THEN pg_current_xact_id()::text END AS xid
+  FROM last`,
+}
+const IS_OVER: Statement = {
+  name: 'intray_xid_is_over',
+  text: `SELECT pg_snapshot_xmin(pg_current_snapshot()) >= $1::text::xid8 AS over,
+    pg_postmaster_start_time()::text = $2 AS same_server`,
+}
+
+/** The last ids of the two tables of the journal. */
+export interface Ids {
+  readonly events: number
+  readonly resends: number
+}
+
+interface Noted {
+  readonly last: Ids
+  readonly xid: string
+  /** A successor may give out the same xids and ids again: a note is worth nothing there. */
+  readonly server: string
+}
+
+export async function readLastIds(connection: Connection): Promise<Ids> {
+  const [row] = await connection.query<{ events: number; resends: number }>(SELECT_LAST)
+  return { events: row!.events, resends: row!.resends }
+}
+
+export class Watermark {
+  /** What we wait for since an earlier step; another node has notes of its own. */
+  #noted: Noted | null = null
+
+  /**
+   * Up to where everything is committed now; null if that is not known yet. Each statement is a transaction of its own.
+   * `isUrgent` says whether there is nothing else to do than to wait.
+   */
+  async find(connection: Connection, known: Ids, isUrgent: boolean): Promise<Ids | null> {
+    const deadline = performance.now() + (isUrgent ? WAIT_MS : 0)
+    for (;;) {
+      this.#noted ??= await note(connection, known)
+      const noted = this.#noted
+      if (noted === null) return null
+      const state = await stateOf(connection, noted)
+      if (state !== 'open') this.#noted = null
+      if (state === 'over') return noted.last
+      if (performance.now() >= deadline) return null
+      if (state === 'open') await pause(LOOK_EVERY_MS)
+    }
+  }
+}
+
+/** Null if no id was given out since. */
+async function note(connection: Connection, known: Ids): Promise<Noted | null> {
+  const [row] = await connection.query<{ events: number; resends: number; server: string; xid: string | null }>(NOTE, [
+    known.events,
+    known.resends,
+  ])
+  const { events, resends, server, xid } = row!
+  return xid === null ? null : { last: { events, resends }, xid, server }
+}
+
+async function stateOf(connection: Connection, { xid, server }: Noted): Promise<'open' | 'over' | 'other server'> {
+  const [row] = await connection.query<{ over: boolean; same_server: boolean }>(IS_OVER, [xid, server])
+  if (!row!.same_server) return 'other server'
+  return row!.over ? 'over' : 'open'
+}

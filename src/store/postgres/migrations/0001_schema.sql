@@ -1,0 +1,514 @@
+-- The schema. What the indexer derives stands in the middle and can be rebuilt; all else is primary data.
+--
+-- company_id is part of every primary key and unique index of a tenant's data, and nothing refers across companies, so that
+-- the tables can be distributed by it. meta, nodes and index_cursors belong to the database and to no tenant.
+
+-- The journal ------------------------------------------------------------------------------------------------------------
+
+CREATE TABLE intray.meta (
+  key   text  PRIMARY KEY,
+  value bytea NOT NULL
+);
+
+-- Ids in the order they are asked for: with a cache, a session would give out lower ids after higher ones were committed.
+CREATE SEQUENCE intray.event_ids CACHE 1;
+CREATE SEQUENCE intray.resend_ids CACHE 1;
+CREATE SEQUENCE intray.refusal_ids CACHE 1;
+CREATE SEQUENCE intray.token_numbers CACHE 1;
+
+-- One row per first arrival ('event') and per re-send with other bytes ('revision'). The id leads the key: the indexer
+-- follows it, and one index serves both. No CHECK here: it would be parsed again for every batch.
+CREATE TABLE intray.events (
+  id              bigint NOT NULL,
+  company_id      bigint NOT NULL,
+  account_id      bigint NOT NULL,
+  received_at     bigint NOT NULL,
+  revises         bigint,
+  erased_at       bigint,
+  size            integer NOT NULL,
+  kind            text   NOT NULL,
+  key_id          text   NOT NULL,
+  scope           text   NOT NULL,
+  route           text   NOT NULL,
+  origin          text   NOT NULL,
+  content_type    text   NOT NULL,
+  request_id      text   NOT NULL,
+  source_ref      text,
+  channel_ref     text,
+  idempotency_key text,
+  traceparent     text,
+  user_agent      text,
+  remote_addr     text,
+  sha256          bytea  NOT NULL,
+  payload         bytea,
+  PRIMARY KEY (id, company_id)
+);
+
+-- Finds the revisions of an event in order, and one of them by its bytes. Only a revision revises.
+CREATE UNIQUE INDEX revisions_by_bytes ON intray.events (revises, sha256, company_id) WHERE revises IS NOT NULL;
+CREATE INDEX revisions_in_order ON intray.events (revises, id) WHERE revises IS NOT NULL;
+
+-- A re-send whose bytes are kept already.
+CREATE TABLE intray.resends (
+  id          bigint NOT NULL,
+  company_id  bigint NOT NULL,
+  event_id    bigint NOT NULL,
+  received_at bigint NOT NULL,
+  key_id      text   NOT NULL,
+  request_id  text   NOT NULL,
+  PRIMARY KEY (id, company_id)
+);
+
+-- What makes a message one message, for ever: it outlives the event.
+CREATE TABLE intray.dedupe (
+  company_id bigint NOT NULL,
+  event_id   bigint NOT NULL,
+  digest     bytea  NOT NULL,
+  sha256     bytea  NOT NULL,
+  minted_key bytea  NOT NULL,
+  PRIMARY KEY (company_id, digest)
+);
+
+-- Append as one statement: everything a batch needs, in one round trip and one transaction, whatever it collides with.
+--
+--   dedupe row   new → event                                      → s (stored)
+--            existed → same minted key                            → s (a node's own retry)
+--                      bytes of the first                         → resend row → d (duplicate)
+--                      bytes of a kept revision                   → resend row → c (conflict)
+--                      other bytes                                → revision   → c (conflict)
+--
+-- ids: for each item the id to answer with. outcomes: null if all are 's'.
+
+CREATE FUNCTION intray.append_messages(
+  minted_keys bytea[], digests bytea[], sha256s bytea[], payloads bytea[],
+  -- As in META_COLUMNS of event-columns.ts, and in its order.
+  company_ids bigint[], account_ids bigint[], received_ats bigint[], key_ids text[], scopes text[], routes text[],
+  origins text[], content_types text[], request_ids text[], source_refs text[], channel_refs text[],
+  idempotency_keys text[], traceparents text[], user_agents text[], remote_addrs text[],
+  OUT ids bigint[], OUT outcomes "char"[])
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  total   CONSTANT integer := cardinality(digests);
+  taken   xid8;
+  won     integer;
+  item    record;
+  first   record;
+  same    boolean;
+  kept    boolean;
+  written boolean;
+BEGIN
+  -- Whatever the role, the database or a pooler set: an answer means on disk, here and on the standby that is waited for,
+  -- and a wait that was cut short is told by a warning.
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+  IF current_setting('client_min_messages') = 'error' THEN
+    PERFORM set_config('client_min_messages', 'warning', true);
+  END IF;
+
+  -- Plans are kept for the life of a session: one that was made while the tables were empty must not scan them when they are
+  -- not.
+  IF current_setting('enable_seqscan') = 'on' THEN
+    PERFORM set_config('enable_seqscan', 'off', true);
+  END IF;
+
+  -- The transaction takes its xid before it draws an id: what the watermark rests on (see watermark.ts). Assigned, though nobody
+  -- reads it: PERFORM would cost a query.
+  taken := pg_current_xact_id();
+
+  -- Ids in the order of the items. One that is not used in the end leaves a gap, which nobody waits for.
+  ids := ARRAY(SELECT nextval('intray.event_ids') FROM unnest(digests));
+
+  -- Keys in the order of their digests: two batches cannot wait for each other. Of equal ones in the batch the first wins.
+  INSERT INTO intray.dedupe (company_id, digest, event_id, sha256, minted_key)
+  SELECT k.company_id, k.digest, k.id, k.sha256, k.minted_key
+  FROM (SELECT unnest(company_ids) AS company_id, unnest(digests) AS digest, unnest(ids) AS id,
+          unnest(sha256s) AS sha256, unnest(minted_keys) AS minted_key) k
+  ORDER BY k.company_id, k.digest, k.id
+  ON CONFLICT DO NOTHING;
+  GET DIAGNOSTICS won = ROW_COUNT;
+
+  IF won < total THEN
+    -- Whoever holds a key now is committed, or is this batch.
+    ids := ARRAY(
+      SELECT CASE WHEN d.event_id = k.id THEN k.id END
+      FROM unnest(company_ids, digests, ids) WITH ORDINALITY AS k (company_id, digest, id, n)
+      LEFT JOIN intray.dedupe d ON d.company_id = k.company_id AND d.digest = k.digest
+      ORDER BY k.n);
+  END IF;
+
+  IF won > 0 THEN
+    INSERT INTO intray.events (id, kind, company_id, account_id, received_at, size, key_id, scope, route, origin,
+      content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, sha256,
+      payload)
+    SELECT k.id, 'event', k.company_id, k.account_id, k.received_at, octet_length(k.payload), k.key_id, k.scope, k.route,
+      k.origin, k.content_type, k.request_id, k.source_ref, k.channel_ref, k.idempotency_key, k.traceparent,
+      k.user_agent, k.remote_addr, k.sha256, k.payload
+    FROM (SELECT unnest(ids) AS id, unnest(company_ids) AS company_id, unnest(account_ids) AS account_id,
+            unnest(received_ats) AS received_at, unnest(key_ids) AS key_id, unnest(scopes) AS scope,
+            unnest(routes) AS route, unnest(origins) AS origin, unnest(content_types) AS content_type,
+            unnest(request_ids) AS request_id, unnest(source_refs) AS source_ref, unnest(channel_refs) AS channel_ref,
+            unnest(idempotency_keys) AS idempotency_key, unnest(traceparents) AS traceparent,
+            unnest(user_agents) AS user_agent, unnest(remote_addrs) AS remote_addr, unnest(sha256s) AS sha256,
+            unnest(payloads) AS payload) k
+    WHERE k.id IS NOT NULL;
+    IF won = total THEN
+      RETURN;
+    END IF;
+  END IF;
+
+  -- The rest came before: in this batch, earlier, or through another node a moment ago. Each statement below sees what is
+  -- committed by now.
+  written := won > 0;
+  outcomes := array_fill('s'::"char", ARRAY[total]);
+  FOR item IN
+    SELECT k.*
+    FROM unnest(ids, minted_keys, digests, company_ids, account_ids, received_ats, key_ids, scopes, routes, origins,
+                content_types, request_ids, source_refs, channel_refs, idempotency_keys, traceparents, user_agents,
+                remote_addrs, sha256s, payloads) WITH ORDINALITY
+      AS k (id, minted_key, digest, company_id, account_id, received_at, key_id, scope, route, origin, content_type,
+            request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, sha256, payload,
+            n)
+    WHERE k.id IS NULL
+    ORDER BY k.company_id, k.digest, k.n
+  LOOP
+    SELECT d.event_id, d.sha256, d.minted_key INTO first
+    FROM intray.dedupe d WHERE d.company_id = item.company_id AND d.digest = item.digest;
+    IF NOT FOUND THEN
+      RAISE EXCEPTION 'a dedupe key came and went' USING ERRCODE = 'serialization_failure';
+    END IF;
+    ids[item.n] := first.event_id;
+    CONTINUE WHEN first.minted_key = item.minted_key;
+    written := true;
+    same := first.sha256 = item.sha256;
+    kept := same;
+    IF NOT same THEN
+      -- Two nodes with the same new bytes take turns, key by key in the order of the digests.
+      PERFORM FROM intray.dedupe d WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
+      kept := EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
+        AND e.revises = first.event_id AND e.sha256 = item.sha256);
+    END IF;
+    outcomes[item.n] := CASE WHEN same THEN 'd' ELSE 'c' END;
+    IF kept THEN
+      INSERT INTO intray.resends (id, company_id, event_id, received_at, key_id, request_id)
+      VALUES (nextval('intray.resend_ids'), item.company_id, first.event_id, item.received_at, item.key_id,
+        item.request_id);
+    ELSE
+      INSERT INTO intray.events (id, kind, revises, company_id, account_id, received_at, size, key_id, scope, route,
+        origin, content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent,
+        remote_addr, sha256, payload)
+      VALUES (nextval('intray.event_ids'), 'revision', first.event_id, item.company_id, item.account_id,
+        item.received_at, octet_length(item.payload), item.key_id, item.scope, item.route, item.origin,
+        item.content_type, item.request_id, item.source_ref, item.channel_ref, item.idempotency_key, item.traceparent,
+        item.user_agent, item.remote_addr, item.sha256, item.payload);
+    END IF;
+  END LOOP;
+
+  -- A retry that finds everything stored writes nothing, and a commit of nothing waits for no standby: the first try may
+  -- have been cut off in that very wait. So something is written, and with its commit all before it are safe.
+  IF NOT written THEN
+    UPDATE intray.meta SET value = value WHERE key = 'fence';
+  END IF;
+END
+$$;
+
+-- What the indexer derives: it can be rebuilt, but for the watermark, which only grows --------------------------------------
+
+-- position: how far a table of the journal is followed. watermark: up to where every row of it is committed.
+-- clearing: a rebuild is emptying the derived tables.
+CREATE TABLE intray.index_cursors (
+  source    text    PRIMARY KEY CHECK (source IN ('events', 'resends')),
+  position  bigint  NOT NULL,
+  watermark bigint  NOT NULL,
+  clearing  boolean NOT NULL DEFAULT false
+);
+
+INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0);
+
+-- email_key: the address as it is compared. key_id and scope are the journal's, so that a scan need not look there.
+CREATE TABLE intray.event_index (
+  company_id      bigint NOT NULL,
+  account_id      bigint NOT NULL,
+  event_id        bigint NOT NULL,
+  received_at     bigint NOT NULL,
+  conversation_id bigint,
+  kind            text   COLLATE "C" NOT NULL,
+  key_id          text   COLLATE "C" NOT NULL,
+  scope           text   COLLATE "C" NOT NULL,
+  contact_name    text,
+  contact_email   text,
+  email_key       text   COLLATE "C",
+  message_type    text   COLLATE "C",
+  snippet         text,
+  warnings        text,
+  unindexed       text,
+  PRIMARY KEY (company_id, account_id, event_id)
+);
+
+CREATE INDEX events_by_time ON intray.event_index (company_id, account_id, received_at, event_id);
+CREATE INDEX events_by_conversation ON intray.event_index (company_id, account_id, conversation_id, event_id)
+  WHERE conversation_id IS NOT NULL;
+CREATE INDEX events_by_email ON intray.event_index (company_id, account_id, email_key, event_id)
+  WHERE email_key IS NOT NULL;
+-- By the negative id: what is ordered by that cannot be read from the primary key, passing over a million events.
+CREATE INDEX revisions_by_id ON intray.event_index (company_id, account_id, (-event_id)) WHERE kind = 'revision';
+
+-- How often an event was sent again. Only events that were have a row.
+CREATE TABLE intray.repeats (
+  company_id   bigint NOT NULL,
+  event_id     bigint NOT NULL,
+  resends      bigint NOT NULL,
+  revisions    bigint NOT NULL,
+  last_seen_at bigint NOT NULL,
+  PRIMARY KEY (company_id, event_id)
+);
+
+-- Counted on with every event: room on the page keeps the new version of a row beside the old one.
+CREATE TABLE intray.conversations (
+  company_id          bigint NOT NULL,
+  account_id          bigint NOT NULL,
+  id                  bigint NOT NULL,
+  event_count         bigint NOT NULL,
+  first_received_at   bigint NOT NULL,
+  last_event_id       bigint NOT NULL,
+  last_received_at    bigint NOT NULL,
+  channel_ref         text   COLLATE "C" NOT NULL,
+  first_contact_name  text,
+  first_contact_email text,
+  last_contact_name   text,
+  last_contact_email  text,
+  last_snippet        text,
+  PRIMARY KEY (company_id, account_id, channel_ref)
+) WITH (fillfactor = 80);
+
+CREATE INDEX conversations_by_activity ON intray.conversations (company_id, account_id, last_event_id);
+
+-- The words of each event, cut and folded by src/model/words.ts, each beginning with its tenant. What waits to be merged
+-- into the index is gone through by every search: it is kept short.
+CREATE TABLE intray.event_words (
+  company_id bigint   NOT NULL,
+  account_id bigint   NOT NULL,
+  event_id   bigint   NOT NULL,
+  words      tsvector NOT NULL,
+  PRIMARY KEY (company_id, account_id, event_id)
+);
+
+CREATE INDEX event_words_by_word ON intray.event_words USING gin (words) WITH (gin_pending_list_limit = 512);
+
+-- An account belongs to one company as a rule: without this the planner takes a tenant for much smaller than it is.
+CREATE STATISTICS intray.event_index_tenants (ndistinct, dependencies) ON company_id, account_id FROM intray.event_index;
+CREATE STATISTICS intray.conversations_tenants (ndistinct, dependencies) ON company_id, account_id
+  FROM intray.conversations;
+
+-- span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
+CREATE TABLE intray.traffic (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  span       bigint NOT NULL,
+  at         bigint NOT NULL,
+  events     bigint NOT NULL,
+  resends    bigint NOT NULL,
+  revisions  bigint NOT NULL,
+  key_id     text   COLLATE "C" NOT NULL,
+  PRIMARY KEY (company_id, account_id, span, at, key_id)
+) WITH (fillfactor = 70);
+
+CREATE INDEX traffic_by_age ON intray.traffic (span, at);
+
+-- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
+--
+-- A lane's row is the lock of everything in the lane: whoever changes a delivery has locked it. Several lanes are locked
+-- in the order of their ids; a claim locks those that nobody holds (SKIP LOCKED) and waits for none while it holds one.
+
+-- One consumer's view of a tenant's queue. 0 is `default`, which every tenant has; its row is made when it is first used.
+-- frontier: up to which event it has taken notice. deleted_at: its rows are being cleared away.
+CREATE TABLE intray.subscriptions (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  id         bigint NOT NULL,
+  created_at bigint NOT NULL,
+  frontier   bigint NOT NULL,
+  deleted_at bigint,
+  name       text   COLLATE "C" NOT NULL,
+  PRIMARY KEY (company_id, account_id, id)
+);
+
+CREATE UNIQUE INDEX subscriptions_by_name ON intray.subscriptions (company_id, account_id, name)
+  WHERE deleted_at IS NULL;
+
+-- Keys begin with the event or the lane: a planner that knows nothing of the rows yet cannot take the tenant for the
+-- narrowest part of them. The queue itself, below, is kept by tenant.
+
+-- What became of an event in a subscription. There is a row once the subscription took notice of the event.
+-- Changed a few times, in the order it was written: room on the page keeps the new version of a row beside the old one.
+CREATE TABLE intray.deliveries (
+  company_id       bigint NOT NULL,
+  account_id       bigint NOT NULL,
+  subscription     bigint NOT NULL,
+  event_id         bigint NOT NULL,
+  lane             bigint NOT NULL,
+  attempts         bigint NOT NULL,
+  available_at     bigint NOT NULL,
+  lease_expires_at bigint,
+  settled_at       bigint,
+  ordered          bigint NOT NULL,
+  entries          bigint NOT NULL,
+  state            text   COLLATE "C" NOT NULL CHECK (state IN ('pending', 'leased', 'done', 'dead')),
+  lease_id         text,
+  key_id           text,
+  PRIMARY KEY (event_id, company_id, account_id, subscription)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+
+-- What is left of a lane: those under a lease, and those waiting in their order.
+CREATE INDEX deliveries_by_lane ON intray.deliveries (lane, company_id, account_id, subscription, state, event_id)
+  WHERE state IN ('pending', 'leased');
+-- Lists by state. Not by `done`, which is nearly everything, for ever: that is found by going down from the frontier.
+-- `entries >= 0` is always true, and has to be named by whoever wants this index: a planner that may choose would take it,
+-- beginning with the tenant, for looking up an event or a lane.
+CREATE INDEX deliveries_by_state ON intray.deliveries (company_id, account_id, subscription, state, event_id)
+  WHERE entries >= 0 AND state <> 'done';
+
+-- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
+-- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),
+-- under others (2), or under none (0).
+CREATE TABLE intray.lanes (
+  company_id   bigint NOT NULL,
+  account_id   bigint NOT NULL,
+  subscription bigint NOT NULL,
+  lane         bigint NOT NULL,
+  head         bigint,
+  ready_at     bigint,
+  open_at      bigint,
+  held         bigint NOT NULL,
+  done_count   bigint NOT NULL,
+  dead_count   bigint NOT NULL,
+  PRIMARY KEY (lane, company_id, account_id, subscription)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+
+-- The queue: lanes in the order in which they are handed out. Leases that expire come back by themselves: their time passes.
+CREATE INDEX lanes_ready ON intray.lanes (company_id, account_id, subscription, ready_at, head)
+  WHERE ready_at IS NOT NULL;
+CREATE INDEX lanes_open ON intray.lanes (company_id, account_id, subscription, open_at, head)
+  WHERE open_at IS NOT NULL;
+
+-- Hand-outs that came to nothing, and who brought an event back.
+CREATE TABLE intray.delivery_history (
+  company_id   bigint NOT NULL,
+  account_id   bigint NOT NULL,
+  subscription bigint NOT NULL,
+  event_id     bigint NOT NULL,
+  number       bigint NOT NULL,
+  at           bigint NOT NULL,
+  attempts     bigint NOT NULL,
+  what         text   NOT NULL,
+  state        text   NOT NULL,
+  key_id       text,
+  error        text,
+  PRIMARY KEY (event_id, company_id, account_id, subscription, number)
+);
+
+-- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
+
+-- Written by few, under one lock, which also keeps a key id unique over all companies.
+CREATE TABLE intray.tokens (
+  number       bigint  NOT NULL DEFAULT nextval('intray.token_numbers'),
+  company_id   bigint  NOT NULL,
+  account_id   bigint  NOT NULL,
+  expires_at   bigint,
+  created_at   bigint  NOT NULL,
+  disabled_at  bigint,
+  last_used_at bigint,
+  generation   bigint  NOT NULL,
+  is_active    boolean NOT NULL,
+  key_id       text    COLLATE "C" NOT NULL,
+  scope        text    NOT NULL,
+  label        text    NOT NULL,
+  rotated_from text    COLLATE "C",
+  -- Of its own, as it is written: 100/1s, or off. NULL: as the setting has it.
+  rate_limit   text,
+  hash         bytea   NOT NULL,
+  PRIMARY KEY (key_id, company_id)
+);
+
+CREATE INDEX tokens_by_generation ON intray.tokens (generation);
+CREATE INDEX tokens_by_tenant ON intray.tokens (company_id, account_id, created_at, key_id);
+-- A token has one successor.
+CREATE UNIQUE INDEX tokens_by_predecessor ON intray.tokens (rotated_from, company_id) WHERE rotated_from IS NOT NULL;
+
+-- seen_at by the clock of the database: a node that was killed stops moving it.
+CREATE TABLE intray.nodes (
+  node_id          text        PRIMARY KEY,
+  token_generation bigint      NOT NULL,
+  seen_at          timestamptz NOT NULL
+);
+
+CREATE TABLE intray.refusals (
+  id          bigint NOT NULL DEFAULT nextval('intray.refusal_ids'),
+  company_id  bigint NOT NULL,
+  account_id  bigint NOT NULL,
+  received_at bigint NOT NULL,
+  body_size   bigint NOT NULL,
+  key_id      text   NOT NULL,
+  code        text   NOT NULL,
+  route       text   NOT NULL,
+  request_id  text   NOT NULL,
+  headers     text   NOT NULL,
+  body        bytea  NOT NULL,
+  -- The event that it became when an operator accepted it.
+  accepted_as bigint,
+  accepted_at bigint,
+  accepted_by text,
+  PRIMARY KEY (company_id, account_id, id)
+);
+
+CREATE INDEX refusals_by_age ON intray.refusals (received_at);
+
+-- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
+
+-- tenants: a JSON array of [account, company]; null for all of them. password: an encoded hash; null: signs in by link.
+CREATE TABLE intray.operators (
+  created_at  bigint NOT NULL,
+  disabled_at bigint,
+  id          text   COLLATE "C" PRIMARY KEY,
+  name        text   COLLATE "C" NOT NULL UNIQUE,
+  role        text   NOT NULL CHECK (role IN ('viewer', 'admin')),
+  tenants     text,
+  password    text
+);
+
+CREATE TABLE intray.sessions (
+  created_at  bigint NOT NULL,
+  expires_at  bigint NOT NULL,
+  seen_at     bigint NOT NULL,
+  operator_id text   COLLATE "C" NOT NULL,
+  hash        bytea  PRIMARY KEY
+);
+
+CREATE INDEX sessions_by_operator ON intray.sessions (operator_id, created_at);
+CREATE INDEX sessions_by_expiry ON intray.sessions (expires_at);
+
+-- One for each operator: a new link takes the place of the one before.
+CREATE TABLE intray.sign_in_links (
+  expires_at  bigint NOT NULL,
+  operator_id text   COLLATE "C" PRIMARY KEY,
+  hash        bytea  NOT NULL UNIQUE
+);
+
+CREATE INDEX sign_in_links_by_expiry ON intray.sign_in_links (expires_at);
+
+-- id: a UUIDv7, so that the order of the key is the order of time.
+CREATE TABLE intray.audit (
+  at          bigint NOT NULL,
+  company_id  bigint,
+  account_id  bigint,
+  id          text   COLLATE "C" PRIMARY KEY,
+  operator_id text,
+  operator    text   NOT NULL,
+  action      text   NOT NULL,
+  target      text,
+  request_id  text,
+  address     text
+);
+
+CREATE INDEX audit_by_age ON intray.audit (at);

@@ -1,0 +1,143 @@
+// What a reader sees of processing, on PostgreSQL: the events of a claim, whether a claim is worth while, and what became
+// of an event.
+
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../../model/processing.ts'
+import type { Grant } from '../../../model/processing-notice.ts'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
+import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
+import { claimedEvent, historyEntry } from '../../rows.ts'
+import { bigints, texts } from '../connection/binary-array.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+import { stateAt } from '../index/inbox-states.ts'
+import type { Queue } from './processing-rows.ts'
+
+const SELECT_EVENTS: Statement = {
+  name: 'intray_claimed_events',
+  text: `SELECT ${EVENT_AND_PAYLOAD_COLUMNS} FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
+}
+/** One look for all who wait: for each queue an entry of two or three indexes. */
+const READY: Statement = {
+  name: 'intray_ready',
+  text: `SELECT s.id IS NULL AND q.name <> '${DEFAULT_SUBSCRIPTION}' AS gone,
+    EXISTS (SELECT FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
+      AND i.event_id > coalesce(s.frontier, 0)
+      AND i.event_id <= (SELECT position FROM intray.index_cursors WHERE source = 'events')) AS news,
+    (SELECT ready_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id
+      AND l.subscription = coalesce(s.id, 0) AND l.ready_at IS NOT NULL ORDER BY ready_at LIMIT 1) AS ready_at,
+    (SELECT open_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id
+      AND l.subscription = coalesce(s.id, 0) AND l.open_at IS NOT NULL ORDER BY open_at LIMIT 1) AS open_at
+  FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS q (company_id, account_id, name, n)
+  LEFT JOIN intray.subscriptions s ON s.company_id = q.company_id AND s.account_id = q.account_id AND s.name = q.name
+    AND s.deleted_at IS NULL
+  ORDER BY q.n`,
+}
+const SELECT_RECORDS: Statement = {
+  name: 'intray_delivery_records',
+  text: `SELECT s.id, s.name, s.frontier, d.state, d.attempts, d.available_at, d.lease_expires_at, d.key_id, d.settled_at
+  FROM (SELECT id, name, frontier FROM intray.subscriptions
+    WHERE company_id = $1 AND account_id = $2 AND deleted_at IS NULL
+    UNION ALL SELECT 0, '${DEFAULT_SUBSCRIPTION}', 0 WHERE NOT EXISTS (
+      SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)) s
+  LEFT JOIN intray.deliveries d ON d.company_id = $1 AND d.account_id = $2 AND d.subscription = s.id
+    AND d.event_id = $3
+  ORDER BY s.id`,
+}
+const SELECT_HISTORY: Statement = {
+  name: 'intray_delivery_history',
+  text: `SELECT event_id, number, at, what, state, attempts, key_id, error FROM intray.delivery_history
+  WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND event_id = $4 ORDER BY number`,
+}
+const SELECT_STATES: Statement = {
+  name: 'intray_delivery_states',
+  text: `SELECT event_id, ${stateAt('$5')} AS state FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+    AND event_id = ANY ($4::bigint[])`,
+}
+
+const SELECT_COUNTS: Statement = {
+  name: 'intray_lane_counts',
+  text: `SELECT lane, done_count, dead_count FROM intray.lanes WHERE company_id = $1 AND account_id = $2
+    AND subscription = $3 AND lane = ANY ($4::bigint[])`,
+}
+
+export async function readCounts(connection: Connection, queue: Queue, lanes: readonly number[]) {
+  const rows = await connection.query<{ lane: number; done_count: number; dead_count: number }>(SELECT_COUNTS, [
+    ...queue,
+    bigints(lanes),
+  ])
+  return new Map(rows.map((row) => [row.lane, { done: row.done_count, dead: row.dead_count }]))
+}
+
+export async function readClaimed(
+  connection: Connection,
+  grants: readonly Grant[],
+  request: ClaimRequest,
+): Promise<ClaimedEvent[]> {
+  if (grants.length === 0) return []
+  const ids = bigints(grants.map(({ eventId }) => eventId))
+  const rows = await connection.rows<EventCells>(SELECT_EVENTS, [request.tenant.companyId, ids])
+  const byId = new Map(rows.map((cells) => [cells[0], cells]))
+  return grants.map((grant) => {
+    const cells = byId.get(grant.eventId)
+    if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
+    return claimedEvent(cells, grant, request)
+  })
+}
+
+export async function readReady(
+  connection: Connection,
+  queues: readonly (QueueName & { readonly ordered: boolean })[],
+  now: number,
+): Promise<Readiness[]> {
+  const rows = await connection.query<{
+    gone: boolean
+    news: boolean
+    ready_at: number | null
+    open_at: number | null
+  }>(READY, [
+    bigints(queues.map(({ tenant }) => tenant.companyId)),
+    bigints(queues.map(({ tenant }) => tenant.accountId)),
+    texts(queues.map(({ subscription }) => subscription)),
+  ])
+  return rows.map((row, n) => {
+    // A claim finds out that it is gone.
+    if (row.gone || row.news) return { ready: true, at: null }
+    const never = Number.MAX_SAFE_INTEGER
+    const at = Math.min(row.ready_at ?? never, queues[n]!.ordered ? never : (row.open_at ?? never))
+    return { ready: at <= now, at: at === never ? null : at }
+  })
+}
+
+export async function readHistory(
+  connection: Connection,
+  { companyId, accountId }: Tenant,
+  eventId: number,
+): Promise<DeliveryRecord[]> {
+  const records: DeliveryRecord[] = []
+  for (const row of await connection.query(SELECT_RECORDS, [companyId, accountId, eventId])) {
+    // Passed over: it was there before the subscription.
+    if (row.state === null && (row.frontier as number) >= eventId) continue
+    const entries = await connection.query(SELECT_HISTORY, [companyId, accountId, row.id as number, eventId])
+    records.push({
+      subscription: row.name as string,
+      state: (row.state ?? 'pending') as DeliveryState,
+      attempts: (row.attempts ?? 0) as number,
+      availableAt: row.available_at as number | null,
+      leaseExpiresAt: row.lease_expires_at as number | null,
+      keyId: row.key_id as string | null,
+      settledAt: row.settled_at as number | null,
+      history: entries.map(historyEntry),
+    })
+  }
+  return records
+}
+
+export async function readStates(connection: Connection, queue: Queue, ids: readonly number[], now: number) {
+  const rows = await connection.query<{ event_id: number; state: DeliveryState }>(SELECT_STATES, [
+    ...queue,
+    bigints(ids),
+    now,
+  ])
+  return new Map(rows.map((row) => [row.event_id, row.state]))
+}

@@ -1,0 +1,150 @@
+// Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane; taking
+// notice of new events has to wait for lanes, and begins with none.
+
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
+import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../../model/processing-plan.ts'
+import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+import type { Pool } from '../connection/pool.ts'
+import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
+import { type Queue, runPlan } from './processing-rows.ts'
+import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
+import { together } from '../connection/retry-transaction.ts'
+
+const SELECT_ID: Statement = {
+  name: 'intray_subscription_id',
+  text: `SELECT id FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
+    AND deleted_at IS NULL`,
+}
+const ADD_DEFAULT: Statement = {
+  name: 'intray_add_default',
+  // It is nearly always there, and to find that by a conflict costs many times a look.
+  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+    SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
+    WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
+    ON CONFLICT DO NOTHING`,
+}
+const SELECT_CONVERSATION: Statement = {
+  name: 'intray_conversation_id',
+  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
+}
+const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+  AND state >= 'dead' AND state <= 'dead' AND entries >= 0 AND state <> 'done'
+  AND ($4::bigint IS NULL OR lane = $4) AND settled_at >= $5 AND settled_at < $6`
+
+export function createProcessing(pool: Pool): ProcessingStore {
+  const inQueue = <T>(name: QueueName, work: (connection: Connection, queue: Queue) => Promise<T>): Promise<T | null> =>
+    together(pool, async (connection) => {
+      const queue = await queueOf(connection, name)
+      return queue && work(connection, queue)
+    })
+
+  /** Which queue, and which lane of it if one is named. Undefined: there is no such conversation (yet). */
+  async function placeOf(request: ClaimRequest): Promise<{ queue: Queue | null; lane: number | null | undefined }> {
+    return pool.use(async (connection) => {
+      const queue = await queueOf(connection, request)
+      const lane = request.channelRef === null ? null : await laneOf(connection, request.tenant, request.channelRef)
+      return { queue, lane }
+    })
+  }
+
+  async function lease(request: ClaimRequest): Promise<Grant[] | null> {
+    const { now, keyId, limit, maxBytes, maxAttempts, tenant } = request
+    const { queue, lane } = await placeOf(request)
+    if (!queue) return null
+    if (lane === undefined) return []
+    const held = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
+    const course = new ClaimCourse({ now, lease: held, lane, limit, maxBytes, maxAttempts })
+    const notice = (connection: Connection) => {
+      if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
+      return runPlan(planNotice(course.noticeRows, course.order), connection, queue)
+    }
+    const [claimed, noticed] = await together(pool, async (connection) => {
+      const first = await runPlan(planClaim(course.order), connection, queue)
+      if (!first.foundNoLane) return [first, null] as const
+      // A lane that was waited for and is no longer ready is not found, and locked all the same.
+      connection.startOver()
+      return [first, await notice(connection)] as const
+    })
+    course.take(claimed)
+    if (noticed) course.takeNoticed(noticed)
+    while (course.noticeRows > 0) course.takeNoticed(await together(pool, notice))
+    const look = (connection: Connection) => runPlan(planClaim(course.order), connection, queue)
+    if (course.mayLookAgain) course.take(await together(pool, look))
+    return course.grants
+  }
+
+  return {
+    claim: async (request) => {
+      const grants = await lease(request)
+      return grants && pool.use((connection) => readClaimed(connection, grants, request))
+    },
+    ack: (request) =>
+      inQueue(request, (connection, queue) => runPlan(planAck(request.items, request.now), connection, queue)),
+    extend: (request) =>
+      inQueue(request, (connection, queue) =>
+        runPlan(planExtend(request.items, request.leaseExpiresAt, request.now), connection, queue),
+      ),
+    release: (request) =>
+      inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue)),
+    requeue: (request) =>
+      inQueue(request, async (connection, queue) => {
+        const ids = request.filter.ids ?? (await deadIds(connection, queue, request))
+        return (await runPlan(planRequeue(ids, request.now, request.keyId), connection, queue)).length
+      }),
+    countDead: (name, filter) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        if (!queue) return null
+        const values = await deadValues(connection, queue, name.tenant, filter)
+        if (!values) return 0
+        const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count ${DEAD}`, values)
+        return row!.count
+      }),
+    ready: (queues, now) => pool.use((connection) => readReady(connection, queues, now)),
+    subscriptions: (tenant) => pool.use((connection) => readSubscriptions(connection, tenant)),
+    createSubscription: (name, from, at, max) => createSubscription(pool, name, from, at, max),
+    deleteSubscription: (name, at) => deleteSubscription(pool, name, at),
+    history: (tenant, eventId) => pool.use((connection) => readHistory(connection, tenant, eventId)),
+    counts: (name, ids) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        return queue ? readCounts(connection, queue, ids) : new Map()
+      }),
+    states: (name, ids, now) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        return queue ? readStates(connection, queue, ids, now) : new Map()
+      }),
+  }
+}
+
+async function queueOf(connection: Connection, { tenant, subscription }: QueueName): Promise<Queue | null> {
+  const { companyId, accountId } = tenant
+  if (subscription === DEFAULT_SUBSCRIPTION) return [companyId, accountId, 0]
+  const [row] = await connection.query<{ id: number }>(SELECT_ID, [companyId, accountId, subscription])
+  return row ? [companyId, accountId, row.id] : null
+}
+
+async function laneOf(connection: Connection, { companyId, accountId }: Tenant, channelRef: string) {
+  const [row] = await connection.query<{ id: number }>(SELECT_CONVERSATION, [companyId, accountId, channelRef])
+  return row?.id
+}
+
+async function deadIds(connection: Connection, queue: Queue, request: RequeueRequest): Promise<number[]> {
+  const values = await deadValues(connection, queue, request.tenant, request.filter)
+  if (!values) return []
+  const rows = await connection.query<{ event_id: number }>(
+    `SELECT event_id ${DEAD} ORDER BY state, event_id LIMIT ${request.limit}`,
+    values,
+  )
+  return rows.map((row) => row.event_id)
+}
+
+async function deadValues(connection: Connection, queue: Queue, tenant: Tenant, filter: DeadFilter) {
+  const lane = filter.channelRef === null ? null : await laneOf(connection, tenant, filter.channelRef)
+  if (lane === undefined) return null
+  return [...queue, lane, filter.deadAfter ?? 0, filter.deadBefore ?? Number.MAX_SAFE_INTEGER] as const
+}

@@ -1,0 +1,110 @@
+// Subscriptions on PostgreSQL. They are made one after the other, under a lock. The row of a deleted one stays, so that its
+// id is never given to another.
+
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { QueueName, Subscription } from '../../contract/processing.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+import { readWatermark } from '../index/indexing.ts'
+import { LOCKS } from '../connection/locks.ts'
+import type { Pool } from '../connection/pool.ts'
+import { together } from '../connection/retry-transaction.ts'
+
+/** Rows that one step of clearing away goes through. */
+const CLEAR_ROWS = 5000
+
+const SELECT_ALL: Statement = {
+  name: 'intray_subscriptions',
+  text: `SELECT name, created_at, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
+    AND deleted_at IS NULL ORDER BY id`,
+}
+const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+  SELECT $1, $2, coalesce(max(id), 0) + 1, $3, $4, $5 FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2`
+const MARK = `UPDATE intray.subscriptions SET deleted_at = $4 WHERE company_id = $1 AND account_id = $2 AND name = $3
+  AND deleted_at IS NULL RETURNING id`
+const TABLES: readonly (readonly [name: string, key: string])[] = [
+  ['lanes', 'lane'],
+  ['deliveries', 'event_id'],
+  ['delivery_history', 'event_id'],
+]
+
+export function createSubscription(
+  pool: Pool,
+  { tenant, subscription }: QueueName,
+  from: 'now' | 'beginning',
+  at: number,
+  max?: number,
+): Promise<{ subscription: Subscription; created: boolean } | null> {
+  return pool.transaction(async (connection) => {
+    await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.subscriptions)
+    const named = ({ name }: Subscription) => name === subscription
+    const all = await readSubscriptions(connection, tenant)
+    const existing = all.find(named)
+    if (existing) return { subscription: existing, created: false }
+    if (max !== undefined && all.length >= max) return null
+    // Up to there everything is committed: what commits from now on is above it.
+    const frontier = from === 'now' ? await readWatermark(connection) : 0
+    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, frontier])
+    return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
+  })
+}
+
+export async function deleteSubscription(pool: Pool, { tenant, subscription }: QueueName, at: number) {
+  if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
+  const { companyId, accountId } = tenant
+  const [marked] = await pool.transaction((connection) =>
+    connection.query<{ id: number }>(MARK, [companyId, accountId, subscription, at]),
+  )
+  let step: Clearing | null = marked ? { subscription: marked.id, table: 0, after: 0 } : null
+  while (step) {
+    const from: Clearing = step
+    step = await together(pool, (connection) => clearSome(connection, tenant, from))
+  }
+  return marked !== undefined
+}
+
+/** How far clearing away is: it goes through the tables in the order of their keys. */
+interface Clearing {
+  readonly subscription: number
+  readonly table: number
+  readonly after: number
+}
+
+/** One bounded step. Null when nothing is left of those that were deleted. */
+async function clearSome(
+  connection: Connection,
+  { companyId, accountId }: Tenant,
+  from: Clearing,
+): Promise<Clearing | null> {
+  const queue = [companyId, accountId, from.subscription] as const
+  const table = TABLES[from.table]
+  if (!table) return null
+  const [name, key] = table
+  const [row] = await connection.query<{ up_to: number | null }>(
+    `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM intray.${name} WHERE ${key} > $1 ORDER BY ${key} LIMIT $2) page`,
+    [from.after, CLEAR_ROWS],
+  )
+  const upTo = row?.up_to ?? null
+  if (upTo === null) return { ...from, table: from.table + 1, after: 0 }
+  await connection.execute(
+    `DELETE FROM intray.${name} WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+      AND ${key} > $4 AND ${key} <= $5`,
+    [...queue, from.after, upTo],
+  )
+  return { ...from, after: upTo }
+}
+
+/** `default` first, whether it was used or not. */
+export async function readSubscriptions(
+  connection: Connection,
+  { companyId, accountId }: Tenant,
+): Promise<Subscription[]> {
+  const rows = await connection.query<{ name: string; created_at: number; frontier: number }>(SELECT_ALL, [
+    companyId,
+    accountId,
+  ])
+  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, frontier: row.frontier }))
+  if (all.some(({ name }) => name === DEFAULT_SUBSCRIPTION)) return all
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...all]
+}

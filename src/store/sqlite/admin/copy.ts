@@ -1,0 +1,189 @@
+// Either side of a copy, on SQLite. Freezing is triggers that refuse: they hold for a running server and for commands alike.
+
+import { existsSync } from 'node:fs'
+import type { DatabaseSync } from 'node:sqlite'
+import type { Cell, CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
+import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
+import { StoreRefused } from '../../contract/failure.ts'
+import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from '../connection.ts'
+import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
+import { migrate, needsMigration, readMeta } from '../schema.ts'
+import { readSequence } from '../journal/sequence.ts'
+
+const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
+const STATE = 'copy'
+
+export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
+  if (mustExist && !existsSync(path)) throw new StoreRefused(`There is no database at ${path}.`)
+  const db = openConnection(path, 'tool')
+  try {
+    if (needsMigration(db) && isServerRunning(path)) {
+      throw new StoreRefused('A server of another version is running on the database. Stop it first.')
+    }
+    migrate(db)
+    return new SqliteCopy(db, path)
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+/** Why no server may open this database; null if nothing speaks against it. */
+export function copyProblem(db: DatabaseSync): string | null {
+  return servingProblem(readState(db), isFrozen(db))
+}
+
+class SqliteCopy implements CopySide {
+  readonly tables = COPY_TABLES
+  readonly #db: DatabaseSync
+  readonly #path: string
+  #lock: ServerLock | null = null
+
+  constructor(db: DatabaseSync, path: string) {
+    this.#db = db
+    this.#path = path
+  }
+
+  async identity(): Promise<CopyIdentity> {
+    const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
+    return {
+      databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
+      dedupeKey: readMeta(this.#db, 'dedupe_key'),
+      lastIds: {
+        events: readSequence(this.#db, 'events'),
+        resends: readSequence(this.#db, 'resends'),
+        refusals: Number(refusals?.seq ?? 0),
+      },
+    }
+  }
+
+  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
+    return attempt(() => {
+      const key = table.key.join(', ')
+      const places = table.key.map(() => '?').join(', ')
+      const where = after ? `WHERE (${key}) > (${places})` : ''
+      const statement = this.#db.prepare(
+        `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ? + 0`,
+      )
+      statement.setReturnArrays(true)
+      const rows: CopyRow[] = []
+      let bytes = 0
+      for (const found of statement.iterate(...(after ?? []), table.page)) {
+        const row = found as unknown as CopyRow
+        rows.push(row)
+        for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
+        if (bytes >= COPY_PAGE_BYTES) break
+      }
+      return rows
+    })
+  }
+
+  count(table: CopyTable): Promise<number> {
+    return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
+  }
+
+  freeze(): Promise<void> {
+    return this.#inTransaction(() => {
+      for (const [trigger, table, change] of freezeTriggers()) {
+        this.#db.exec(
+          `CREATE TRIGGER IF NOT EXISTS ${trigger} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, '${FROZEN}'); END`,
+        )
+      }
+    })
+  }
+
+  release(): Promise<void> {
+    return this.#inTransaction(() => {
+      for (const [trigger] of freezeTriggers()) this.#db.exec(`DROP TRIGGER IF EXISTS ${trigger}`)
+    })
+  }
+
+  isFrozen(): Promise<boolean> {
+    return attempt(() => isFrozen(this.#db))
+  }
+
+  state(): Promise<CopyState | null> {
+    return attempt(() => readState(this.#db))
+  }
+
+  async begin(sourceUuid: string): Promise<CopyState> {
+    // Held until the copy is closed: no server starts in the middle of it.
+    this.#lock ??= acquireServerLock(this.#path)
+    this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    const state = readState(this.#db)
+    if (state?.sourceUuid === sourceUuid) return state
+    if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
+    for (const { name } of COPY_TABLES) {
+      if (this.#db.prepare(`SELECT 1 FROM ${name} LIMIT 1`).get()) {
+        throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
+      }
+    }
+    const begun = { sourceUuid, finished: false, positions: {} }
+    await this.#inTransaction(() => this.#saveState(begun))
+    return begun
+  }
+
+  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
+    const names = Object.keys(table.columns)
+    return this.#inTransaction(() => {
+      const state = stateAfter(readState(this.#db), sourceUuid, table, after, rows)
+      const insert = this.#db.prepare(
+        `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
+      )
+      for (const row of rows) insert.run(...(row as Cell[]))
+      this.#saveState(state)
+    })
+  }
+
+  finish(source: CopyIdentity): Promise<void> {
+    return this.#inTransaction(() => {
+      this.#db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(source.dedupeKey)
+      const { events, resends, refusals } = source.lastIds
+      const setLastId = this.#db.prepare('UPDATE sequences SET value = ? WHERE name = ?')
+      setLastId.run(events, 'events')
+      setLastId.run(resends, 'resends')
+      this.#db.exec("DELETE FROM sqlite_sequence WHERE name = 'refusals'")
+      this.#db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('refusals', ?)").run(refusals)
+      this.#saveState({ ...readState(this.#db)!, finished: true })
+    })
+  }
+
+  async close(): Promise<void> {
+    this.#db.close()
+    this.#lock?.release()
+  }
+
+  #saveState(state: CopyState): void {
+    this.#db
+      .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
+      .run(STATE, Buffer.from(encodeState(state)))
+  }
+
+  #inTransaction(work: () => void): Promise<void> {
+    return attempt(() => inTransaction(this.#db, work))
+  }
+}
+
+function freezeTriggers(): [trigger: string, table: string, change: string][] {
+  return COPY_TABLES.flatMap(({ name }) =>
+    CHANGES.map((change): [string, string, string] => [`frozen_${name}_${change.toLowerCase()}`, name, change]),
+  )
+}
+
+export function isFrozen(db: DatabaseSync): boolean {
+  return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'frozen_%'").get() !== undefined
+}
+
+function readState(db: DatabaseSync): CopyState | null {
+  const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(STATE)
+  return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
+}
+
+async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw storeFailure(error)
+  }
+}

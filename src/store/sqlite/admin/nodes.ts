@@ -1,0 +1,30 @@
+// The one server on a SQLite database. Whether it is alive is told by its lock, which the system frees when it dies.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { NodeState } from '../../contract/nodes.ts'
+
+const UPSERT = `INSERT INTO nodes (node_id, token_generation) VALUES (?, ?)
+  ON CONFLICT (node_id) DO UPDATE SET token_generation = excluded.token_generation`
+const SELECT = 'SELECT node_id, token_generation FROM nodes'
+
+export function prepareNodeWrites(db: DatabaseSync) {
+  return {
+    report: ({ nodeId, tokenGeneration }: NodeState): void => {
+      db.prepare(UPSERT).run(nodeId, tokenGeneration)
+    },
+    remove: (nodeId: string): void => {
+      db.prepare('DELETE FROM nodes WHERE node_id = ?').run(nodeId)
+    },
+    /** A server that starts is the only one: whatever is on record was killed. */
+    forgetAll: (): void => {
+      db.exec('DELETE FROM nodes')
+    },
+  }
+}
+
+export function readNodes(db: DatabaseSync): NodeState[] {
+  return db
+    .prepare(SELECT)
+    .all()
+    .map((row) => ({ nodeId: row.node_id as string, tokenGeneration: row.token_generation as number }))
+}

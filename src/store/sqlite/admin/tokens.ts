@@ -1,0 +1,140 @@
+// Tokens on SQLite. A generation is one more than the highest yet; tokens are never deleted, so it only grows.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { Tenant } from '../../../model/principal.ts'
+import type { TokenRecord } from '../../../model/token.ts'
+import { formatRate, parseRate } from '../../../runtime/rate.ts'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { NewToken, TokenPosition, TokenUse } from '../../contract/tokens.ts'
+import { inTransaction } from '../connection.ts'
+
+const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
+  last_used_at, rotated_from, rate_limit`
+const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
+const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
+    rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
+const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
+const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
+const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
+  AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
+const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
+  ORDER BY company_id, account_id LIMIT 1`
+const SELECT_TENANT = 'SELECT 1 FROM tokens WHERE company_id = ? AND account_id = ? LIMIT 1'
+const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
+const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
+const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
+const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
+const SET_RATE_LIMIT = `UPDATE tokens SET rate_limit = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
+const SET_EXPIRY = `UPDATE tokens SET expires_at = min(coalesce(expires_at, ?1), ?1), generation = ${NEXT_GENERATION}
+  WHERE key_id = ?2`
+const TOUCH = 'UPDATE tokens SET last_used_at = ?1 WHERE key_id = ?2 AND (last_used_at IS NULL OR last_used_at < ?1)'
+
+export function prepareTokenReads(db: DatabaseSync) {
+  const select = db.prepare(SELECT)
+  const selectGeneration = db.prepare(SELECT_GENERATION)
+  return {
+    find(keyId: string): TokenRecord | null {
+      const row = select.get(keyId)
+      return row ? tokenRecord(row) : null
+    },
+    list: (): TokenRecord[] => db.prepare(SELECT_ALL).all().map(tokenRecord),
+    listOf: ({ companyId, accountId }: Tenant, before: TokenPosition | null, limit: number): TokenRecord[] =>
+      db
+        .prepare(SELECT_OF_TENANT)
+        .all(companyId, accountId, before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '', limit)
+        .map(tokenRecord),
+    /** From tenant to tenant: the tokens between are passed over, not read. */
+    tenants(after: Tenant | null, limit: number): Tenant[] {
+      const next = db.prepare(SELECT_NEXT_TENANT)
+      const found: Tenant[] = []
+      for (let at = after; found.length < limit; ) {
+        const row = next.get(at?.companyId ?? 0, at?.accountId ?? 0)
+        if (!row) break
+        at = { accountId: row.account_id as number, companyId: row.company_id as number }
+        found.push(at)
+      }
+      return found
+    },
+    hasTenant: ({ companyId, accountId }: Tenant): boolean =>
+      db.prepare(SELECT_TENANT).get(companyId, accountId) !== undefined,
+    successorOf: (keyId: string): string | null =>
+      (db.prepare(SELECT_SUCCESSOR).get(keyId)?.key_id as string | undefined) ?? null,
+    generation: (): number => Number(selectGeneration.get()?.generation),
+    changedSince: (generation: number): TokenRecord[] => db.prepare(SELECT_CHANGED).all(generation).map(tokenRecord),
+  }
+}
+
+export function prepareTokenWrites(db: DatabaseSync) {
+  const { find, generation, successorOf } = prepareTokenReads(db)
+
+  function insert(token: NewToken): void {
+    if (find(token.keyId)) throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
+    db.prepare(INSERT).run(
+      token.keyId,
+      token.hash,
+      token.accountId,
+      token.companyId,
+      token.scope,
+      token.label,
+      token.expiresAt,
+      token.createdAt,
+      token.rotatedFrom,
+      token.rateLimit ? formatRate(token.rateLimit) : null,
+    )
+  }
+
+  function setActive(keyId: string, isActive: boolean, now: number): TokenRecord | null {
+    db.prepare(SET_ACTIVE).run(isActive ? 1 : 0, isActive ? null : now, keyId)
+    return find(keyId)
+  }
+
+  return {
+    createFirst: (token: NewToken): boolean =>
+      inTransaction(db, () => {
+        if (generation() > 0) return false
+        insert(token)
+        return true
+      }),
+    create: (token: NewToken): void => inTransaction(db, () => insert(token)),
+    setActive: (keyId: string, isActive: boolean, now: number): TokenRecord | null =>
+      inTransaction(db, () => setActive(keyId, isActive, now)),
+    setRateLimit: (keyId: string, rateLimit: TokenRecord['rateLimit']): TokenRecord | null =>
+      inTransaction(db, () => {
+        db.prepare(SET_RATE_LIMIT).run(rateLimit && formatRate(rateLimit), keyId)
+        return find(keyId)
+      }),
+    rotate: (successor: NewToken, oldExpiresAt: number | null, now: number): TokenRecord | null =>
+      inTransaction(db, () => {
+        const keyId = successor.rotatedFrom ?? ''
+        if (!find(keyId)) return null
+        if (successorOf(keyId) !== null) throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
+        insert(successor)
+        if (oldExpiresAt === null) return setActive(keyId, false, now)
+        db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)
+        return find(keyId)
+      }),
+    touch: (uses: readonly TokenUse[]): void =>
+      inTransaction(db, () => {
+        const touch = db.prepare(TOUCH)
+        for (const use of uses) touch.run(use.usedAt, use.keyId)
+      }),
+  }
+}
+
+function tokenRecord(row: Record<string, unknown>): TokenRecord {
+  return {
+    keyId: row.key_id as string,
+    hash: row.hash as Uint8Array,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    scope: row.scope as string,
+    label: row.label as string,
+    isActive: row.is_active === 1,
+    expiresAt: row.expires_at as number | null,
+    createdAt: row.created_at as number,
+    disabledAt: row.disabled_at as number | null,
+    lastUsedAt: row.last_used_at as number | null,
+    rotatedFrom: row.rotated_from as string | null,
+    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
+  }
+}

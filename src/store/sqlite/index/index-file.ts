@@ -1,0 +1,133 @@
+// The file of what is derived, beside the journal's: `intray.index.db`. Two files have two writers, so messages do not wait
+// for the index, nor the index for messages. It can be deleted while no server runs: it is filled again.
+//
+// A reader opens this file and attaches the journal, in that order: SQLite takes its snapshots in the order of the files, so
+// that whatever the index names is in the journal it sees. The other way round an event could be missed.
+
+import { hash } from 'node:crypto'
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import { pathToFileURL } from 'node:url'
+import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
+import { readCursors, startAgain } from './indexing.ts'
+import { readMeta } from '../schema.ts'
+import { readSequence } from '../journal/sequence.ts'
+
+const SCHEMA = readFileSync(new URL('./index.sql', import.meta.url), 'utf8')
+const SCHEMA_DIGEST = hash('sha256', SCHEMA)
+
+const SELECT_ORIGIN = 'SELECT schema, database_uuid, last_id, last_request FROM index_origin'
+const INSERT_ORIGIN = `INSERT INTO index_origin (only, schema, database_uuid)
+  SELECT 1, ?, CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid'`
+const SELECT_REQUEST = 'SELECT request_id FROM events WHERE id = ?'
+
+export function indexPath(databasePath: string): string {
+  return `${databasePath.replace(/\.db$/, '')}.index.db`
+}
+
+/** For the indexer: writes the index, reads the journal. */
+export function openIndexWriter(path: string): DatabaseSync {
+  const db = openConnection(indexPath(path), 'indexer')
+  attach(db, path, 'journal')
+  return db
+}
+
+/** For whoever looks: reads both. There has to be a connection that may write, or SQLite cannot open the files. */
+export function openReader(path: string): DatabaseSync {
+  const db = openConnection(indexPath(path), 'reader')
+  attach(db, path, 'journal')
+  return db
+}
+
+/** For the writer of the journal, whose claims look into the index. */
+export function attachIndex(db: DatabaseSync, path: string): void {
+  attach(db, indexPath(path), 'derived')
+}
+
+/** Read only: a transaction that writes then does not take the other file's lock. */
+function attach(db: DatabaseSync, path: string, name: string): void {
+  const url = pathToFileURL(resolve(path)).href.replaceAll("'", '%27')
+  db.exec(`ATTACH '${url}?mode=ro' AS ${name}; PRAGMA ${name}.cache_size = -4096`)
+}
+
+/** Whether the file has to be made anew before this code can use it. */
+export function needsIndexFile(path: string): boolean {
+  const db = openConnection(indexPath(path), 'indexer')
+  try {
+    return !isOfThisSchema(db)
+  } finally {
+    db.close()
+  }
+}
+
+/**
+ * Makes the file if it is missing, damaged or of another version, and has it filled again if it tells of another journal.
+ * The journal has to be open for writing somewhere.
+ */
+export function prepareIndexFile(path: string): void {
+  const db = openOrReplace(path)
+  try {
+    if (isOfThisSchema(db) && isOfJournal(db)) return
+    inTransaction(db, () => {
+      if (!isOfThisSchema(db)) makeTables(db)
+      else if (!isOfJournal(db)) startAgain(db)
+    })
+  } finally {
+    db.close()
+  }
+}
+
+/** Told by the indexer before the server ends: the next start makes the file anew, instead of meeting the same damage. */
+export function markDamaged(path: string): void {
+  writeFileSync(damageMark(path), '')
+}
+
+const damageMark = (path: string): string => `${indexPath(path)}-damaged`
+
+/** The log first: a new file must not find that of an old one. The mark last: what was begun is ended by the next start. */
+function removeFile(path: string): void {
+  for (const end of ['-wal', '-shm', '', '-damaged']) rmSync(indexPath(path) + end, { force: true })
+}
+
+function openOrReplace(path: string): DatabaseSync {
+  if (existsSync(damageMark(path))) removeFile(path)
+  try {
+    const db = openIndexWriter(path)
+    isOfThisSchema(db)
+    return db
+  } catch (error) {
+    const code = sqliteCode(error) ?? sqliteCode((error as Error).cause)
+    if (code !== SQLITE.NOTADB && code !== SQLITE.CORRUPT) throw error
+    removeFile(path)
+    return openIndexWriter(path)
+  }
+}
+
+function isOfThisSchema(db: DatabaseSync): boolean {
+  if (!db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'index_origin'").get()) return false
+  return db.prepare(SELECT_ORIGIN).get()?.schema === SCHEMA_DIGEST
+}
+
+/** A journal that was put back from a backup ends before the last event that is indexed, or has another in its place. */
+function isOfJournal(db: DatabaseSync): boolean {
+  const origin = db.prepare(SELECT_ORIGIN).get()!
+  const lastId = origin.last_id as number
+  const request = db.prepare(SELECT_REQUEST).get(lastId)?.request_id ?? origin.last_request
+  const covered = readCursors(db)
+  return (
+    origin.database_uuid === Buffer.from(readMeta(db, 'database_uuid')).toString() &&
+    request === origin.last_request &&
+    Math.max(lastId, covered.events) <= readSequence(db, 'events') &&
+    covered.resends <= readSequence(db, 'resends')
+  )
+}
+
+/** The tables of the words are dropped with the one they belong to. */
+function makeTables(db: DatabaseSync): void {
+  const made = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all()
+  const names = made.map(({ name }) => String(name)).filter((name) => !/^(sqlite_|event_words_)/.test(name))
+  for (const name of names) db.exec(`DROP TABLE main."${name}"`)
+  db.exec(SCHEMA)
+  db.prepare(INSERT_ORIGIN).run(SCHEMA_DIGEST)
+}

@@ -1,0 +1,123 @@
+// What the indexer writes for the rows of one step, on SQLite: a row at a time, on the connection of the index's own file.
+
+import type { DatabaseSync } from 'node:sqlite'
+import {
+  conversationKey,
+  type Derived,
+  groupByConversation,
+  indexedWords,
+  unindexed,
+} from '../../../model/index-step.ts'
+import type { RepeatCount } from '../../../model/index-step.ts'
+import type { TrafficTally } from '../../../model/traffic.ts'
+import {
+  CONVERSATIONS,
+  conversationValues,
+  ENTRIES,
+  entryValues,
+  type IndexTable,
+  REPEATS,
+  repeatValues,
+  TRAFFIC,
+  trafficValues,
+} from '../../index-rows.ts'
+import { storeFailure } from '../connection.ts'
+
+const UPSERT_CONVERSATION = `${insertInto(CONVERSATIONS)}
+  ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
+    event_count = event_count + excluded.event_count,
+    last_event_id = excluded.last_event_id,
+    last_received_at = excluded.last_received_at,
+    last_contact_name = excluded.last_contact_name,
+    last_contact_email = excluded.last_contact_email,
+    last_snippet = excluded.last_snippet
+  RETURNING id`
+const UPSERT_REPEATS = `${insertInto(REPEATS)}
+  ON CONFLICT (company_id, event_id) DO UPDATE SET
+    resends = resends + excluded.resends,
+    revisions = revisions + excluded.revisions,
+    last_seen_at = max(last_seen_at, excluded.last_seen_at)`
+const UPSERT_TRAFFIC = `${insertInto(TRAFFIC)}
+  ON CONFLICT (company_id, account_id, span, at, key_id) DO UPDATE SET
+    events = events + excluded.events,
+    resends = resends + excluded.resends,
+    revisions = revisions + excluded.revisions`
+const INSERT_WORDS = 'INSERT INTO event_words (rowid, words) VALUES (?, ?)'
+
+function insertInto({ name, columns }: IndexTable): string {
+  const names = Object.keys(columns)
+  return `INSERT INTO ${name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
+}
+
+export interface IndexWrites {
+  /** All rows as they are. */
+  writeEvents(derived: readonly Derived[]): readonly Derived[]
+  /** Each row in a savepoint of its own: a row that cannot be written is marked, and returned as it was written. */
+  writeEachAlone(derived: readonly Derived[]): readonly Derived[]
+  writeRepeats(counts: readonly RepeatCount[]): void
+  writeTraffic(tally: TrafficTally): void
+}
+
+export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
+  const insertEntry = db.prepare(insertInto(ENTRIES))
+  const insertWords = db.prepare(INSERT_WORDS)
+  const upsertConversation = db.prepare(UPSERT_CONVERSATION)
+  const upsertRepeats = db.prepare(UPSERT_REPEATS)
+  const upsertTraffic = db.prepare(UPSERT_TRAFFIC)
+
+  /**
+   * The words of all rows come last: a statement that writes more than one row, as an upsert may, makes FTS5 write down what it has
+   * gathered. In between, that was a segment for each row, and two thirds of a step.
+   */
+  function write(derived: readonly Derived[]): void {
+    const conversations = new Map<string, number>()
+    for (const [key, group] of groupByConversation(derived)) {
+      conversations.set(key, upsertConversation.get(...conversationValues(group))!.id as number)
+    }
+    for (const one of derived) {
+      const key = conversationKey(one.row)
+      insertEntry.run(...entryValues(one, key === null ? null : conversations.get(key)!))
+    }
+    for (const one of derived) {
+      const words = indexedWords(one)
+      if (words !== null) insertWords.run(one.row.id, words)
+    }
+  }
+
+  /** Why it failed; null if it did not. */
+  function attempt(work: () => void): unknown {
+    db.exec('SAVEPOINT one_row')
+    try {
+      work()
+      db.exec('RELEASE one_row')
+      return null
+    } catch (error) {
+      if (storeFailure(error).kind !== 'rejected') throw error
+      db.exec('ROLLBACK TO one_row; RELEASE one_row')
+      return error
+    }
+  }
+
+  /** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
+  function writeAlone(one: Derived): Derived {
+    const failure = attempt(() => write([one]))
+    if (failure === null) return one
+    const marked = unindexed(one.row, failure)
+    if (attempt(() => write([marked])) !== null) insertEntry.run(...entryValues(marked, null))
+    return marked
+  }
+
+  return {
+    writeEvents: (derived) => {
+      write(derived)
+      return derived
+    },
+    writeEachAlone: (derived) => derived.map(writeAlone),
+    writeRepeats: (counts) => {
+      for (const count of counts) upsertRepeats.run(...repeatValues(count))
+    },
+    writeTraffic: (tally) => {
+      for (const row of tally.rows()) upsertTraffic.run(...trafficValues(row))
+    },
+  }
+}

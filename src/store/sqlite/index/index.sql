@@ -1,0 +1,96 @@
+-- What the indexer derives from the journal, in a file of its own. There are no migrations: a file that was made by
+-- another text than this one, or from another journal, is emptied and filled again.
+
+-- Which journal it was made from, and the last event it knows: a journal that was put back from a backup is told by it.
+CREATE TABLE index_origin (
+  only          INTEGER PRIMARY KEY CHECK (only = 1),
+  schema        TEXT    NOT NULL,
+  database_uuid TEXT    NOT NULL,
+  last_id       INTEGER NOT NULL DEFAULT 0,
+  last_request  TEXT    NOT NULL DEFAULT ''
+) STRICT;
+
+-- How far each journal table is followed. clearing = 1: a rebuild is emptying the derived tables.
+CREATE TABLE index_cursors (
+  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends')),
+  position INTEGER NOT NULL,
+  clearing INTEGER NOT NULL DEFAULT 0 CHECK (clearing IN (0, 1))
+) STRICT, WITHOUT ROWID;
+
+INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0);
+
+-- email_key: the address as it is compared. key_id and scope are the journal's, so that a scan need not look there.
+CREATE TABLE event_index (
+  company_id      INTEGER NOT NULL,
+  account_id      INTEGER NOT NULL,
+  event_id        INTEGER NOT NULL,
+  kind            TEXT    NOT NULL,
+  received_at     INTEGER NOT NULL,
+  key_id          TEXT    NOT NULL,
+  scope           TEXT    NOT NULL,
+  conversation_id INTEGER,
+  contact_name    TEXT,
+  contact_email   TEXT,
+  email_key       TEXT,
+  message_type    TEXT,
+  snippet         TEXT,
+  warnings        TEXT,
+  unindexed       TEXT,
+  PRIMARY KEY (company_id, account_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX events_by_time ON event_index (company_id, account_id, received_at, event_id);
+CREATE INDEX events_by_conversation ON event_index (company_id, account_id, conversation_id, event_id)
+  WHERE conversation_id IS NOT NULL;
+CREATE INDEX events_by_email ON event_index (company_id, account_id, email_key, event_id) WHERE email_key IS NOT NULL;
+CREATE INDEX revisions_by_id ON event_index (company_id, account_id, event_id) WHERE kind = 'revision';
+
+-- How often an event was sent again. Only events that were have a row.
+CREATE TABLE repeats (
+  company_id   INTEGER NOT NULL,
+  event_id     INTEGER NOT NULL,
+  resends      INTEGER NOT NULL,
+  revisions    INTEGER NOT NULL,
+  last_seen_at INTEGER NOT NULL,
+  PRIMARY KEY (company_id, event_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE conversations (
+  company_id          INTEGER NOT NULL,
+  account_id          INTEGER NOT NULL,
+  channel_ref         TEXT    NOT NULL,
+  id                  INTEGER NOT NULL,
+  event_count         INTEGER NOT NULL,
+  first_received_at   INTEGER NOT NULL,
+  last_event_id       INTEGER NOT NULL,
+  last_received_at    INTEGER NOT NULL,
+  first_contact_name  TEXT,
+  first_contact_email TEXT,
+  last_contact_name   TEXT,
+  last_contact_email  TEXT,
+  last_snippet        TEXT,
+  PRIMARY KEY (company_id, account_id, channel_ref)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX conversations_by_activity ON conversations (company_id, account_id, last_event_id);
+
+-- The words of each event, cut and folded by src/model/words.ts, each beginning with its tenant: the tokenizer takes them as
+-- they are. Only which word is in which event is kept.
+CREATE VIRTUAL TABLE event_words USING fts5 (
+  words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.'"
+);
+
+-- What came in. span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
+CREATE TABLE traffic (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  span       INTEGER NOT NULL CHECK (span IN (0, 1)),
+  at         INTEGER NOT NULL,
+  key_id     TEXT    NOT NULL,
+  events     INTEGER NOT NULL,
+  resends    INTEGER NOT NULL,
+  revisions  INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, span, at, key_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX traffic_by_age ON traffic (span, at);

@@ -1,0 +1,116 @@
+// The index on SQLite: a step reads the next rows of the journal, derives, and moves the cursor in one transaction of the index's
+// own file.
+
+import type { DatabaseSync } from 'node:sqlite'
+import {
+  countRepeats,
+  type Derived,
+  derive,
+  type JournalRow,
+  positionAfter,
+  type ResendRow,
+  tallyTraffic,
+} from '../../../model/index-step.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult } from '../../contract/indexing.ts'
+import { inTransaction, storeFailure } from '../connection.ts'
+import { readSequence } from '../journal/sequence.ts'
+import { clearSome } from './clearing.ts'
+import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
+
+const SELECT_CURSORS = 'SELECT source, position, clearing FROM index_cursors'
+const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id AS accountId, company_id AS companyId, received_at AS receivedAt,
+    channel_ref AS channelRef, size, sha256, payload, key_id AS keyId, scope, request_id AS requestId
+  FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
+const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
+const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
+const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
+  database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
+/** The account stands with the event. */
+const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS eventId, r.received_at AS receivedAt,
+    r.key_id AS keyId, e.account_id AS accountId
+  FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ? + 0`
+
+export interface Cursors {
+  readonly events: number
+  readonly resends: number
+  readonly clearing: boolean
+}
+
+type WriteEvents = IndexWrites['writeEvents']
+
+export function prepareIndexing(db: DatabaseSync) {
+  const writes = prepareIndexWrites(db)
+  const selectEvents = db.prepare(SELECT_EVENTS)
+  const selectResends = db.prepare(SELECT_RESENDS)
+  const moveCursor = db.prepare(MOVE_CURSOR)
+  const noteLast = db.prepare(NOTE_LAST)
+
+  function step(limits: IndexLimits, writeEvents: WriteEvents): IndexStepResult {
+    const before = readCursors(db)
+    if (before.clearing) {
+      clearSome(db, limits.maxRows)
+      return { ...readProgress(db), indexed: 0, unindexed: 0 }
+    }
+    const newest = readSequence(db, 'events')
+    const derived = writeEvents(readDerived(before.events, newest, limits))
+    const resends = selectResends.all(before.resends, limits.maxRows) as unknown as ResendRow[]
+    writes.writeRepeats(countRepeats(derived, resends))
+    writes.writeTraffic(tallyTraffic(derived, resends))
+    const events = positionAfter(derived, newest, limits)
+    const after = { events, resends: resends.at(-1)?.id ?? before.resends, clearing: false }
+    if (after.events !== before.events) moveCursor.run(after.events, 'events')
+    if (after.resends !== before.resends) moveCursor.run(after.resends, 'resends')
+    const last = derived.at(-1)
+    if (last) noteLast.run(last.row.id, last.row.requestId)
+    const unindexed = derived.filter((one) => one.unindexed !== null).length
+    return { ...progressAt(db, after), indexed: derived.length, unindexed }
+  }
+
+  /** The next rows, bounded by count and by bytes; always at least one if there is one. */
+  function readDerived(after: number, upTo: number, limits: IndexLimits): Derived[] {
+    const derived: Derived[] = []
+    let bytes = 0
+    for (const found of selectEvents.iterate(after, upTo, limits.maxRows)) {
+      const row = found as unknown as JournalRow
+      derived.push(derive(row))
+      bytes += row.size
+      if (bytes >= limits.maxBytes) break
+    }
+    return derived
+  }
+
+  return {
+    step: (limits: IndexLimits): IndexStepResult => {
+      try {
+        return inTransaction(db, () => step(limits, writes.writeEvents))
+      } catch (error) {
+        // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
+        if (storeFailure(error).kind !== 'rejected') throw error
+        return inTransaction(db, () => step(limits, writes.writeEachAlone))
+      }
+    },
+    requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
+  }
+}
+
+/** The steps that follow empty the derived tables and fill them again. */
+export function startAgain(db: DatabaseSync): void {
+  db.exec(REWIND_CURSORS)
+  db.exec(FORGET_LAST)
+}
+
+export function readProgress(db: DatabaseSync): IndexProgress {
+  return progressAt(db, readCursors(db))
+}
+
+export function readCursors(db: DatabaseSync): Cursors {
+  const rows = db.prepare(SELECT_CURSORS).all() as unknown as { source: string; position: number; clearing: number }[]
+  const at = (source: string) => rows.find((row) => row.source === source)?.position ?? 0
+  return { events: at('events'), resends: at('resends'), clearing: rows.some((row) => row.clearing === 1) }
+}
+
+function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
+  const lag = readSequence(db, 'events') - at.events + (readSequence(db, 'resends') - at.resends)
+  return { cursor: at.events, lag, clearing: at.clearing }
+}

@@ -1,0 +1,118 @@
+// Claims and what becomes of them, on SQLite: each call is one transaction on the writer. What was claimed is read
+// afterwards, on the reader's side, so that payloads do not pass through the writer.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
+import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import {
+  planAck,
+  planClaim,
+  planExtend,
+  planRelease,
+  planRequeue,
+  type Settled,
+} from '../../../model/processing-plan.ts'
+import type {
+  AckRequest,
+  ClaimRequest,
+  DeadFilter,
+  ExtendRequest,
+  QueueName,
+  ReleaseRequest,
+  RequeueRequest,
+} from '../../contract/processing.ts'
+import { inTransaction } from '../connection.ts'
+import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
+
+const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+  AND deleted_at IS NULL`
+const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+  VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
+const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
+const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?
+  AND state = 'dead' AND entries >= 0 AND state <> 'done' AND (?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6`
+const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7 + 0`
+const COUNT_DEAD = `SELECT count(*) AS count ${DEAD}`
+
+export function prepareProcessing(db: DatabaseSync) {
+  const answers = prepareAnswers(db)
+  const addDefault = db.prepare(ADD_DEFAULT)
+
+  const settling = <R extends QueueName>(work: (queue: Queue, request: R) => Settled[]) => {
+    return (request: R): Settled[] | null =>
+      inTransaction(db, () => {
+        const queue = queueOf(db, request)
+        return queue && work(queue, request)
+      })
+  }
+
+  function claim(request: ClaimRequest): Grant[] | null {
+    const { tenant, now, keyId, limit, maxBytes, maxAttempts } = request
+    if (request.subscription === DEFAULT_SUBSCRIPTION) addDefault.run(tenant.companyId, tenant.accountId, now)
+    const queue = queueOf(db, request)
+    if (!queue) return null
+    const lane = request.channelRef === null ? null : laneOf(db, tenant, request.channelRef)
+    if (lane === undefined) return []
+    const lease = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
+    const course = new ClaimCourse({ now, lease, lane, limit, maxBytes, maxAttempts })
+    course.take(runPlan(planClaim(course.order), answers, queue))
+    while (course.noticeRows > 0) {
+      course.takeNoticed(runPlan(planNotice(course.noticeRows, course.order), answers, queue))
+    }
+    if (course.mayLookAgain) course.take(runPlan(planClaim(course.order), answers, queue))
+    return course.grants
+  }
+
+  return {
+    claim: (request: ClaimRequest): Grant[] | null => inTransaction(db, () => claim(request)),
+    ack: settling((queue, { items, now }: AckRequest) => runPlan(planAck(items, now), answers, queue)),
+    extend: settling((queue, { items, leaseExpiresAt, now }: ExtendRequest) =>
+      runPlan(planExtend(items, leaseExpiresAt, now), answers, queue),
+    ),
+    release: settling((queue, { items, ...rules }: ReleaseRequest) =>
+      runPlan(planRelease(items, rules), answers, queue),
+    ),
+    requeue: (request: RequeueRequest): number | null =>
+      inTransaction(db, () => {
+        const queue = queueOf(db, request)
+        if (!queue) return null
+        const ids = request.filter.ids ?? deadIds(db, queue, request)
+        return runPlan(planRequeue(ids, request.now, request.keyId), answers, queue).length
+      }),
+  }
+}
+
+/** Undefined for a conversation that is not there (yet). */
+function laneOf(db: DatabaseSync, { companyId, accountId }: Tenant, channelRef: string): number | undefined {
+  return db.prepare(SELECT_CONVERSATION).get(companyId, accountId, channelRef)?.id as number | undefined
+}
+
+export function queueOf(db: DatabaseSync, { tenant, subscription }: QueueName): Queue | null {
+  const { companyId, accountId } = tenant
+  if (subscription === DEFAULT_SUBSCRIPTION) return [companyId, accountId, 0]
+  const row = db.prepare(SELECT_ID).get(companyId, accountId, subscription)
+  return row ? [companyId, accountId, row.id as number] : null
+}
+
+function deadIds(db: DatabaseSync, queue: Queue, { tenant, filter, limit }: RequeueRequest): number[] {
+  const values = deadValues(db, queue, tenant, filter)
+  if (!values) return []
+  return db
+    .prepare(SELECT_DEAD)
+    .all(...values, limit)
+    .map((row) => row.event_id as number)
+}
+
+export function countDead(db: DatabaseSync, name: QueueName, filter: DeadFilter): number | null {
+  const queue = queueOf(db, name)
+  const values = queue && deadValues(db, queue, name.tenant, filter)
+  if (!queue) return null
+  return values ? Number(db.prepare(COUNT_DEAD).get(...values)?.count) : 0
+}
+
+function deadValues(db: DatabaseSync, queue: Queue, tenant: Tenant, filter: DeadFilter) {
+  const lane = filter.channelRef === null ? null : laneOf(db, tenant, filter.channelRef)
+  if (lane === undefined) return null
+  return [...queue, lane, filter.deadAfter ?? 0, filter.deadBefore ?? Number.MAX_SAFE_INTEGER] as const
+}

@@ -1,0 +1,91 @@
+// Subscriptions on SQLite. The row of a deleted one stays, so that its id is never given to another.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { Tenant } from '../../../model/principal.ts'
+import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { QueueName, Subscription } from '../../contract/processing.ts'
+import { inTransaction } from '../connection.ts'
+import { readSequence } from '../journal/sequence.ts'
+
+const SELECT_ALL = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ?
+  AND deleted_at IS NULL ORDER BY id`
+const SELECT = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+  AND deleted_at IS NULL`
+const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+  SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
+const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
+  AND deleted_at IS NULL RETURNING id`
+const TABLES: readonly (readonly [name: string, key: string])[] = [
+  ['lanes', 'lane'],
+  ['deliveries', 'event_id'],
+  ['delivery_history', 'event_id'],
+]
+
+export function prepareSubscriptionWrites(db: DatabaseSync) {
+  return {
+    create: ({ tenant, subscription }: QueueName, from: 'now' | 'beginning', at: number, max?: number) =>
+      inTransaction(db, () => {
+        const all = readSubscriptions(db, tenant)
+        const existing = all.find(({ name }) => name === subscription)
+        if (existing) return { subscription: existing, created: false }
+        if (max !== undefined && all.length >= max) return null
+        const frontier = from === 'now' ? readSequence(db, 'events') : 0
+        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
+        return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
+      }),
+    /** Where to begin to clear away what it knew; null when there is none. */
+    remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
+      if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
+      const marked = db.prepare(MARK).get(at, tenant.companyId, tenant.accountId, subscription)
+      return marked ? { subscription: marked.id as number, table: 0, after: 0 } : null
+    },
+    /** One bounded step of clearing away what a deleted one knew. Null when nothing is left. */
+    clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
+      inTransaction(db, () => {
+        const queue = [companyId, accountId, from.subscription] as const
+        const table = TABLES[from.table]
+        if (!table) return null
+        const [name, key] = table
+        const upTo = db
+          .prepare(
+            `SELECT max(${key}) AS up_to FROM (SELECT ${key} FROM ${name} WHERE ${key} > ? ORDER BY ${key} LIMIT ? + 0)`,
+          )
+          .get(from.after, maxRows)?.up_to as number | null
+        if (upTo === null) return { ...from, table: from.table + 1, after: 0 }
+        db.prepare(
+          `DELETE FROM ${name} WHERE company_id = ? AND account_id = ? AND subscription = ? AND ${key} > ? AND ${key} <= ?`,
+        ).run(...queue, from.after, upTo)
+        return { ...from, after: upTo }
+      }),
+  }
+}
+
+/** How far clearing away is: it goes through the tables in the order of their keys. */
+export interface Clearing {
+  readonly subscription: number
+  readonly table: number
+  readonly after: number
+}
+
+/** `default` first, whether it was used or not. */
+export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Tenant): Subscription[] {
+  const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
+  const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)
+  if (byDefault) return rows
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...rows]
+}
+
+export function readSubscription(db: DatabaseSync, { tenant, subscription }: QueueName): Subscription | null {
+  const row = db.prepare(SELECT).get(tenant.companyId, tenant.accountId, subscription)
+  if (row) return subscriptionOf(row)
+  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, frontier: 0 } : null
+}
+
+function subscriptionOf(row: Record<string, unknown>): Subscription {
+  return {
+    name: row.name as string,
+    createdAt: row.created_at as number,
+    frontier: row.frontier as number,
+  }
+}

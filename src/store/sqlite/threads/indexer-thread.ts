@@ -1,0 +1,61 @@
+// The indexer's thread: the only connection of the server that writes and checkpoints the index. Its own thread and its own
+// file: a step holds up nobody who sends or claims.
+
+import { readlinkSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import { parentPort, workerData } from 'node:worker_threads'
+import { StoreFailure } from '../../contract/failure.ts'
+import { SQLITE, sqliteCode, storeFailure } from '../connection.ts'
+import { markDamaged, openIndexWriter } from '../index/index-file.ts'
+import { prepareIndexOperations } from '../operations.ts'
+import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
+
+/** Under the others: a quarter of a core while all of them are busy, all of it when they are not. */
+const NICENESS = 5
+
+yieldToOthers()
+const port = parentPort!
+const { path } = workerData as { path: string }
+const db = openIndexWriter(path)
+const operations = prepareIndexOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+let broken: string | null = null
+
+port.on('message', (message: ToThread) => {
+  if ('close' in message) close()
+  else execute(message)
+})
+send('ready')
+
+function execute(job: Job): void {
+  try {
+    if (broken !== null) throw new StoreFailure('fatal', broken)
+    send([{ seq: job.seq, result: operations[job.name]!(...job.args) }])
+  } catch (error) {
+    const failure = storeFailure(error)
+    if (failure.kind === 'fatal') {
+      broken ??= failure.message
+      if (sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
+    }
+    send(failureAnswers([job], error))
+  }
+}
+
+function close(): void {
+  db.close()
+  send('closed')
+  port.close()
+}
+
+function send(message: FromThread): void {
+  port.postMessage(message)
+}
+
+/** On Linux a thread has a priority of its own. Elsewhere it runs like the others. */
+function yieldToOthers(): void {
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
+  } catch {
+    // No /proc, or no leave to: it only takes a little more from the others.
+  }
+}

@@ -1,0 +1,23 @@
+// What passes between the server and its threads: jobs, and one answer for each.
+
+import { storeFailure } from '../connection.ts'
+
+export interface Job<N extends string = string> {
+  readonly seq: number
+  readonly name: N
+  readonly args: readonly unknown[]
+}
+
+export type ToThread<N extends string = string> = Job<N> | { readonly close: true }
+
+export type ThreadAnswer =
+  | { readonly seq: number; readonly result: unknown }
+  | { readonly seq: number; readonly failure: { readonly kind: string; readonly message: string } }
+
+export type FromThread = 'ready' | 'closed' | readonly ThreadAnswer[]
+
+/** The answers to jobs that failed together. */
+export function failureAnswers(jobs: readonly Job[], error: unknown): ThreadAnswer[] {
+  const { kind, message } = storeFailure(error)
+  return jobs.map(({ seq }) => ({ seq, failure: { kind, message } }))
+}

@@ -1,0 +1,125 @@
+// The server's side of a thread that holds a writing connection: sends jobs, matches answers, and notices when the thread is
+// gone. One writes the journal, the other the index.
+
+import { Worker } from 'node:worker_threads'
+import { StoreFailure, type StoreFailureKind } from '../../contract/failure.ts'
+import type { Executor } from '../operations.ts'
+import type { FromThread, ThreadAnswer, ToThread } from './thread-jobs.ts'
+
+interface Pending {
+  resolve(result: unknown): void
+  reject(failure: StoreFailure): void
+}
+
+/** What a set of operations looks like. */
+type Calls = Record<string, (...args: never[]) => unknown>
+
+const SOURCES = {
+  writer: new URL('./writer-thread.ts', import.meta.url),
+  indexer: new URL('./indexer-thread.ts', import.meta.url),
+}
+
+const CLOSED = new StoreFailure('unavailable', 'the store is closed')
+
+export class StoreThread<O extends Calls> implements Executor<O> {
+  readonly #worker: Worker
+  /**
+   * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
+   * tables behind, and each keeps alive what it held until a full collection (docs/adr/0010).
+   */
+  readonly #pending: (Pending | undefined)[] = []
+  readonly #fatalListeners: ((failure: Error) => void)[] = []
+  readonly #ready = Promise.withResolvers<void>()
+  #gone: StoreFailure | null = null
+  #fatal: StoreFailure | null = null
+  #closed: Promise<void> | null = null
+  #onClosed: () => void = () => {}
+
+  private constructor(name: string, worker: Worker) {
+    this.#worker = worker
+    worker.on('message', (message: FromThread) => this.#receive(message))
+    worker.on('error', (error: Error) => this.#fail(new StoreFailure('fatal', `the ${name} stopped: ${error.message}`)))
+    worker.on('exit', () => this.#fail(new StoreFailure('fatal', `the ${name} is gone`)))
+  }
+
+  /** Resolves when the thread holds its connection. */
+  static async start<O extends Calls>(name: keyof typeof SOURCES, path: string): Promise<StoreThread<O>> {
+    const worker = new Worker(SOURCES[name], { workerData: { path } })
+    const thread = new StoreThread<O>(name, worker)
+    await thread.#ready.promise
+    return thread
+  }
+
+  run<N extends keyof O & string>(
+    name: N,
+    args: Parameters<O[N]>,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<ReturnType<O[N]>> {
+    if (this.#gone) return Promise.reject(this.#gone)
+    if (this.#closed) return Promise.reject(CLOSED)
+    const seq = this.#freePlace()
+    return new Promise((resolve, reject) => {
+      this.#pending[seq] = { resolve: resolve as Pending['resolve'], reject }
+      this.#worker.postMessage({ seq, name, args } satisfies ToThread, transfer)
+    })
+  }
+
+  /** Whoever asks after it happened is told as well. */
+  onFatal(listener: (failure: Error) => void): void {
+    if (this.#fatal) listener(this.#fatal)
+    else this.#fatalListeners.push(listener)
+  }
+
+  /** What was sent before is still carried out. */
+  close(): Promise<void> {
+    this.#closed ??= new Promise<void>((resolve) => {
+      this.#onClosed = resolve
+      if (this.#gone) resolve()
+      else this.#worker.postMessage({ close: true } satisfies ToThread)
+    })
+    return this.#closed
+  }
+
+  #freePlace(): number {
+    const free = this.#pending.indexOf(undefined)
+    return free === -1 ? this.#pending.length : free
+  }
+
+  #receive(message: FromThread): void {
+    if (message === 'ready') {
+      this.#ready.resolve()
+    } else if (message === 'closed') {
+      this.#gone = CLOSED
+      this.#onClosed()
+    } else {
+      for (const answer of message) this.#settle(answer)
+    }
+  }
+
+  #settle(answer: ThreadAnswer): void {
+    const waiting = this.#pending[answer.seq]
+    this.#pending[answer.seq] = undefined
+    if ('result' in answer) {
+      waiting?.resolve(answer.result)
+      return
+    }
+    const failure = new StoreFailure(answer.failure.kind as StoreFailureKind, answer.failure.message)
+    waiting?.reject(failure)
+    if (failure.kind === 'fatal') this.#announce(failure)
+  }
+
+  /** A message to a dead thread is lost in silence, so whoever waits is told, and nobody else may wait. */
+  #fail(failure: StoreFailure): void {
+    this.#onClosed()
+    this.#ready.reject(failure)
+    if (this.#gone) return
+    this.#gone = failure
+    for (const waiting of this.#pending.splice(0)) waiting?.reject(failure)
+    this.#announce(failure)
+  }
+
+  #announce(failure: StoreFailure): void {
+    this.#fatal ??= failure
+    for (const listener of this.#fatalListeners.splice(0)) listener(failure)
+  }
+}

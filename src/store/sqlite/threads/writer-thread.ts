@@ -1,0 +1,67 @@
+// The writer thread: the only connection of the server that writes and checkpoints the journal. It takes jobs from its port, one at
+// a time, and answers each when its commit is on disk.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { StoreFailure } from '../../contract/failure.ts'
+import type { AppendBatch } from '../journal/append-batch.ts'
+import { openConnection, storeFailure } from '../connection.ts'
+import { attachIndex } from '../index/index-file.ts'
+import { prepareOperations } from '../operations.ts'
+import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
+import { type WriterJob, WriterQueue } from './writer-queue.ts'
+import { WriterTurns } from './writer-turns.ts'
+
+const port = parentPort!
+const { path } = workerData as { path: string }
+const db = openConnection(path, 'writer')
+attachIndex(db, path)
+const operations = prepareOperations(db)
+const queue = new WriterQueue()
+const turns = new WriterTurns({ queue, execute, onEnd: close })
+/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+let broken: string | null = null
+
+port.on('message', (message: ToThread<WriterJob['name']>) => {
+  if ('close' in message) turns.end()
+  else turns.push(message)
+})
+send('ready')
+
+function execute(jobs: readonly WriterJob[]): void {
+  try {
+    if (broken !== null) throw new StoreFailure('fatal', broken)
+    send(jobs[0]!.name === 'append' ? appendTogether(jobs) : [runAlone(jobs[0]!)])
+  } catch (error) {
+    const failure = storeFailure(error)
+    if (failure.kind === 'fatal') broken ??= failure.message
+    send(failureAnswers(jobs, error))
+  }
+}
+
+function appendTogether(jobs: readonly WriterJob[]): ThreadAnswer[] {
+  const startedAt = performance.now()
+  const outcomes = operations.appendAll(jobs.map((job) => job.args[0] as AppendBatch))
+  const now = performance.now()
+  queue.committed(jobs.length, now - startedAt, now)
+  return jobs.map(({ seq }, index) => ({ seq, result: outcomes[index] }))
+}
+
+function runAlone({ seq, name, args }: WriterJob): ThreadAnswer {
+  const operation = operations[name] as (...args: readonly unknown[]) => unknown
+  return { seq, result: operation(...args) }
+}
+
+function close(): void {
+  try {
+    if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  } catch {
+    // Nothing is lost: what is committed stays in the WAL, and the next start reads it there.
+  }
+  db.close()
+  send('closed')
+  port.close()
+}
+
+function send(message: FromThread): void {
+  port.postMessage(message)
+}
