@@ -7,9 +7,9 @@ import { isoTime } from '../runtime/clock.ts'
 import { textUpTo, wholeNumber } from '../runtime/parameter.ts'
 import type { ClaimedEvent } from '../store/contract/processing.ts'
 import type { Store } from '../store/contract/store.ts'
+import type { Subcommand } from './command.ts'
 import { eventCells } from './event-cells.ts'
 import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { noteLag } from './index-lag.ts'
 import { asOperator, known, subscriptionOf } from './inbox-by-hand.ts'
 import { note, outputWidth, print, table } from './output.ts'
@@ -33,7 +33,7 @@ them, with ack or release. Events of one channel come in order; work through the
 
 In the history of an event the one who claimed it is 'operator'.`
 
-export const inboxClaim: InboxAction = {
+export const inboxClaim: Subcommand = {
   summary: 'Takes events under a lease, to work on them.',
   help: HELP,
   async run(args) {

@@ -11,10 +11,9 @@ import { isoTime } from '../runtime/clock.ts'
 import { isoMoment, oneOf, textUpTo, wholeNumber } from '../runtime/parameter.ts'
 import type { EventFilter, EventPosition, ListedEvent } from '../store/contract/inbox.ts'
 import type { Store } from '../store/contract/store.ts'
-import { UsageError } from './command.ts'
+import { type Subcommand, UsageError } from './command.ts'
 import { eventCells } from './event-cells.ts'
 import { flag, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { noteLag } from './index-lag.ts'
 import { withStore } from './open.ts'
 import { note, outputWidth, print, printJson, table } from './output.ts'
@@ -42,7 +41,7 @@ Lists events and revisions of a tenant, newest first. Filters narrow each other 
   --cursor C      Go on where a list ended: it says how, on stderr. Keep the filters.
   --json          One JSON object a line, as in the API.`
 
-export const inboxList: InboxAction = {
+export const inboxList: Subcommand = {
   summary: 'Lists events, newest first, by filters and words.',
   help: HELP,
   async run(args) {

@@ -5,9 +5,8 @@ import { CLAIM_LIMITS } from '../model/processing.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
-import { CommandError, UsageError } from './command.ts'
+import { CommandError, type Subcommand, UsageError } from './command.ts'
 import { eventId, flag, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
 import { print, printJson } from './output.ts'
 
@@ -23,7 +22,7 @@ Brings dead events back: they are pending again, as if they had never been tried
   --subscription S  In which view of the queue; default without it.
   --json            Print one JSON object.`
 
-export const inboxRequeue: InboxAction = {
+export const inboxRequeue: Subcommand = {
   summary: 'Brings dead events back.',
   help: HELP,
   async run(args) {

@@ -8,9 +8,8 @@ import { readRelease } from '../processing/commands.ts'
 import { settledView } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
-import { UsageError } from './command.ts'
+import { type Subcommand, UsageError } from './command.ts'
 import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { type Line, splitLines } from './line-reader.ts'
 import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
 import { note, print, printJson } from './output.ts'
@@ -45,14 +44,14 @@ ${COMMON_HELP}`
 
 type Settle = (desk: OperatorDesk, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
 
-export const inboxAck: InboxAction = {
+export const inboxAck: Subcommand = {
   summary: 'Says that claimed events are done.',
   help: ACK_HELP,
   run: (args) =>
     settle(args, [], ({ claims, operator, subscription }, items) => claims.ack(operator, subscription, items)),
 }
 
-export const inboxRelease: InboxAction = {
+export const inboxRelease: Subcommand = {
   summary: 'Gives claimed events back.',
   help: RELEASE_HELP,
   run: (args) =>

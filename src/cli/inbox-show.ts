@@ -6,10 +6,9 @@ import { deliveryView } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import type { DeliveryRecord } from '../store/contract/processing.ts'
 import type { Store } from '../store/contract/store.ts'
-import { CommandError, UsageError } from './command.ts'
+import { CommandError, type Subcommand, UsageError } from './command.ts'
 import { eventDetail, printEventDetail, writePayload } from './event-detail.ts'
 import { eventId, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { withStore } from './open.ts'
 import { outputWidth, print, printJson, record, table } from './output.ts'
 
@@ -22,7 +21,7 @@ subscription made of it, with its history.
   --raw   Write the payload's bytes to stdout, exactly as sent, and nothing else.
   --json  Print one JSON object.`
 
-export const inboxShow: InboxAction = {
+export const inboxShow: Subcommand = {
   summary: 'Shows one event, with what became of it, or its bytes.',
   help: HELP,
   async run(args) {

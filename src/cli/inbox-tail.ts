@@ -5,9 +5,9 @@ import { type FollowedEvent, followedEventView } from '../model/followed-event.t
 import { wholeNumber } from '../runtime/parameter.ts'
 import { Signal } from '../runtime/signal.ts'
 import type { Store } from '../store/contract/store.ts'
+import type { Subcommand } from './command.ts'
 import { eventCells } from './event-cells.ts'
 import { flag, MAX_ID, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { withStore } from './open.ts'
 
 const LOOK_EVERY_MS = 250
@@ -24,7 +24,7 @@ appear once they are indexed, which a running server does within moments.
   --after ID   Begin after this event; 0: with the first. Without it, with what comes in from now on.
   --json       One JSON object a line, as on the stream.`
 
-export const inboxTail: InboxAction = {
+export const inboxTail: Subcommand = {
   summary: 'Shows events as they come in.',
   help: HELP,
   async run(args) {

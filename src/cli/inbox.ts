@@ -1,7 +1,6 @@
-// `./intray inbox …`: what processors do, for people. One file for each action.
+// `./intray inbox …`: what processors do, for people. One file for each subcommand.
 
-import type { Command } from './command.ts'
-import { UsageError } from './command.ts'
+import { type Command, type Subcommand, UsageError } from './command.ts'
 import { inboxClaim } from './inbox-claim.ts'
 import { inboxList } from './inbox-list.ts'
 import { inboxRequeue } from './inbox-requeue.ts'
@@ -9,15 +8,7 @@ import { inboxAck, inboxRelease } from './inbox-settle.ts'
 import { inboxShow } from './inbox-show.ts'
 import { inboxTail } from './inbox-tail.ts'
 
-/** One action of the command. */
-export interface InboxAction {
-  /** One line for the overview. */
-  readonly summary: string
-  readonly help: string
-  run(args: readonly string[]): Promise<number>
-}
-
-const ACTIONS: Readonly<Record<string, InboxAction>> = {
+const ACTIONS: Readonly<Record<string, Subcommand>> = {
   list: inboxList,
   show: inboxShow,
   tail: inboxTail,
@@ -54,6 +45,6 @@ export const inbox: Command = {
   },
 }
 
-function actionOf(name: string): InboxAction | undefined {
+function actionOf(name: string): Subcommand | undefined {
   return Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined
 }

@@ -7,7 +7,7 @@ import { readQuery } from '../query.ts'
 import { headerValues } from '../raw-headers.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
-import type { InboxOptions } from './operations.ts'
+import type { InboxOptions } from './options.ts'
 import { createStates } from './states.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
