@@ -5,11 +5,11 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../config.ts'
-import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../store/contract/copy.ts'
-import { openCopySide, openStore } from '../store/open.ts'
-import { type Command, CommandError, UsageError } from './command.ts'
-import { createProgress, print, printJson, table as textTable } from './output.ts'
+import { loadConfig } from '../../config.ts'
+import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
+import { openCopySide, openStore } from '../../store/open.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { createProgress, print, printJson, table as textTable } from '../output.ts'
 
 const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 

@@ -1,16 +1,16 @@
 // `./intray inbox show`: one event of a tenant, what became of it, and its bytes.
 
 import { parseArgs } from 'node:util'
-import type { Tenant } from '../model/principal.ts'
-import { deliveryView } from '../processing/views.ts'
-import { isoTime } from '../runtime/clock.ts'
-import type { DeliveryRecord } from '../store/contract/processing.ts'
-import type { Store } from '../store/contract/store.ts'
-import { CommandError, type Subcommand, UsageError } from './command.ts'
-import { eventDetail, printEventDetail, writePayload } from './event-detail.ts'
-import { eventId, TENANT_FLAGS, tenantOf } from './flags.ts'
-import { withStore } from './open.ts'
-import { outputWidth, print, printJson, record, table } from './output.ts'
+import type { Tenant } from '../../model/principal.ts'
+import { deliveryView } from '../../processing/views.ts'
+import { isoTime } from '../../runtime/clock.ts'
+import type { DeliveryRecord } from '../../store/contract/processing.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { CommandError, type Subcommand, UsageError } from '../command.ts'
+import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
+import { eventId, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { withStore } from '../open.ts'
+import { outputWidth, print, printJson, record, table } from '../output.ts'
 
 const HELP = `
 Usage: ./intray inbox show ID --account N --company M [--raw | --json]

@@ -2,11 +2,11 @@
 // work while intake goes on, and this command watches; without one, this command does it itself.
 
 import { parseArgs } from 'node:util'
-import type { IndexProgress } from '../store/contract/indexing.ts'
-import type { Store } from '../store/contract/store.ts'
-import type { Command } from './command.ts'
-import { withStore } from './open.ts'
-import { createProgress, print, printJson } from './output.ts'
+import type { IndexProgress } from '../../store/contract/indexing.ts'
+import type { Store } from '../../store/contract/store.ts'
+import type { Command } from '../command.ts'
+import { withStore } from '../open.ts'
+import { createProgress, print, printJson } from '../output.ts'
 
 const LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 const LOOK_EVERY_MS = 200

@@ -1,14 +1,14 @@
 // `./intray inbox requeue`: brings dead events back. How many they are is told first.
 
 import { parseArgs } from 'node:util'
-import { CLAIM_LIMITS } from '../model/processing.ts'
-import { systemClock } from '../runtime/clock.ts'
-import { textUpTo } from '../runtime/parameter.ts'
-import type { DeadFilter } from '../store/contract/processing.ts'
-import { CommandError, type Subcommand, UsageError } from './command.ts'
-import { eventId, flag, TENANT_FLAGS, tenantOf } from './flags.ts'
-import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
-import { print, printJson } from './output.ts'
+import { CLAIM_LIMITS } from '../../model/processing.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import { textUpTo } from '../../runtime/parameter.ts'
+import type { DeadFilter } from '../../store/contract/processing.ts'
+import { CommandError, type Subcommand, UsageError } from '../command.ts'
+import { eventId, flag, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { asOperator, known, type OperatorDesk, subscriptionOf } from '../inbox-by-hand.ts'
+import { print, printJson } from '../output.ts'
 
 const HELP = `
 Usage: ./intray inbox requeue ID --account N --company M [--subscription default] [--dry-run] [--json]

@@ -2,7 +2,7 @@
 
 import cluster from 'node:cluster'
 import { parseArgs } from 'node:util'
-import { type App, startApp } from '../app.ts'
+import { type App, startApp } from '../../app.ts'
 import {
   type Config,
   defaultText,
@@ -12,16 +12,16 @@ import {
   SETTING_NAMES,
   SETTINGS,
   type SettingName,
-} from '../config.ts'
-import { systemClock } from '../runtime/clock.ts'
-import { createLog, errorText, type Log } from '../runtime/log.ts'
-import { redactText } from '../runtime/redact.ts'
-import type { Store } from '../store/contract/store.ts'
-import { openStore } from '../store/open.ts'
-import { type Command, CommandError } from './command.ts'
-import { buildConsole } from './console-build.ts'
-import { welcome } from './starter.ts'
-import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from './workers.ts'
+} from '../../config.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import { createLog, errorText, type Log } from '../../runtime/log.ts'
+import { redactText } from '../../runtime/redact.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { openStore } from '../../store/open.ts'
+import { type Command, CommandError } from '../command.ts'
+import { buildConsole } from '../console-build.ts'
+import { welcome } from '../starter.ts'
+import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** After a fatal failure the last answers still have this long to go out. */
 const FAIL_STOP_GRACE_MS = 500

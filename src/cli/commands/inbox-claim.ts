@@ -1,18 +1,18 @@
 // `./intray inbox claim`: takes events under a lease, as a processor does, to work on them by hand or in a pipe.
 
 import { parseArgs } from 'node:util'
-import { CLAIM_LIMITS } from '../model/processing.ts'
-import { claimedEventJson } from '../processing/views.ts'
-import { isoTime } from '../runtime/clock.ts'
-import { textUpTo, wholeNumber } from '../runtime/parameter.ts'
-import type { ClaimedEvent } from '../store/contract/processing.ts'
-import type { Store } from '../store/contract/store.ts'
-import type { Subcommand } from './command.ts'
-import { eventCells } from './event-cells.ts'
-import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
-import { noteLag } from './index-lag.ts'
-import { asOperator, known, subscriptionOf } from './inbox-by-hand.ts'
-import { note, outputWidth, print, table } from './output.ts'
+import { CLAIM_LIMITS } from '../../model/processing.ts'
+import { claimedEventJson } from '../../processing/views.ts'
+import { isoTime } from '../../runtime/clock.ts'
+import { textUpTo, wholeNumber } from '../../runtime/parameter.ts'
+import type { ClaimedEvent } from '../../store/contract/processing.ts'
+import type { Store } from '../../store/contract/store.ts'
+import type { Subcommand } from '../command.ts'
+import { eventCells } from '../event-cells.ts'
+import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { noteLag } from '../index-lag.ts'
+import { asOperator, known, subscriptionOf } from '../inbox-by-hand.ts'
+import { note, outputWidth, print, table } from '../output.ts'
 
 const CELL_WIDTH = 28
 

@@ -4,10 +4,10 @@
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { parseArgs } from 'node:util'
-import { createAudit } from '../auth/audit.ts'
-import { hashPassword, PASSWORD_LENGTH } from '../auth/password.ts'
-import { createSignInLink } from '../auth/sessions.ts'
-import { loadConfig } from '../config.ts'
+import { createAudit } from '../../auth/audit.ts'
+import { hashPassword, PASSWORD_LENGTH } from '../../auth/password.ts'
+import { createSignInLink } from '../../auth/sessions.ts'
+import { loadConfig } from '../../config.ts'
 import {
   type AuditAction,
   COMMAND_LINE,
@@ -16,15 +16,15 @@ import {
   OPERATOR_ROLES,
   type OperatorRecord,
   type OperatorRole,
-} from '../model/operator.ts'
-import { parseTenant, type Tenant, tenantText } from '../model/principal.ts'
-import { isoTime, systemClock } from '../runtime/clock.ts'
-import { randomBase62 } from '../runtime/id.ts'
-import type { Store } from '../store/contract/store.ts'
-import { type Command, CommandError, UsageError } from './command.ts'
-import { withStore } from './open.ts'
-import { note, print, printJson, printList, record } from './output.ts'
-import { linkUrl } from './starter.ts'
+} from '../../model/operator.ts'
+import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
+import { isoTime, systemClock } from '../../runtime/clock.ts'
+import { randomBase62 } from '../../runtime/id.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { withStore } from '../open.ts'
+import { note, print, printJson, printList, record } from '../output.ts'
+import { linkUrl } from '../starter.ts'
 
 const HELP = `
 Usage: ./intray operator add NAME [--role viewer|admin] [--tenant ACCOUNT/COMPANY]...

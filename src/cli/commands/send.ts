@@ -3,11 +3,11 @@
 import { hash, randomBytes } from 'node:crypto'
 import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { parseArgs } from 'node:util'
-import { loadConfig } from '../config.ts'
-import { type Command, CommandError, UsageError } from './command.ts'
-import { type Line, splitLines, wholeText } from './line-reader.ts'
-import { createProgress, print, printable, printJson } from './output.ts'
-import { SendClient, type SendResult } from './send-client.ts'
+import { loadConfig } from '../../config.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { type Line, splitLines, wholeText } from '../line-reader.ts'
+import { createProgress, print, printable, printJson } from '../output.ts'
+import { SendClient, type SendResult } from '../send-client.ts'
 
 const INTAKE_PATH = '/v1/inbox/events'
 /** The most that the service can be set to take. */

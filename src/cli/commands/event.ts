@@ -1,10 +1,10 @@
 // `./intray event show`: what was stored, as it was stored.
 
 import { parseArgs } from 'node:util'
-import { type Command, CommandError, UsageError } from './command.ts'
-import { eventDetail, printEventDetail, writePayload } from './event-detail.ts'
-import { withStore } from './open.ts'
-import { print, printJson } from './output.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
+import { withStore } from '../open.ts'
+import { print, printJson } from '../output.ts'
 
 const HELP = `
 Usage: ./intray event show ID [--raw | --json]

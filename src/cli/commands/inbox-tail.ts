@@ -1,14 +1,14 @@
 // `./intray inbox tail`: the events of a tenant as they come in, one line each, straight from the store.
 
 import { parseArgs } from 'node:util'
-import { type FollowedEvent, followedEventView } from '../model/followed-event.ts'
-import { wholeNumber } from '../runtime/parameter.ts'
-import { Signal } from '../runtime/signal.ts'
-import type { Store } from '../store/contract/store.ts'
-import type { Subcommand } from './command.ts'
-import { eventCells } from './event-cells.ts'
-import { flag, MAX_ID, TENANT_FLAGS, tenantOf } from './flags.ts'
-import { withStore } from './open.ts'
+import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
+import { wholeNumber } from '../../runtime/parameter.ts'
+import { Signal } from '../../runtime/signal.ts'
+import type { Store } from '../../store/contract/store.ts'
+import type { Subcommand } from '../command.ts'
+import { eventCells } from '../event-cells.ts'
+import { flag, MAX_ID, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { withStore } from '../open.ts'
 
 const LOOK_EVERY_MS = 250
 const PAGE_ROWS = 200

@@ -2,17 +2,17 @@
 // token in use returns when every running server has put the change into force.
 
 import { parseArgs } from 'node:util'
-import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../auth/token-lifecycle.ts'
-import { isScope } from '../model/principal.ts'
-import type { TokenRateLimit } from '../model/rate-limit.ts'
-import { type TokenRecord, tokenState } from '../model/token.ts'
-import { isoTime, systemClock } from '../runtime/clock.ts'
-import { parseDuration } from '../runtime/duration.ts'
-import { formatRate, parseRate } from '../runtime/rate.ts'
-import type { Store } from '../store/contract/store.ts'
-import { type Command, CommandError, UsageError } from './command.ts'
-import { withStore } from './open.ts'
-import { print, printJson, printList, record } from './output.ts'
+import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../../auth/token-lifecycle.ts'
+import { isScope } from '../../model/principal.ts'
+import type { TokenRateLimit } from '../../model/rate-limit.ts'
+import { type TokenRecord, tokenState } from '../../model/token.ts'
+import { isoTime, systemClock } from '../../runtime/clock.ts'
+import { parseDuration } from '../../runtime/duration.ts'
+import { formatRate, parseRate } from '../../runtime/rate.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { withStore } from '../open.ts'
+import { print, printJson, printList, record } from '../output.ts'
 
 const IN_FORCE_TIMEOUT_MS = 10_000
 

@@ -1,10 +1,11 @@
 // `./intray inbox …`: what processors do, for people. One file for each subcommand.
 
-import { type Command, type Subcommand, UsageError } from './command.ts'
+import { type Command, type Subcommand, UsageError } from '../command.ts'
+import { inboxAck } from './inbox-ack.ts'
 import { inboxClaim } from './inbox-claim.ts'
 import { inboxList } from './inbox-list.ts'
+import { inboxRelease } from './inbox-release.ts'
 import { inboxRequeue } from './inbox-requeue.ts'
-import { inboxAck, inboxRelease } from './inbox-settle.ts'
 import { inboxShow } from './inbox-show.ts'
 import { inboxTail } from './inbox-tail.ts'
 

@@ -2,14 +2,14 @@
 // Works beside running servers and without one. Exit code 0: nothing is wrong. 1: something is.
 
 import { parseArgs } from 'node:util'
-import { type Config, loadConfig } from '../config.ts'
-import { StoreFailure } from '../store/contract/failure.ts'
-import type { CopySide } from '../store/contract/copy.ts'
-import type { Store } from '../store/contract/store.ts'
-import { openCopySide, openStore } from '../store/open.ts'
-import { type Command, UsageError } from './command.ts'
-import { type RowProblem, type ScanResult, scanJournal } from './doctor-scan.ts'
-import { createProgress, print, printable, printJson } from './output.ts'
+import { type Config, loadConfig } from '../../config.ts'
+import { StoreFailure } from '../../store/contract/failure.ts'
+import type { CopySide } from '../../store/contract/copy.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { openCopySide, openStore } from '../../store/open.ts'
+import { type Command, UsageError } from '../command.ts'
+import { type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
+import { createProgress, print, printable, printJson } from '../output.ts'
 
 const HELP = `
 Usage: ./intray doctor [--sample N] [--json]
