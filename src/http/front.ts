@@ -13,9 +13,9 @@ import type { Logger } from '../runtime/log.ts'
 import type { Answering } from './access-log.ts'
 import type { Collected } from './body.ts'
 import type { Exchange } from './exchange.ts'
+import { logUnexpected } from './handler.ts'
 import type { RequestHead } from './head.ts'
-import { answerProblem, type IntakeCall, type IntakeLane } from './intake-lane.ts'
-import { logUnexpected } from './lane.ts'
+import { answerProblem, type IntakeCall, type IntakeHandler } from './intake-handler.ts'
 import { createPlainReaders, type NewPlainReader, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
 import type { TextAnswer } from './problem.ts'
 import type { Route } from './routes.ts'
@@ -24,7 +24,7 @@ import { wireText } from './wire.ts'
 export interface FrontOptions {
   /** The intake routes, by every path that means one. */
   readonly routes: ReadonlyMap<string, Route>
-  readonly lane: IntakeLane
+  readonly handler: IntakeHandler
   readonly maxHeaderBytes: number
   readonly keepAliveTimeout: number
   readonly lifecycle: { readonly stopping: boolean }
@@ -179,10 +179,10 @@ class Connection {
   }
 
   #run(request: PlainRequest): void {
-    const { lane, begin, logger } = this.#front.options
+    const { handler, begin, logger } = this.#front.options
     this.#isBusy = true
     const call = new PlainCall(this.#front, this, request, begin(request.head))
-    lane(call).catch((error: unknown) => {
+    handler(call).catch((error: unknown) => {
       logUnexpected(logger, error, call.exchange)
       answerProblem(call, { code: 'internal_error' })
     })
@@ -243,7 +243,7 @@ class Connection {
   }
 }
 
-/** A plain request on its way through the intake lane. */
+/** A plain request as the intake handler sees it. */
 class PlainCall implements IntakeCall {
   readonly route: Route
   readonly head: RequestHead
@@ -265,7 +265,7 @@ class PlainCall implements IntakeCall {
     exchange.route = request.route.path
   }
 
-  /** Whole, and no longer than was declared, which the lane has looked at. */
+  /** Whole, and as long as was declared: the handler has checked that length. */
   readBody(): Collected {
     return { bytes: this.#body, state: 'whole' }
   }

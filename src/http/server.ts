@@ -17,12 +17,12 @@ import type { ConsoleOptions } from './console/options.ts'
 import { createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange, hasLastAnswer, openAnswers } from './exchange.ts'
 import { Front } from './front.ts'
+import { type Handler, runHandler } from './handler.ts'
 import { pathOf, type RequestHead } from './head.ts'
 import { hostProblem } from './host.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
-import type { IntakeLane } from './intake-lane.ts'
-import { createNodeIntakeLane, type Lane, runLane } from './lane.ts'
+import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
 import type { Receiving } from './receiving.ts'
 import type { Route } from './routes.ts'
 import type { Shedding } from './shedding.ts'
@@ -41,10 +41,10 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
-  readonly intakeLane: IntakeLane
+  readonly intakeHandler: IntakeHandler
   readonly receiving: Receiving
   readonly inbox: InboxOptions
-  readonly streamLane: Lane
+  readonly streamHandler: Handler
   readonly processing: ProcessingOperations
   readonly console: ConsoleOptions
   readonly readiness: () => Problem | null
@@ -82,15 +82,15 @@ export class HttpServer implements Service {
 
   async start(): Promise<void> {
     const { host, port, logger, receiving } = this.#options
-    const intakeLane = createNodeIntakeLane(this.#options.intakeLane, receiving)
+    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, receiving)
     const onBroken = createBrokenRequestHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({
       ...this.#options,
-      intakeLane,
+      intakeHandler,
       clientErrorHandler: onBroken,
-      serverFactory: (fastifyLane) => {
-        server = this.#createServer(this.#createDispatch(intakeLane, fastifyLane))
+      serverFactory: (fastifyHandler) => {
+        server = this.#createServer(this.#createDispatch(intakeHandler, fastifyHandler))
         return server
       },
     })
@@ -173,7 +173,7 @@ export class HttpServer implements Service {
     const listeners = server.listeners('connection')
     const front = new Front({
       routes: this.#intakeRoutes,
-      lane: this.#options.intakeLane,
+      handler: this.#options.intakeHandler,
       maxHeaderBytes: this.#options.maxHeaderBytes,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
@@ -193,7 +193,10 @@ export class HttpServer implements Service {
     return front
   }
 
-  #createDispatch(intakeLane: Lane, fastifyLane: (req: IncomingMessage, res: ServerResponse) => void): Dispatch {
+  #createDispatch(
+    intakeHandler: Handler,
+    fastifyHandler: (req: IncomingMessage, res: ServerResponse) => void,
+  ): Dispatch {
     const { logger } = this.#options
     return (req, res, awaitsContinue) => {
       if (hasLastAnswer(req.socket)) {
@@ -205,9 +208,9 @@ export class HttpServer implements Service {
       const problem = framingProblem(req) ?? expectationProblem(req)
       if (problem) return sendProblem(req, res, exchange, problem)
       const route = req.method === 'POST' ? this.#intakeRoutes.get(pathOf(req)) : undefined
-      if (!route) return fastifyLane(req, res)
+      if (!route) return fastifyHandler(req, res)
       exchange.route = route.path
-      runLane(intakeLane, route, req, res, exchange, logger)
+      runHandler(intakeHandler, route, req, res, exchange, logger)
     }
   }
 

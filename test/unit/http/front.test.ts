@@ -22,17 +22,17 @@ function socketPair(): { client: Duplex; socket: Socket } {
 
 interface Options {
   readonly toNode: (socket: Socket) => void
-  readonly lane?: FrontOptions['lane']
+  readonly handler?: FrontOptions['handler']
   readonly end?: () => void
 }
 
-const answerOk: FrontOptions['lane'] = async (call) => call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
+const answerOk: FrontOptions['handler'] = async (call) => call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
 
-function newFront({ toNode, lane = answerOk, end = () => {} }: Options): Front {
+function newFront({ toNode, handler = answerOk, end = () => {} }: Options): Front {
   const lifecycle = { stopping: false }
   return new Front({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
-    lane,
+    handler,
     maxHeaderBytes: 4096,
     keepAliveTimeout: 1000,
     lifecycle,
@@ -105,11 +105,11 @@ test('a request under way is neither given away nor closed, however long it take
   client.resume()
   const gate = Promise.withResolvers<void>()
   let answered = 0
-  const lane: FrontOptions['lane'] = async (call) => {
+  const handler: FrontOptions['handler'] = async (call) => {
     await gate.promise
     return answerOk(call)
   }
-  newFront({ toNode: () => assert.fail('given to node'), lane, end: () => (answered += 1) }).take(socket)
+  newFront({ toNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).take(socket)
   client.write(REQUEST)
   await settled()
   t.mock.timers.tick(60_000)

@@ -1,4 +1,4 @@
-// The intake lane: POST on the two intake paths, past every framework. It runs the checks in their order and the first
+// The intake handler: POST on the two intake paths, past every framework. It runs the checks in their order and the first
 // failure answers: token, scope, rate, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
 
 import type { Accept, AcceptResult } from '../intake/accept.ts'
@@ -6,17 +6,19 @@ import type { ErrorCode, Problem } from '../model/errors.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { redactBytes, redactText } from '../runtime/redact.ts'
-import { JSON_CONTENT } from './answer.ts'
+import { JSON_CONTENT, sendAnswer } from './answer.ts'
 import { admitBearer, type Gate } from './authenticate.ts'
-import { type Collected, gunzipBody } from './body.ts'
+import { type Collected, collectBeside, collectBody, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
+import type { Handler } from './handler.ts'
 import { declaredLength, type RequestHead } from './head.ts'
 import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './intake-head.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
+import type { Receiving } from './receiving.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
 
-export interface IntakeLaneOptions {
+export interface IntakeHandlerOptions {
   readonly gate: Gate
   readonly accept: Accept
   readonly recordRefusal: (refusal: Refusal) => void
@@ -37,7 +39,7 @@ export interface IntakeCall {
   answer(answer: TextAnswer): void
 }
 
-export type IntakeLane = (call: IntakeCall) => Promise<void>
+export type IntakeHandler = (call: IntakeCall) => Promise<void>
 
 /** Refused for what they were: kept for the integrator. The others are our trouble or nobody's. */
 const KEPT: ReadonlySet<ErrorCode> = new Set([
@@ -57,7 +59,9 @@ const KEPT_HEADERS = [
   'host',
 ] as const
 
-export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
+const NOTHING = Buffer.alloc(0)
+
+export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandler {
   const { gate, accept, maxBodyBytes } = options
 
   /** Answers with a problem and, if it is one to keep, keeps the request. */
@@ -105,6 +109,26 @@ export function createIntakeLane(options: IntakeLaneOptions): IntakeLane {
     exchange.outcome = result.outcome
     call.answer(receiptAnswer(result))
   }
+}
+
+/** The intake handler for requests that node reads. */
+export function createNodeIntakeHandler(handler: IntakeHandler, receiving: Receiving): Handler {
+  return (route, req, res, exchange) =>
+    handler({
+      route,
+      head: req,
+      exchange,
+      readBody: (maxBytes) => {
+        if (exchange.awaitsContinue) {
+          res.writeContinue()
+          exchange.awaitsContinue = false
+        }
+        return collectBody(req, maxBytes, receiving.begin())
+      },
+      peekBody: (maxBytes) =>
+        exchange.awaitsContinue ? NOTHING : collectBeside(req, maxBytes).then(({ bytes }) => bytes),
+      answer: (answer) => sendAnswer(req, res, exchange, answer),
+    })
 }
 
 export function answerProblem(call: IntakeCall, problem: Problem): void {
