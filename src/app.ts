@@ -12,7 +12,7 @@ import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
-import { Receiving } from './http/receiving.ts'
+import { Receiving } from './http/wire/receiving.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { Shedding } from './http/shedding.ts'

@@ -2,9 +2,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errorText, type Logger } from '../runtime/log.ts'
-import { sendProblem } from './answer.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './routes.ts'
+import { sendProblem } from './wire/answer.ts'
 
 export type Handler = (route: Route, req: IncomingMessage, res: ServerResponse, exchange: Exchange) => Promise<void>
 

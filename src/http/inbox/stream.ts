@@ -11,12 +11,13 @@ import { type FollowedEvent, followedEventView } from '../../model/followed-even
 import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
 import type { Sink } from '../../processing/tenant-feed.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
-import { sendProblem } from '../answer.ts'
 import { authenticate, type Gate } from '../authenticate.ts'
-import { answerIsLast, type Exchange } from '../exchange.ts'
+import type { Exchange } from '../exchange.ts'
 import type { Handler } from '../handler.ts'
 import { readQuery } from '../query.ts'
 import type { Shedding } from '../shedding.ts'
+import { sendProblem } from '../wire/answer.ts'
+import { answerIsLast } from '../wire/open-answers.ts'
 
 export interface StreamHandlerOptions {
   readonly gate: Gate

@@ -2,12 +2,13 @@
 // socket, in the same words as any other.
 
 import type { Socket } from 'node:net'
-import type { Problem } from '../model/errors.ts'
-import { newUuid } from '../runtime/id.ts'
-import type { Logger } from '../runtime/log.ts'
-import { exchangeOf, openAnswers } from './exchange.ts'
-import { renderProblem } from './problem.ts'
-import { wireText } from './wire.ts'
+import type { Problem } from '../../model/errors.ts'
+import { newUuid } from '../../runtime/id.ts'
+import type { Logger } from '../../runtime/log.ts'
+import { exchangeOf } from '../exchange.ts'
+import { renderProblem } from '../problem.ts'
+import { answerText } from './answer-text.ts'
+import { openAnswers } from './open-answers.ts'
 
 /** Sockets whose open answers have been left to finish. */
 const finishing = new WeakSet<Socket>()
@@ -59,5 +60,5 @@ function problemOf(code: string): Problem {
 }
 
 export function rawAnswer(problem: Problem, requestId: string): string {
-  return wireText(renderProblem(problem, requestId), requestId, null, 'Connection: close')
+  return answerText(renderProblem(problem, requestId), requestId, null, 'Connection: close')
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Receiving } from '../../../src/http/receiving.ts'
+import { Receiving } from '../../../../src/http/wire/receiving.ts'
 
 const KIB = 1024
 

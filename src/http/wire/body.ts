@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
-import type { Problem } from '../model/errors.ts'
+import type { Problem } from '../../model/errors.ts'
 import { declaredLength } from './head.ts'
 import type { Share } from './receiving.ts'
 

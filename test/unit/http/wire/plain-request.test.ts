@@ -13,8 +13,8 @@ import {
   type PlainReading,
   type PlainRequest,
   type ReadPlainRequest,
-} from '../../../src/http/plain-request.ts'
-import { ROUTES } from '../../../src/http/routes.ts'
+} from '../../../../src/http/wire/plain-request.ts'
+import { ROUTES } from '../../../../src/http/routes.ts'
 
 const PATH = '/v1/inbox/events'
 const MAX_HEADER_BYTES = 4096

@@ -1,7 +1,7 @@
 // The Host of a request: one, and the name of a host (RFC 9112, 3.2). A proxy in front of us and we must read the same
 // one: a value that can be read in two ways is how a request gets past the rules of one of them.
 
-import type { Problem } from '../model/errors.ts'
+import type { Problem } from '../../model/errors.ts'
 import type { RequestHead } from './head.ts'
 
 /**

@@ -1,10 +1,11 @@
 // Writes an answer on a raw response, with the headers every answer carries, and leaves the connection usable.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Problem } from '../model/errors.ts'
+import type { Problem } from '../../model/errors.ts'
+import type { Exchange } from '../exchange.ts'
+import { type Answer, renderProblem } from '../problem.ts'
 import { endAndLinger } from './body.ts'
-import { answerIsLast, type Exchange } from './exchange.ts'
-import { type Answer, renderProblem } from './problem.ts'
+import { answerIsLast } from './open-answers.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
 

@@ -1,7 +1,7 @@
 // What a body says it is. Matched exactly, never loosely: a content type that two parsers read differently is how
 // checks are bypassed.
 
-import type { Problem } from '../model/errors.ts'
+import type { Problem } from '../../model/errors.ts'
 import type { RequestHead } from './head.ts'
 import { headerValues } from './raw-headers.ts'
 

@@ -1,10 +1,10 @@
-// An answer as it goes over the wire, for where no response of node's is there to write it.
+// An answer as text for a bare socket, where node has no response object to write it.
 
 import { STATUS_CODES } from 'node:http'
-import type { TextAnswer } from './problem.ts'
+import type { TextAnswer } from '../problem.ts'
 
 /** `connection`: the lines about what becomes of the connection. */
-export function wireText(
+export function answerText(
   answer: TextAnswer,
   requestId: string,
   rateFields: readonly string[] | null,

@@ -9,17 +9,17 @@
 // Promises: one request at a time on a connection, answered in order; while it is under way, no more is read.
 
 import type { Socket } from 'node:net'
-import type { Logger } from '../runtime/log.ts'
-import type { Answering } from './access-log.ts'
+import type { Logger } from '../../runtime/log.ts'
+import type { Answering } from '../access-log.ts'
+import type { Exchange } from '../exchange.ts'
+import { logUnexpected } from '../handler.ts'
+import { answerProblem, type IntakeCall, type IntakeHandler } from '../intake-handler.ts'
+import type { TextAnswer } from '../problem.ts'
+import type { Route } from '../routes.ts'
+import { answerText } from './answer-text.ts'
 import type { Collected } from './body.ts'
-import type { Exchange } from './exchange.ts'
-import { logUnexpected } from './handler.ts'
 import type { RequestHead } from './head.ts'
-import { answerProblem, type IntakeCall, type IntakeHandler } from './intake-handler.ts'
 import { createPlainReaders, type NewPlainReader, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
-import type { TextAnswer } from './problem.ts'
-import type { Route } from './routes.ts'
-import { wireText } from './wire.ts'
 
 export interface FrontOptions {
   /** The intake routes, by every path that means one. */
@@ -281,7 +281,7 @@ class PlainCall implements IntakeCall {
     const { lifecycle, end } = this.#front.options
     const isLast = this.#isLast || lifecycle.stopping
     const connection = isLast ? 'Connection: close' : this.#front.keepAlive
-    const text = wireText(answer, exchange.requestId, exchange.rateFields, connection)
+    const text = answerText(answer, exchange.requestId, exchange.rateFields, connection)
     const isOut = this.#connection.write(text, isLast)
     end(exchange, head, { status: isOut ? answer.status : null, isOut })
   }

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { contentEncoding, mediaProblem } from '../../../src/http/media.ts'
-import { anyText } from '../../support/text.ts'
+import { contentEncoding, mediaProblem } from '../../../../src/http/wire/media.ts'
+import { anyText } from '../../../support/text.ts'
 
 function request(...values: string[]): IncomingMessage {
   return {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
-import { hostProblem, isHost } from '../../../src/http/host.ts'
+import { hostProblem, isHost } from '../../../../src/http/wire/host.ts'
 
 const GOOD = [
   'a',

@@ -1,9 +1,9 @@
 // What intake reads from the head of a request, but for its length. A sender who keeps its connection sends the same head again and again: it
 // is read once for all of them.
 
-import { bearerToken, type Credentials } from '../auth/bearer.ts'
-import type { Problem } from '../model/errors.ts'
-import { createRedactor } from '../runtime/redact.ts'
+import { bearerToken, type Credentials } from '../../auth/bearer.ts'
+import type { Problem } from '../../model/errors.ts'
+import { createRedactor } from '../../runtime/redact.ts'
 import type { RequestHead } from './head.ts'
 import { type BodyEncoding, contentEncoding, mediaProblem } from './media.ts'
 import { headerValues } from './raw-headers.ts'

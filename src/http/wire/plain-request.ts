@@ -10,9 +10,9 @@
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
+import type { Route } from '../routes.ts'
 import type { RequestHead } from './head.ts'
 import { hostProblem } from './host.ts'
-import type { Route } from './routes.ts'
 
 /** Larger ones are node's: it has the time limits for what takes a while. */
 export const MAX_PLAIN_BYTES = 64 * 1024
