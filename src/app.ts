@@ -8,11 +8,11 @@ import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
 import type { Config } from './config.ts'
-import { createStreamLane, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
+import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
-import { createIntakeLane } from './http/intake-lane.ts'
+import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
-import { Receiving } from './http/receiving.ts'
+import { Receiving } from './http/wire/receiving.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { Shedding } from './http/shedding.ts'
@@ -180,7 +180,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     ),
     gate,
     shedding,
-    intakeLane: createIntakeLane({
+    intakeHandler: createIntakeHandler({
       gate,
       accept,
       recordRefusal: (refusal) => refusals.record(refusal),
@@ -199,7 +199,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamLane: createStreamLane({ gate, hub: streams, shedding, onTrouble }),
+    streamHandler: createStreamHandler({ gate, hub: streams, shedding, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,

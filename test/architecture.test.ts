@@ -6,7 +6,10 @@ import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
-const SRC = fileURLToPath(new URL('../src/', import.meta.url))
+const ROOT = fileURLToPath(new URL('../', import.meta.url))
+const SRC = join(ROOT, 'src')
+/** Searched for import circles together. */
+const TREES = ['src', 'bench', 'prove', 'console/src'] as const
 const MAX_LINES = 400
 
 /** How an edge may be drawn. `type`: the import is gone at run time. `dynamic`: loaded only when used. */
@@ -97,7 +100,7 @@ const DATABASE_PACKAGES = /^(node:sqlite|better-sqlite3|sqlite3|pg|pg-.*|postgre
 const DRIVER_ROOM = /^store\/(sqlite|postgres)$/
 
 /** Where the name of a database may stand outside of its driver: where a URL is told apart, and where it is explained. */
-const MAY_NAME_DATABASES = ['store/open.ts', 'config.ts', 'cli/copy.ts']
+const MAY_NAME_DATABASES = ['store/open.ts', 'config.ts', 'cli/commands/copy.ts']
 
 const NAMES_THAT_SAY_NOTHING = /^(utils?|helpers?|types?|index|common|misc|shared|interfaces|constants)\.ts$/
 
@@ -164,7 +167,7 @@ function forbiddenImports(sources: Sources): string[] {
   return found
 }
 
-/** Files that need each other to be loaded. */
+/** Files that import each other, as values, as types or when used: none of them can be understood or moved alone. */
 function circles(sources: Sources): string[] {
   const found: string[] = []
   const done = new Set<string>()
@@ -174,8 +177,8 @@ function circles(sources: Sources): string[] {
       return
     }
     if (done.has(path)) return
-    for (const { specifier, kind } of importsOf(sources.get(path) ?? '')) {
-      if (kind === 'value' && specifier.startsWith('.')) visit(join(dirname(path), specifier), [...trail, path])
+    for (const { specifier } of importsOf(sources.get(path) ?? '')) {
+      if (specifier.startsWith('.')) visit(join(dirname(path), specifier), [...trail, path])
     }
     done.add(path)
   }
@@ -200,23 +203,30 @@ function untidy(sources: Sources): string[] {
   return found
 }
 
-function readSources(): Map<string, string> {
+/** By path, relative to the folder. */
+function readSources(folder: string): Map<string, string> {
   const sources = new Map<string, string>()
-  for (const entry of readdirSync(SRC, { recursive: true, encoding: 'utf8' })) {
-    if (entry.endsWith('.ts')) sources.set(entry, readFileSync(join(SRC, entry), 'utf8'))
+  for (const entry of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (/\.tsx?$/.test(entry)) sources.set(entry, readFileSync(join(folder, entry), 'utf8'))
   }
   return sources
 }
 
-const sources = readSources()
+const sources = readSources(SRC)
+const everything: Sources = new Map(
+  TREES.flatMap((tree) => Array.from(readSources(join(ROOT, tree)), ([path, text]) => [`${tree}/${path}`, text])),
+)
 
 test('every import goes along an edge of the table', () => {
   assert.ok(sources.size > 50)
   assert.deepEqual(forbiddenImports(sources), [])
 })
 
-test('no file needs itself to be loaded', () => {
-  assert.deepEqual(circles(sources), [])
+test('no file imports itself by way of others, not even a type', () => {
+  for (const tree of TREES) {
+    assert.ok(Array.from(everything.keys()).filter((path) => path.startsWith(`${tree}/`)).length > 20, tree)
+  }
+  assert.deepEqual(circles(everything), [])
 })
 
 test('files are short, named for what they are, and say so first; nothing above a driver names a database', () => {
@@ -332,10 +342,20 @@ for (const [name, [path, source, complaint]] of Object.entries(UNTIDY)) {
   })
 }
 
-test('it would be seen if two files needed each other', () => {
-  const pair = new Map([
-    ['http/a.ts', "import { b } from './b.ts'"],
-    ['http/b.ts', "import { a } from './a.ts'"],
-  ])
-  assert.deepEqual(circles(pair), ['http/a.ts → http/b.ts → http/a.ts'])
-})
+const CIRCLES: Record<string, [ofOne: string, ofOther: string]> = {
+  'two files imported each other': ["import { b } from './b.ts'", "import { a } from './a.ts'"],
+  'one file imported another that needs a type of it': [
+    "import { b } from './b.ts'",
+    "import type { A } from './a.ts'",
+  ],
+  'two files imported types of each other': ["import type { B } from './b.ts'", "export type { A } from './a.ts'"],
+  'a file that is loaded when used imported its user': ["await import('./b.ts')", "import { a } from './a.ts'"],
+}
+for (const [name, [ofOne, ofOther]] of Object.entries(CIRCLES)) {
+  test(`it would be seen if ${name}`, () => {
+    for (const tree of TREES) {
+      const pair = new Map(everything).set(`${tree}/a.ts`, ofOne).set(`${tree}/b.ts`, ofOther)
+      assert.deepEqual(circles(pair), [`${tree}/a.ts → ${tree}/b.ts → ${tree}/a.ts`])
+    }
+  })
+}

@@ -2,7 +2,7 @@
 // Promises: memory is read exactly at the marks, between two pieces of the fill; every wait is bounded.
 
 import { setTimeout as pause } from 'node:timers/promises'
-import type { Intray } from '../contestants/intray.ts'
+import type { Contestant } from '../contestants/contestant.ts'
 import type { LoadGenerator } from '../load/generator.ts'
 import { residentMiB } from '../proc.ts'
 
@@ -37,9 +37,12 @@ export interface DrainReport {
   readonly lastLag: number
 }
 
+/** Runs `./intray <args>` and parses the one JSON object that it prints. */
+type RunCommand = (args: readonly string[]) => Promise<Record<string, unknown>>
+
 export async function fillStore(
   load: LoadGenerator,
-  intray: Intray,
+  intray: Contestant,
   events: number,
   connections: number,
   onProgress: (stored: number) => void,
@@ -69,7 +72,7 @@ export async function fillStore(
 }
 
 /** Asks for the index lag until it is 0. */
-export async function drainIndex({ cli }: Pick<Intray, 'cli'>): Promise<DrainReport> {
+export async function drainIndex({ cli }: { readonly cli: RunCommand }): Promise<DrainReport> {
   const startedAt = performance.now()
   let firstLag: number | null = null
   for (;;) {

@@ -14,6 +14,9 @@ export interface Place {
   readonly query: URLSearchParams
 }
 
+/** The part of the place that a view reads. */
+export type ViewProps = Pick<Place, 'id' | 'query'>
+
 const BASE = '/console'
 const listeners = new Set<() => void>()
 

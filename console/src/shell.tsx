@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react'
 import { ApiError, call, tenantKey } from './api/client.ts'
 import { ENTRIES } from './entries.ts'
 import { type LiveState, useLiveState } from './live/live.tsx'
-import { addressFor, Link, navigate, type Place, type ViewName } from './router.tsx'
+import { addressFor, Link, navigate, type Place, type ViewName, type ViewProps } from './router.tsx'
 import { useDesk } from './session.tsx'
 import { Help } from './ui/help.tsx'
 import { useShortcuts } from './ui/keyboard.ts'
@@ -46,11 +46,6 @@ export function Shell({ place }: { readonly place: Place }) {
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </div>
   )
-}
-
-export interface ViewProps {
-  readonly id: string | null
-  readonly query: URLSearchParams
 }
 
 function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {

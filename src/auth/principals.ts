@@ -52,7 +52,7 @@ const OPENED = Symbol('opened')
 
 /**
  * A token as it was shown. What it opened is kept with it: who sends the same head again and again, byte for byte, shows the same
- * object (http/plain-request.ts has compared all of it), and no digest is needed to see that.
+ * object (http/wire/plain-request.ts has compared all of it), and no digest is needed to see that.
  */
 export interface ShownToken {
   readonly token: string

@@ -1,13 +1,18 @@
 // What a command is, and how it says that it cannot be done.
 
-export interface Command {
-  readonly name: string
+/** One action of a command that has several, such as `inbox list`. */
+export interface Subcommand {
   /** One line for the overview. */
   readonly summary: string
   readonly help: string
-  /** For a command of several actions: the help of the one that is named, if one is. */
-  helpOf?(args: readonly string[]): string | undefined
+  /** Resolves with the exit code. */
   run(args: readonly string[]): Promise<number>
+}
+
+export interface Command extends Subcommand {
+  readonly name: string
+  /** For a command with subcommands: the help of the one that the arguments name. */
+  helpOf?(args: readonly string[]): string | undefined
 }
 
 /** The call itself was wrong: told with a pointer to --help. */

@@ -1,5 +1,5 @@
-// `./intray inbox ack` and `./intray inbox release`: what became of claimed events. A lease that was lost is told, line by
-// line, and makes the exit code 1.
+// Settles claimed events, for `inbox ack` and `inbox release`: reads them from the arguments or from stdin, and prints a line
+// for each. A lost lease changes nothing for its event and makes the exit code 1.
 
 import { parseArgs } from 'node:util'
 import { CLAIM_LIMITS } from '../model/processing.ts'
@@ -10,7 +10,6 @@ import { isoTime } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
 import { UsageError } from './command.ts'
 import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
-import type { InboxAction } from './inbox.ts'
 import { type Line, splitLines } from './line-reader.ts'
 import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
 import { note, print, printJson } from './output.ts'
@@ -18,50 +17,17 @@ import { note, print, printJson } from './output.ts'
 /** Room for the largest payload there may be, as base64. */
 const MAX_LINE_BYTES = 160 * 1024 * 1024
 
-const COMMON_HELP = `  --stdin           Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them.
+/** The end of the help of both commands. */
+export const SETTLE_HELP = `  --stdin           Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them.
   --subscription S  The one it was claimed from; default without it.
   --json            One JSON object a line, as in the API.
 
 One line for each event. If a lease was lost nothing is changed for its event, and the exit code is 1.`
 
-const ACK_HELP = `
-Usage: ./intray inbox ack ID LEASE_ID [ID LEASE_ID …] --account N --company M [--subscription default] [--json]
-       ./intray inbox ack --stdin --account N --company M [--subscription default] [--json]
-
-Says that claimed events are done. They are never handed out again.
-
-${COMMON_HELP}`
-
-const RELEASE_HELP = `
-Usage: ./intray inbox release ID LEASE_ID [ID LEASE_ID …] --account N --company M [--delay 10s] [--error TEXT]
-                              [--subscription default] [--json]
-       ./intray inbox release --stdin …
-
-Gives claimed events back, to be handed out again. What was claimed behind one in its channel is given back with it.
-
-  --delay TIME      Not before this: 0s to 12h. Without it 1, 2, 4, … s, by the number of attempts.
-  --error TEXT      Why; kept in the history of the event.
-${COMMON_HELP}`
-
 type Settle = (desk: OperatorDesk, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
 
-export const inboxAck: InboxAction = {
-  summary: 'Says that claimed events are done.',
-  help: ACK_HELP,
-  run: (args) =>
-    settle(args, [], ({ claims, operator, subscription }, items) => claims.ack(operator, subscription, items)),
-}
-
-export const inboxRelease: InboxAction = {
-  summary: 'Gives claimed events back.',
-  help: RELEASE_HELP,
-  run: (args) =>
-    settle(args, ['delay', 'error'], ({ claims, operator, subscription }, items) =>
-      claims.release(operator, subscription, items),
-    ),
-}
-
-async function settle(args: readonly string[], own: readonly string[], work: Settle): Promise<number> {
+/** `own`: the flags that one of the two has and the other has not. */
+export async function settle(args: readonly string[], own: readonly string[], work: Settle): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],
     allowPositionals: true,

@@ -8,15 +8,15 @@ import { StoreFailure, StoreRefused } from '../store/contract/failure.ts'
 import { type Command, CommandError, UsageError } from './command.ts'
 
 const COMMANDS: Record<string, () => Promise<Command>> = {
-  serve: async () => (await import('./serve.ts')).serve,
-  token: async () => (await import('./token.ts')).token,
-  operator: async () => (await import('./operator.ts')).operator,
-  send: async () => (await import('./send.ts')).send,
-  inbox: async () => (await import('./inbox.ts')).inbox,
-  event: async () => (await import('./event.ts')).event,
-  doctor: async () => (await import('./doctor.ts')).doctor,
-  copy: async () => (await import('./copy.ts')).copy,
-  reindex: async () => (await import('./reindex.ts')).reindex,
+  serve: async () => (await import('./commands/serve.ts')).serve,
+  token: async () => (await import('./commands/token.ts')).token,
+  operator: async () => (await import('./commands/operator.ts')).operator,
+  send: async () => (await import('./commands/send.ts')).send,
+  inbox: async () => (await import('./commands/inbox.ts')).inbox,
+  event: async () => (await import('./commands/event.ts')).event,
+  doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  copy: async () => (await import('./commands/copy.ts')).copy,
+  reindex: async () => (await import('./commands/reindex.ts')).reindex,
 }
 
 export async function runCommand(argv: readonly string[]): Promise<number> {

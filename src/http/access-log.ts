@@ -6,8 +6,8 @@ import type { Logger } from '../runtime/log.ts'
 import { redactBeginning } from '../runtime/redact.ts'
 import { remembering } from '../runtime/remembering.ts'
 import type { Exchange } from './exchange.ts'
-import { pathOf, type RequestHead } from './head.ts'
 import { remoteAddress } from './remote-address.ts'
+import { pathOf, type RequestHead } from './wire/head.ts'
 
 const MAX_PATH = 200
 

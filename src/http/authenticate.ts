@@ -13,10 +13,10 @@ import { OPERATOR_SCOPE, type Principal, parseTenant, type Tenant } from '../mod
 import type { Clock } from '../runtime/clock.ts'
 import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
-import type { RequestHead } from './head.ts'
-import { headerValues } from './raw-headers.ts'
 import type { Route } from './routes.ts'
 import { originProblem } from './same-origin.ts'
+import type { RequestHead } from './wire/head.ts'
+import { headerValues } from './wire/raw-headers.ts'
 
 export interface Gate {
   readonly principals: Principals

@@ -5,12 +5,12 @@ import type { SignedIn } from '../auth/sessions.ts'
 import { parseJsonObject } from '../intake/envelope.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import { collectBody, gunzipBody } from './body.ts'
 import type { Exchange } from './exchange.ts'
-import { declaredLength } from './head.ts'
-import { contentEncoding, mediaProblem } from './media.ts'
 import type { Answer } from './problem.ts'
 import type { Route } from './routes.ts'
+import { collectBody, gunzipBody } from './wire/body.ts'
+import { declaredLength } from './wire/head.ts'
+import { contentEncoding, mediaProblem } from './wire/media.ts'
 
 export interface Call {
   readonly req: IncomingMessage

@@ -1,4 +1,4 @@
-// Everything but the intake lane's fast path: Fastify routes requests by THE table, we answer them. Also the answers for
+// Everything but the fast path of intake: Fastify routes requests by THE table, we answer them. Also the answers for
 // addresses and methods that the table does not have.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -7,30 +7,32 @@ import Fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastif
 import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Logger } from '../runtime/log.ts'
-import { JSON_CONTENT, sendAnswer, sendProblem } from './answer.ts'
 import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type Gate } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
-import { type ConsoleOptions, createConsoleOperations } from './console/operations.ts'
 import { createConsoleFiles } from './console-files.ts'
+import { createConsoleOperations } from './console/operations.ts'
+import type { ConsoleOptions } from './console/options.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
-import { pathOf } from './head.ts'
-import { createInboxOperations, type InboxOptions } from './inbox/operations.ts'
+import { type Handler, logUnexpected, runHandler } from './handler.ts'
+import { createInboxOperations } from './inbox/operations.ts'
+import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
-import { type Lane, logUnexpected, runLane } from './lane.ts'
 import type { Answer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
 import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
+import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
+import { pathOf } from './wire/head.ts'
 
 export interface ControlPlaneOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
-  readonly intakeLane: Lane
+  readonly intakeHandler: Handler
   readonly inbox: InboxOptions
-  readonly streamLane: Lane
+  readonly streamHandler: Handler
   readonly processing: ProcessingOperations
   readonly console: ConsoleOptions
   /** Null when the service is ready to take messages. */
@@ -59,7 +61,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
     },
   })
-  // No parser runs before our own: the intake lane reads its body itself and nothing else takes one.
+  // No parser runs before our own: the intake handler reads its body itself and nothing else takes one.
   for (const route of routes) {
     fastify.route({
       method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
@@ -72,7 +74,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
         if (parts.includes('')) return answerUnrouted(routes, request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
-        runLane(laneOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
+        runHandler(handlerOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
       },
       handler: () => {},
     })
@@ -90,9 +92,14 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   return fastify
 }
 
-function laneOf(options: ControlPlaneOptions, operations: Operations, route: Route, params: Call['params']): Lane {
-  if (route.operation === 'intake') return options.intakeLane
-  if (route.operation === 'stream') return options.streamLane
+function handlerOf(
+  options: ControlPlaneOptions,
+  operations: Operations,
+  route: Route,
+  params: Call['params'],
+): Handler {
+  if (route.operation === 'intake') return options.intakeHandler
+  if (route.operation === 'stream') return options.streamHandler
   return answering(options, operations[route.operation], params)
 }
 
@@ -121,7 +128,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
   }
 }
 
-function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Lane {
+function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Handler {
   const { gate, shedding } = options
   return async (route, req, res, exchange) => {
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'

@@ -1,8 +1,8 @@
 // The session cookie: read from a request, given and taken back with an answer.
 
 import { isIP } from 'node:net'
-import type { RequestHead } from './head.ts'
-import { headerValues } from './raw-headers.ts'
+import type { RequestHead } from './wire/head.ts'
+import { headerValues } from './wire/raw-headers.ts'
 
 const NAME = 'intray_session'
 /** Browsers take a cookie of such a name only over TLS and only from this very host: none can be slipped in by another. */

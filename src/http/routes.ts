@@ -20,7 +20,7 @@ export interface Route {
   readonly isOpen?: true
 }
 
-/** `intake` and `stream` are lanes of their own; `tester` takes its token from elsewhere. */
+/** `intake` and `stream` have handlers of their own; `tester` takes its token from elsewhere. */
 export type OperationName =
   | 'ping'
   | 'tester'

@@ -2,7 +2,7 @@
 // says nothing about who wanted it. The cookie is SameSite=Strict besides.
 
 import type { Problem } from '../model/errors.ts'
-import type { RequestHead } from './head.ts'
+import type { RequestHead } from './wire/head.ts'
 
 const FORBIDDEN: Problem = { code: 'forbidden_origin' }
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']

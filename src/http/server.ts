@@ -9,23 +9,24 @@ import type { Logger } from '../runtime/log.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
 import { type Answering, createAccessLog, type LogExchange } from './access-log.ts'
-import { sendProblem } from './answer.ts'
 import type { Gate } from './authenticate.ts'
-import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './broken-request.ts'
-import { type AddressOf, createAddressOf } from './client-address.ts'
-import type { ConsoleOptions } from './console/operations.ts'
+import type { ConsoleOptions } from './console/options.ts'
 import { createControlPlane } from './control-plane.ts'
-import { beginExchange, Exchange, hasLastAnswer, openAnswers } from './exchange.ts'
-import { Front } from './front.ts'
-import { pathOf, type RequestHead } from './head.ts'
-import { hostProblem } from './host.ts'
-import type { InboxOptions } from './inbox/operations.ts'
+import { beginExchange, Exchange } from './exchange.ts'
+import { type Handler, runHandler } from './handler.ts'
+import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
-import type { IntakeLane } from './intake-lane.ts'
-import { createNodeIntakeLane, type Lane, runLane } from './lane.ts'
-import type { Receiving } from './receiving.ts'
+import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
 import type { Route } from './routes.ts'
 import type { Shedding } from './shedding.ts'
+import { sendProblem } from './wire/answer.ts'
+import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './wire/broken-request.ts'
+import { type AddressOf, createAddressOf } from './wire/client-address.ts'
+import { Front } from './wire/front.ts'
+import { pathOf, type RequestHead } from './wire/head.ts'
+import { hostProblem } from './wire/host.ts'
+import { hasLastAnswer, openAnswers } from './wire/open-answers.ts'
+import type { Receiving } from './wire/receiving.ts'
 
 export interface HttpServerOptions {
   readonly host: string
@@ -41,10 +42,10 @@ export interface HttpServerOptions {
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
-  readonly intakeLane: IntakeLane
+  readonly intakeHandler: IntakeHandler
   readonly receiving: Receiving
   readonly inbox: InboxOptions
-  readonly streamLane: Lane
+  readonly streamHandler: Handler
   readonly processing: ProcessingOperations
   readonly console: ConsoleOptions
   readonly readiness: () => Problem | null
@@ -82,15 +83,15 @@ export class HttpServer implements Service {
 
   async start(): Promise<void> {
     const { host, port, logger, receiving } = this.#options
-    const intakeLane = createNodeIntakeLane(this.#options.intakeLane, receiving)
+    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, receiving)
     const onBroken = createBrokenRequestHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({
       ...this.#options,
-      intakeLane,
+      intakeHandler,
       clientErrorHandler: onBroken,
-      serverFactory: (fastifyLane) => {
-        server = this.#createServer(this.#createDispatch(intakeLane, fastifyLane))
+      serverFactory: (fastifyHandler) => {
+        server = this.#createServer(this.#createDispatch(intakeHandler, fastifyHandler))
         return server
       },
     })
@@ -173,7 +174,7 @@ export class HttpServer implements Service {
     const listeners = server.listeners('connection')
     const front = new Front({
       routes: this.#intakeRoutes,
-      lane: this.#options.intakeLane,
+      handler: this.#options.intakeHandler,
       maxHeaderBytes: this.#options.maxHeaderBytes,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
@@ -193,7 +194,10 @@ export class HttpServer implements Service {
     return front
   }
 
-  #createDispatch(intakeLane: Lane, fastifyLane: (req: IncomingMessage, res: ServerResponse) => void): Dispatch {
+  #createDispatch(
+    intakeHandler: Handler,
+    fastifyHandler: (req: IncomingMessage, res: ServerResponse) => void,
+  ): Dispatch {
     const { logger } = this.#options
     return (req, res, awaitsContinue) => {
       if (hasLastAnswer(req.socket)) {
@@ -205,9 +209,9 @@ export class HttpServer implements Service {
       const problem = framingProblem(req) ?? expectationProblem(req)
       if (problem) return sendProblem(req, res, exchange, problem)
       const route = req.method === 'POST' ? this.#intakeRoutes.get(pathOf(req)) : undefined
-      if (!route) return fastifyLane(req, res)
+      if (!route) return fastifyHandler(req, res)
       exchange.route = route.path
-      runLane(intakeLane, route, req, res, exchange, logger)
+      runHandler(intakeHandler, route, req, res, exchange, logger)
     }
   }
 

@@ -8,8 +8,9 @@ import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
 import { tenantText } from '../model/principal.ts'
 import { type Leave, Places } from '../runtime/places.ts'
-import { type Exchange, openAnswers } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 import type { OperationName, Route } from './routes.ts'
+import { openAnswers } from './wire/open-answers.ts'
 
 export interface SheddingOptions {
   readonly inboxMaxRequests: number

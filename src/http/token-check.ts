@@ -4,8 +4,8 @@ import type { IncomingMessage } from 'node:http'
 import { bearerToken } from '../auth/bearer.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import { JSON_CONTENT } from './answer.ts'
 import type { Answer } from './problem.ts'
+import { JSON_CONTENT } from './wire/answer.ts'
 
 /** When the tester was deprecated (RFC 9745): 2025-11-15. */
 const DEPRECATED_SINCE = '@1763164800'

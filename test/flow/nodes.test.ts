@@ -18,7 +18,7 @@ import { Senders } from '../support/senders.ts'
 import { until, within } from '../support/until.ts'
 
 const SEED = 20261115
-const LANES = 8
+const CONNECTIONS = 8
 const UNSAFE_SERVER = fileURLToPath(new URL('../support/unsafe-server.ts', import.meta.url))
 
 /** A node that its connections are known by in the database. */
@@ -41,14 +41,14 @@ async function startTwo(t: TestContext, env?: Record<string, string>) {
 }
 
 /** For each node connections that carry many requests at once. */
-function openLanes(t: TestContext, nodes: readonly ServerProcess[], token: string): Promise<Pipeline[][]> {
+function openConnections(t: TestContext, nodes: readonly ServerProcess[], token: string): Promise<Pipeline[][]> {
   return Promise.all(
     nodes.map(({ port }) =>
       Promise.all(
-        Array.from({ length: LANES }, async () => {
-          const lane = await Pipeline.open(port, token)
-          t.after(() => lane.close())
-          return lane
+        Array.from({ length: CONNECTIONS }, async () => {
+          const connection = await Pipeline.open(port, token)
+          t.after(() => connection.close())
+          return connection
         }),
       ),
     ),
@@ -87,7 +87,7 @@ function planWithResends(): Plan {
 
 test('20,000 events with 20 % re-sends spread over two nodes: one event and one id for each ref, and the counts are the rows', async (t) => {
   const { url, token, nodes } = await startTwo(t)
-  const lanes = await openLanes(t, nodes, token)
+  const connections = await openConnections(t, nodes, token)
   const ledger = new Ledger(SEED)
   const bodyOf = (ref: number) =>
     `{"source_ref":"order:${ref}","channel_ref":"shop/${ref % 37}","message":{"type":"text","text":"é ${ref}"}}`
@@ -103,7 +103,7 @@ test('20,000 events with 20 % re-sends spread over two nodes: one event and one 
     ledger.acknowledged.set(`order:${ref}`, answer.id)
     inFlight.set(ref, inFlight.get(ref)! - 1)
   }
-  const sendAll = async (lane: Pipeline, refs: readonly number[]) => {
+  const sendAll = async (connection: Pipeline, refs: readonly number[]) => {
     for (let at = 0; at < refs.length; at += CHUNK) {
       const part = refs.slice(at, at + CHUNK)
       for (const ref of part) {
@@ -111,20 +111,20 @@ test('20,000 events with 20 % re-sends spread over two nodes: one event and one 
         if (already > 0) seen.met += 1
         inFlight.set(ref, already + 1)
       }
-      const answers = await lane.send(part.map(bodyOf))
+      const answers = await connection.send(part.map(bodyOf))
       for (const [n, answer] of answers.entries()) note(part[n]!, answer)
     }
   }
   const sendTogether = async (pair: readonly Pipeline[], refs: readonly number[]) => {
     for (let at = 0; at < refs.length; at += CHUNK) {
-      await Promise.all(pair.map((lane) => sendAll(lane, refs.slice(at, at + CHUNK))))
+      await Promise.all(pair.map((connection) => sendAll(connection, refs.slice(at, at + CHUNK))))
     }
   }
   const { lists, together } = planWithResends()
   const chunksOf = (refs: readonly number[], n: number) =>
-    refs.filter((_, at) => Math.floor(at / CHUNK) % (LANES - 1) === n)
-  const [toBoth, ...rest] = lanes[0]!.map((lane, n) => [lane, lanes[1]![n]!] as const)
-  const work = rest.flatMap((pair, n) => pair.map((lane, node) => sendAll(lane, chunksOf(lists[node]!, n))))
+    refs.filter((_, at) => Math.floor(at / CHUNK) % (CONNECTIONS - 1) === n)
+  const [toBoth, ...rest] = connections[0]!.map((connection, n) => [connection, connections[1]![n]!] as const)
+  const work = rest.flatMap((pair, n) => pair.map((connection, node) => sendAll(connection, chunksOf(lists[node]!, n))))
   work.push(sendTogether(toBoth!, together))
   await within('all answers', Promise.all(work))
   t.diagnostic(
@@ -162,15 +162,15 @@ const ROUND_REFS = 1000
 
 test('the same 1,000 refs in opposite order through two nodes, 50 rounds: no 5xx, one event for each ref', async (t) => {
   const { url, token, nodes } = await startTwo(t)
-  const lanes = await openLanes(t, nodes, token)
+  const connections = await openConnections(t, nodes, token)
   const statuses = new Map<number, number>()
   let duplicates = 0
   let disagreements = 0
   const sendRound = async (ofNode: readonly Pipeline[], refs: readonly string[]): Promise<Map<string, number>> => {
-    const share = ROUND_REFS / LANES
-    const answered = ofNode.map(async (lane, n) => {
+    const share = ROUND_REFS / CONNECTIONS
+    const answered = ofNode.map(async (connection, n) => {
       const part = refs.slice(n * share, (n + 1) * share)
-      return [part, await lane.send(part.map((ref) => `{"source_ref":"${ref}","channel_ref":"both"}`))] as const
+      return [part, await connection.send(part.map((ref) => `{"source_ref":"${ref}","channel_ref":"both"}`))] as const
     })
     const ids = new Map<string, number>()
     for (const [part, answers] of await Promise.all(answered)) {
@@ -184,7 +184,7 @@ test('the same 1,000 refs in opposite order through two nodes, 50 rounds: no 5xx
   }
   for (let round = 0; round < ROUNDS; round += 1) {
     const refs = Array.from({ length: ROUND_REFS }, (_, n) => `round ${round}: ${n}`)
-    const both = Promise.all([sendRound(lanes[0]!, refs), sendRound(lanes[1]!, refs.toReversed())])
+    const both = Promise.all([sendRound(connections[0]!, refs), sendRound(connections[1]!, refs.toReversed())])
     const [a, b] = await within(`the answers of round ${round}`, both)
     disagreements += refs.filter((ref) => a.get(ref) !== b.get(ref)).length
   }

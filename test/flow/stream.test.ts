@@ -14,7 +14,7 @@ import { within } from '../support/until.ts'
 
 const EVENTS = 10_000
 const DISCONNECTS = 50
-const LANES = 4
+const CONNECTIONS = 4
 const CHUNK = 25
 
 async function startTwo(t: TestContext) {
@@ -39,10 +39,10 @@ async function appendAll(
   cutsDone: Promise<void>,
 ): Promise<number[]> {
   const ids: number[] = []
-  const share = EVENTS / (nodes.length * LANES)
+  const share = EVENTS / (nodes.length * CONNECTIONS)
   await Promise.all(
     nodes.flatMap(({ port }, node) =>
-      Array.from({ length: LANES }, async (_, lane) => {
+      Array.from({ length: CONNECTIONS }, async (_, connection) => {
         const [mine, others] = [await Pipeline.open(port, sender), await Pipeline.open(port, foreign)]
         t.after(() => {
           mine.close()
@@ -50,7 +50,7 @@ async function appendAll(
         })
         for (let at = 0; at < share; at += CHUNK) {
           if (at >= 0.9 * share) await cutsDone
-          const bodies = Array.from({ length: CHUNK }, (_each, n) => `{"source_ref":"${node}:${lane}:${at + n}"}`)
+          const bodies = Array.from({ length: CHUNK }, (_each, n) => `{"source_ref":"${node}:${connection}:${at + n}"}`)
           const [answers] = await Promise.all([mine.send(bodies), others.send(bodies.slice(0, 3))])
           ids.push(...answers.map(({ id }) => id))
         }
@@ -161,9 +161,9 @@ test('a token disabled by the command has no stream left on either node when the
 test('a node that stops ends its streams, and their reader goes on at the other', async (t) => {
   const { nodes, sender, processor } = await startTwo(t)
   const stream = await EventStream.open(nodes[0]!.port, processor, { after: 0 })
-  const lane = await Pipeline.open(nodes[1]!.port, sender)
-  t.after(() => lane.close())
-  const ids = (await lane.send(Array.from({ length: 20 }, (_, n) => `{"n":${n}}`))).map(({ id }) => id)
+  const connection = await Pipeline.open(nodes[1]!.port, sender)
+  t.after(() => connection.close())
+  const ids = (await connection.send(Array.from({ length: 20 }, (_, n) => `{"n":${n}}`))).map(({ id }) => id)
   await within(
     'all of them, through the node that did not store them',
     stream.until(({ ids: told }) => told.length === ids.length),
@@ -171,7 +171,7 @@ test('a node that stops ends its streams, and their reader goes on at the other'
   nodes[0]!.child.kill('SIGTERM')
   assert.equal(await within('the end of the stream', stream.closed), 'end')
   assert.equal(await within('the end of the node', nodes[0]!.exited), 0)
-  const [more] = await lane.send(['{"after":"the stop"}'])
+  const [more] = await connection.send(['{"after":"the stop"}'])
   const again = await EventStream.open(nodes[1]!.port, processor, { lastEventId: stream.lastEventId! })
   t.after(() => again.close())
   await within(

@@ -31,7 +31,7 @@ function saturate(server: Store): { stop(): Promise<{ readonly calls: number; re
   let stopped = false
   let calls = 0
   const ids: number[] = []
-  const lane = async (name: number): Promise<void> => {
+  const write = async (name: number): Promise<void> => {
     for (let n = 0; !stopped; n++) {
       const items = Array.from({ length: 64 }, (_, k) => item({ sourceRef: `${name}-${n}-${k}`, channelRef: 'hot' }))
       for (const outcome of await server.journal.append(items)) ids.push(idOf(outcome))
@@ -41,7 +41,7 @@ function saturate(server: Store): { stop(): Promise<{ readonly calls: number; re
   const index = async (): Promise<void> => {
     while (!stopped) await server.index.step({ maxRows: 200, maxBytes: 1 << 20 })
   }
-  const running = Promise.all([lane(0), lane(1), lane(2), lane(3), index()])
+  const running = Promise.all([write(0), write(1), write(2), write(3), index()])
   return {
     stop: async () => {
       stopped = true

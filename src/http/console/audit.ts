@@ -7,7 +7,7 @@ import type { Parameter } from '../../runtime/parameter.ts'
 import { jsonAnswer, operatorOf, type Operation } from '../call.ts'
 import { DEFAULT_LIMIT, limitParameter } from '../inbox/cursor.ts'
 import { readQuery } from '../query.ts'
-import type { ConsoleOptions } from './operations.ts'
+import type { ConsoleOptions } from './options.ts'
 import { tenantView } from './session.ts'
 
 const entryCursor: Parameter<string> = (text) => {

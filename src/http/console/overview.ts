@@ -6,7 +6,7 @@ import { COUNTED_UP_TO, HOUR_MS, MINUTE_MS, type TrafficCounts, type TrafficRow 
 import { isoTime } from '../../runtime/clock.ts'
 import { callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
-import type { ConsoleOptions } from './operations.ts'
+import type { ConsoleOptions } from './options.ts'
 
 const MINUTES = 60
 const DAY_MS = 24 * HOUR_MS

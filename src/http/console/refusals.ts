@@ -5,7 +5,7 @@ import { type Call, callerOf, idIn, jsonAnswer, type Operation, readPayload } fr
 import { refusalView } from '../inbox/views.ts'
 import { readQuery } from '../query.ts'
 import { remoteAddress } from '../remote-address.ts'
-import type { ConsoleOptions } from './operations.ts'
+import type { ConsoleOptions } from './options.ts'
 
 export function refusalOperations(options: ConsoleOptions) {
   const { findRefusal, acceptRefusal, accept, maxBodyBytes } = options

@@ -11,7 +11,7 @@ import { clearCookie, setCookie } from '../cookie.ts'
 import { readQuery } from '../query.ts'
 import { remoteAddress } from '../remote-address.ts'
 import { foreignOriginProblem } from '../same-origin.ts'
-import type { ConsoleOptions } from './operations.ts'
+import type { ConsoleOptions } from './options.ts'
 
 const MAX_SIGN_IN_BYTES = 4096
 const MAX_TEXT = 256

@@ -10,7 +10,7 @@ import type { Parameter } from '../../runtime/parameter.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, readCommand } from '../call.ts'
 import { DEFAULT_LIMIT, limitParameter } from '../inbox/cursor.ts'
 import { readQuery } from '../query.ts'
-import type { ConsoleOptions } from './operations.ts'
+import type { ConsoleOptions } from './options.ts'
 
 const MAX_COMMAND_BYTES = 4096
 const NOT_FOUND: Problem = { code: 'not_found' }

@@ -2,8 +2,8 @@
 
 import type { Claims } from '../../processing/claims.ts'
 import { claimedEventJson } from '../../processing/views.ts'
-import { JSON_CONTENT } from '../answer.ts'
 import type { Answer } from '../problem.ts'
+import { JSON_CONTENT } from '../wire/answer.ts'
 
 type ClaimedEvent = NonNullable<Awaited<ReturnType<Claims['claim']>>>[number]
 

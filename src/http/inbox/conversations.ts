@@ -5,7 +5,7 @@ import { callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
-import type { InboxOptions } from './operations.ts'
+import type { InboxOptions } from './options.ts'
 import { createStates } from './states.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const

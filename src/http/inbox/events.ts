@@ -4,10 +4,10 @@ import { digestOf, eventDetail, eventView } from '../../model/event-view.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
 import type { Answer } from '../problem.ts'
 import { readQuery } from '../query.ts'
-import { headerValues } from '../raw-headers.ts'
+import { headerValues } from '../wire/raw-headers.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
-import type { InboxOptions } from './operations.ts'
+import type { InboxOptions } from './options.ts'
 import { createStates } from './states.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const

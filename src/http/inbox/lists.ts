@@ -14,7 +14,7 @@ import { callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
 import { cursorParameter, DEFAULT_LIMIT, eventCursorParameter, limitParameter, nextAfter } from './cursor.ts'
-import type { InboxOptions } from './operations.ts'
+import type { InboxOptions } from './options.ts'
 import { createStates } from './states.ts'
 import { refusalView } from './views.ts'
 

@@ -6,7 +6,7 @@ import { eventView } from '../../model/event-view.ts'
 import type { DeliveryState } from '../../model/processing.ts'
 import type { Processor } from '../../processing/claims.ts'
 import type { ListedEvent } from '../../store/contract/inbox.ts'
-import type { InboxOptions } from './operations.ts'
+import type { InboxOptions } from './options.ts'
 import { conversationView } from './views.ts'
 
 export function createStates({ claims }: Pick<InboxOptions, 'claims'>) {

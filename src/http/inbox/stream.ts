@@ -11,14 +11,15 @@ import { type FollowedEvent, followedEventView } from '../../model/followed-even
 import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
 import type { Sink } from '../../processing/tenant-feed.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
-import { sendProblem } from '../answer.ts'
 import { authenticate, type Gate } from '../authenticate.ts'
-import { answerIsLast, type Exchange } from '../exchange.ts'
-import type { Lane } from '../lane.ts'
+import type { Exchange } from '../exchange.ts'
+import type { Handler } from '../handler.ts'
 import { readQuery } from '../query.ts'
 import type { Shedding } from '../shedding.ts'
+import { sendProblem } from '../wire/answer.ts'
+import { answerIsLast } from '../wire/open-answers.ts'
 
-export interface StreamLaneOptions {
+export interface StreamHandlerOptions {
   readonly gate: Gate
   readonly hub: StreamHub
   readonly shedding: Shedding
@@ -40,7 +41,7 @@ const UNREACHABLE: Problem = {
   message: 'The storage cannot be asked now. Open the stream again after Retry-After seconds.',
 }
 
-export function createStreamLane({ gate, hub, shedding, onTrouble }: StreamLaneOptions): Lane {
+export function createStreamHandler({ gate, hub, shedding, onTrouble }: StreamHandlerOptions): Handler {
   return async (route, req, res, exchange) => {
     const refused = await authenticate(gate, route, req, exchange)
     if (refused) return sendProblem(req, res, exchange, refused)

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { headerValues } from '../../../src/http/raw-headers.ts'
 import { allowedMethods, ROUTES, withoutTrailingSlash } from '../../../src/http/routes.ts'
 
 test('the table has the four addresses of the interface', () => {
@@ -38,10 +37,4 @@ test('one trailing slash is left away, not two', () => {
   assert.equal(withoutTrailingSlash('/a//'), '/a/')
   assert.equal(withoutTrailingSlash('/a'), '/a')
   assert.equal(withoutTrailingSlash('/'), '/')
-})
-
-test('all values of a header are found, in any case and in their order', () => {
-  const raw = ['Host', 'a', 'X', '1', 'HOST', 'b', 'Hosts', 'c', 'x-host', 'd']
-  assert.deepEqual(headerValues(raw, 'host'), ['a', 'b'])
-  assert.deepEqual(headerValues(raw, 'nothing'), [])
 })

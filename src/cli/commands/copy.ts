@@ -1,0 +1,222 @@
+// `./intray copy`: moves everything to another database, between stores of any kind. It freezes the source, copies what is
+// primary table by table, holds both sides against each other, and builds the index of the copy. Killed anywhere, the same
+// command goes on where it stopped.
+
+import { createHash } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { loadConfig } from '../../config.ts'
+import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
+import { openCopySide, openStore } from '../../store/open.ts'
+import { type Command, CommandError, UsageError } from '../command.ts'
+import { createProgress, print, printJson, table as textTable } from '../output.ts'
+
+const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
+
+const HELP = `
+Usage: ./intray copy [--from URL] --to URL [--json]
+       ./intray copy --release URL
+
+Copies a database into an empty one, for example from a file to a database server when one machine is not enough:
+
+  ./intray copy --from sqlite:./data/intray.db --to postgres://intray:secret@db.example/intray
+
+The source is frozen first: from then on it takes no message, and servers on it answer 503, so that senders try again.
+Messages keep their ids, tokens go on working, and a message that was sent before is known in the copy. At the end both
+sides are compared by count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
+
+If it is interrupted, run it again: it goes on where it stopped. The target must be empty or a copy of this source.
+
+  --from       The database to copy. Default: INTRAY_DATABASE_URL.
+  --to         The database to copy into.
+  --from-file, --to-file
+               Files that hold the URLs: what stands on a command line can be seen by every user of the machine.
+  --release    Takes a frozen database back into service, where a copy was given up.
+  --json       Print JSON.`
+
+interface TableReport {
+  readonly table: string
+  readonly rows: number
+  readonly sha256: string
+}
+
+export const copy: Command = {
+  name: 'copy',
+  summary: 'Move everything to another database.',
+  help: HELP,
+  async run(args) {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        from: { type: 'string' },
+        'from-file': { type: 'string' },
+        to: { type: 'string' },
+        'to-file': { type: 'string' },
+        release: { type: 'string' },
+        json: { type: 'boolean' },
+      },
+    })
+    const to = urlOf(values.to, values['to-file'], '--to')
+    const given = urlOf(values.from, values['from-file'], '--from')
+    if (values.release !== undefined) {
+      if (given ?? to) throw new UsageError('--release stands alone.')
+      await withSide(values.release, true, release)
+      return 0
+    }
+    if (to === undefined) throw new UsageError('Say --to which database.')
+    const from = given ?? loadConfig(process.env).databaseUrl
+    const reports = await withSide(from, true, (source) =>
+      withSide(to, false, (target) => copyDatabase(source, target)),
+    )
+    await buildIndex(to)
+    if (values.json) printJson({ ok: true, finished_before: reports === null, tables: reports ?? [] })
+    else tell(reports)
+    return 0
+  },
+}
+
+function urlOf(url: string | undefined, file: string | undefined, flag: string): string | undefined {
+  if (file === undefined) return url
+  if (url !== undefined) throw new UsageError(`Give ${flag} or ${flag}-file, not both.`)
+  try {
+    return readFileSync(file, 'utf8').trim()
+  } catch {
+    throw new CommandError(`The file that ${flag}-file names cannot be read.`)
+  }
+}
+
+async function release(side: CopySide): Promise<void> {
+  const state = await side.state()
+  if (state && !state.finished) {
+    throw new CommandError(
+      'This is the target of a copy that is not finished, and no server may open it. ' +
+        'Go on with the copy, or delete the database and begin with an empty one.',
+    )
+  }
+  if (!(await side.isFrozen())) {
+    print('The database was not frozen.\n')
+    return
+  }
+  await side.release()
+  print('The database takes messages again.\n')
+}
+
+async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
+  const side = await openCopySide(url, { mustExist })
+  try {
+    return await use(side)
+  } finally {
+    await side.close()
+  }
+}
+
+/** Null if the same copy was finished before. */
+async function copyDatabase(source: CopySide, target: CopySide): Promise<TableReport[] | null> {
+  const sourceState = await source.state()
+  if (sourceState && !sourceState.finished) {
+    throw new CommandError('The source is itself the target of a copy that is not finished. Finish that one first.')
+  }
+  const { databaseUuid } = await source.identity()
+  if ((await target.identity()).databaseUuid === databaseUuid) {
+    throw new CommandError('--from and --to are the same database.')
+  }
+  const state = await target.begin(databaseUuid)
+  if (state.finished) return null
+  await source.freeze()
+  const identity = await source.identity()
+  for (const table of source.tables) {
+    await copyTable(source, target, databaseUuid, table, state.positions[table.name] ?? null)
+  }
+  const reports: TableReport[] = []
+  for (const table of source.tables) reports.push(await compare(source, target, table))
+  const { lastIds } = await source.identity()
+  if (!(await source.isFrozen()) || JSON.stringify(lastIds) !== JSON.stringify(identity.lastIds)) {
+    throw new CommandError('The source was released while it was copied. Empty the target and copy again.')
+  }
+  await target.finish(identity)
+  return reports
+}
+
+async function copyTable(
+  source: CopySide,
+  target: CopySide,
+  sourceUuid: string,
+  table: CopyTable,
+  position: CopyRow | null,
+): Promise<void> {
+  const total = await source.count(table)
+  let done = position === null ? 0 : await target.count(table)
+  const progress = createProgress('copy')
+  progress.say(`${table.name} ${done} of ${total}`)
+  for (let after = position; ; ) {
+    const rows = await source.read(table, after)
+    const last = rows.at(-1)
+    if (!last) break
+    await target.write(sourceUuid, table, after, rows)
+    after = keyOf(table, last)
+    done += rows.length
+    progress.say(`${table.name} ${done} of ${total} (${Math.floor((100 * done) / Math.max(total, 1))} %)`)
+  }
+  progress.end()
+}
+
+async function compare(source: CopySide, target: CopySide, table: CopyTable): Promise<TableReport> {
+  const progress = createProgress('verify')
+  const [there, here] = await Promise.all([source, target].map((side) => digest(side, table, progress.say)))
+  progress.end()
+  if (there!.rows === here!.rows && there!.sha256 === here!.sha256) return there!
+  throw new CommandError(
+    `The copy differs from its source in ${table.name}: ${here!.rows} rows instead of ${there!.rows}, or other content. ` +
+      'The source is unharmed and still frozen. Empty the target and copy again, or give up: ./intray copy --release <source>.',
+  )
+}
+
+async function digest(side: CopySide, table: CopyTable, say: (text: string) => void): Promise<TableReport> {
+  const hash = createHash('sha256')
+  let rows = 0
+  for (let after: CopyRow | null = null; ; ) {
+    const page: CopyRow[] = await side.read(table, after)
+    const last = page.at(-1)
+    if (!last) return { table: table.name, rows, sha256: hash.digest('hex') }
+    for (const row of page) {
+      // The lengths stand where the bytes would: no two rows give the same sequence.
+      hash.update(JSON.stringify(row.map((cell) => (cell instanceof Uint8Array ? [cell.byteLength] : cell))))
+      for (const cell of row) if (cell instanceof Uint8Array) hash.update(cell)
+    }
+    rows += page.length
+    after = keyOf(table, last)
+    say(`${table.name} ${rows}`)
+  }
+}
+
+/** What is derived is not copied: it is built from the copied journal. */
+async function buildIndex(url: string): Promise<void> {
+  const store = await openStore(url, { role: 'tool' })
+  const progress = createProgress('index')
+  try {
+    for (;;) {
+      const { lag, clearing } = await store.index.step(INDEX_LIMITS)
+      progress.say(`${lag} rows to come`)
+      if (lag === 0 && !clearing) break
+    }
+  } finally {
+    progress.end()
+    await store.close()
+  }
+}
+
+function tell(reports: readonly TableReport[] | null): void {
+  if (reports === null) {
+    print('This copy was finished before. Start servers with INTRAY_DATABASE_URL set to it.\n')
+    return
+  }
+  print(
+    textTable(
+      ['TABLE', 'ROWS', 'SHA-256 (both sides)'],
+      reports.map(({ table, rows, sha256 }) => [table, String(rows), sha256]),
+    ),
+  )
+  print(
+    '\nThe copy is complete and equal. Start servers with INTRAY_DATABASE_URL set to it. The source stays frozen.\n',
+  )
+}

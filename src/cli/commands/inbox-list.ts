@@ -1,0 +1,126 @@
+// `./intray inbox list`: what a tenant received, newest first.
+
+import { parseArgs } from 'node:util'
+import type { EventKind } from '../../model/event.ts'
+import { leadOf } from '../../model/event-list.ts'
+import { eventView } from '../../model/event-view.ts'
+import { readCursor, writeCursor } from '../../model/list-cursor.ts'
+import type { Tenant } from '../../model/principal.ts'
+import { queryWords } from '../../model/words.ts'
+import { isoTime } from '../../runtime/clock.ts'
+import { isoMoment, oneOf, textUpTo, wholeNumber } from '../../runtime/parameter.ts'
+import type { EventFilter, EventPosition, ListedEvent } from '../../store/contract/inbox.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { type Subcommand, UsageError } from '../command.ts'
+import { eventCells } from '../event-cells.ts'
+import { flag, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { noteLag } from '../index-lag.ts'
+import { withStore } from '../open.ts'
+import { note, outputWidth, print, printJson, table } from '../output.ts'
+
+const DEFAULT_LIMIT = 50
+const MAX_LIMIT = 10_000
+const PAGE_ROWS = 200
+const CELL_WIDTH = 28
+const MAX_REF = 512
+
+const HELP = `
+Usage: ./intray inbox list --account N --company M [--channel C] [--email E] [--source-ref R] [--after TIME]
+                           [--before TIME] [--kind event|revision] [--q WORDS] [--limit 50] [--cursor C] [--json]
+
+Lists events and revisions of a tenant, newest first. Filters narrow each other down.
+
+  --channel C     Of this channel_ref.
+  --email E       From this e-mail address, in any case.
+  --source-ref R  With this source_ref: the event, and its revisions.
+  --after TIME    Received at or after a time such as 2026-11-15T12:00:00Z.
+  --before TIME   Received before it.
+  --kind K        Only events, or only revisions.
+  --q WORDS       With these words, or beginnings of words, in name, e-mail or text.
+  --limit N       1 to ${MAX_LIMIT}; ${DEFAULT_LIMIT} without it.
+  --cursor C      Go on where a list ended: it says how, on stderr. Keep the filters.
+  --json          One JSON object a line, as in the API.`
+
+export const inboxList: Subcommand = {
+  summary: 'Lists events, newest first, by filters and words.',
+  help: HELP,
+  async run(args) {
+    const { values } = parseArgs({
+      args: [...args],
+      options: {
+        ...TENANT_FLAGS,
+        channel: { type: 'string' },
+        email: { type: 'string' },
+        'source-ref': { type: 'string' },
+        after: { type: 'string' },
+        before: { type: 'string' },
+        kind: { type: 'string' },
+        q: { type: 'string' },
+        limit: { type: 'string' },
+        cursor: { type: 'string' },
+        json: { type: 'boolean' },
+      },
+    })
+    const tenant = tenantOf(values)
+    const filter: EventFilter = {
+      channelRef: flag('channel', values.channel, textUpTo(MAX_REF)),
+      contactEmail: flag('email', values.email, textUpTo(320)),
+      sourceRef: flag('source-ref', values['source-ref'], textUpTo(MAX_REF)),
+      receivedAfter: flag('after', values.after, isoMoment),
+      receivedBefore: flag('before', values.before, isoMoment),
+      kind: flag('kind', values.kind, oneOf<EventKind>('event', 'revision')),
+      words: flag('q', values.q, queryWords),
+    }
+    const limit = flag('limit', values.limit, wholeNumber(1, MAX_LIMIT)) ?? DEFAULT_LIMIT
+    const from = values.cursor === undefined ? null : cursorOf(values.cursor, filter)
+    await withStore(async (store) => {
+      const { events, next } = await read(store, tenant, filter, from, limit)
+      if (values.json) for (const one of events) printJson(eventView(one))
+      else print(events.length > 0 ? textOf(events) : 'Nothing found.\n')
+      if (next)
+        note(`There is more: add --cursor ${writeCursor(isByTime(filter) ? next : { ...next, receivedAt: null })}`)
+      await noteLag(store)
+    })
+    return 0
+  },
+}
+
+/** A page that ended early, since many rows had to be looked at, is followed by the next one. */
+async function read(
+  store: Store,
+  tenant: Tenant,
+  filter: EventFilter,
+  from: EventPosition | null,
+  limit: number,
+): Promise<{ events: ListedEvent[]; next: EventPosition | null }> {
+  const events: ListedEvent[] = []
+  let next = from
+  do {
+    const page = await store.inbox.events(tenant, filter, next, Math.min(PAGE_ROWS, limit - events.length))
+    events.push(...page.events)
+    next = page.next
+  } while (next && events.length < limit)
+  return { events, next }
+}
+
+function textOf(events: readonly ListedEvent[]): string {
+  const rows = events.map(({ event, entry }) => [
+    String(event.id),
+    isoTime(event.receivedAt),
+    ...eventCells({ ...event, ...entry }, CELL_WIDTH),
+  ])
+  return table(['ID', 'RECEIVED', 'CHANNEL', 'CONTACT', 'TEXT'], rows, outputWidth())
+}
+
+function cursorOf(text: string, filter: EventFilter): EventPosition {
+  const position = readCursor(text)
+  if (!position) throw new UsageError('--cursor must be what an earlier list told, as it was told.')
+  if (isByTime(filter) !== (position.receivedAt !== null)) {
+    throw new UsageError('--cursor is of a list with other filters. Keep them.')
+  }
+  return position
+}
+
+function isByTime(filter: EventFilter): boolean {
+  return leadOf(filter) === 'time'
+}

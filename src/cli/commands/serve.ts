@@ -1,0 +1,162 @@
+// `./intray serve`: runs the service until it is told to stop.
+
+import cluster from 'node:cluster'
+import { parseArgs } from 'node:util'
+import { type App, startApp } from '../../app.ts'
+import {
+  type Config,
+  defaultText,
+  flagName,
+  loadConfig,
+  printConfig,
+  SETTING_NAMES,
+  SETTINGS,
+  type SettingName,
+} from '../../config.ts'
+import { systemClock } from '../../runtime/clock.ts'
+import { createLog, errorText, type Log } from '../../runtime/log.ts'
+import { redactText } from '../../runtime/redact.ts'
+import type { Store } from '../../store/contract/store.ts'
+import { openStore } from '../../store/open.ts'
+import { type Command, CommandError } from '../command.ts'
+import { buildConsole } from '../console-build.ts'
+import { welcome } from '../starter.ts'
+import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
+
+/** After a fatal failure the last answers still have this long to go out. */
+const FAIL_STOP_GRACE_MS = 500
+
+export const serve: Command = {
+  name: 'serve',
+  summary: 'Run the service.',
+  help: helpText(),
+  async run(args) {
+    const { values } = parseArgs({ args: [...args], options: flagOptions(), allowPositionals: false })
+    const config = loadConfig(process.env, settingFlags(values))
+    if (values['print-config']) {
+      process.stdout.write(`${printConfig(config)}\n`)
+      return 0
+    }
+    const log = createLog({ level: config.logLevel, format: config.logFormat })
+    if (cluster.isWorker) return runWorker(config, log)
+    return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
+  },
+}
+
+async function runServer(config: Config, log: Log): Promise<number> {
+  const store = await openStore(config.databaseUrl, { role: 'server' })
+  const app = await listen(config, store, log)
+  const ended = untilEnded(app, store, log)
+  try {
+    const text = await welcome(store, config, app.address, systemClock.now())
+    process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
+    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+  } catch (error) {
+    await app.stop()
+    throw error
+  }
+  return ended
+}
+
+/** One of several on the port: prepared, stopped and replaced by the process above it. */
+async function runWorker(config: Config, log: Log): Promise<number> {
+  const store = await openStore(config.databaseUrl, { role: 'server' })
+  const app = await listen(withMetricsOf(config, workerSlot()), store, log)
+  process.send?.({ listening: app.address } satisfies WorkerMessage)
+  return untilEnded(app, store, log)
+}
+
+/** Figures are each process's own, so each has a port of its own for them. */
+function withMetricsOf(config: Config, slot: number): Config {
+  const { metrics } = config
+  if (metrics === null || metrics.port === 0) return config
+  return { ...config, metrics: { ...metrics, port: metrics.port + slot } }
+}
+
+async function listen(config: Config, store: Store, log: Log): Promise<App> {
+  try {
+    return await startApp({ config, store, logger: log.logger })
+  } catch (error) {
+    await store.close()
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EADDRINUSE') {
+      throw new CommandError(
+        `Port ${config.port} on ${config.host} is taken by another program. Stop it, or choose another: ./intray serve --port 8081`,
+      )
+    }
+    if (code === 'EACCES')
+      throw new CommandError(`This user may not listen on port ${config.port}. Choose one above 1023.`)
+    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
+      throw new CommandError(`${config.host} is not an address of this machine. Set INTRAY_HOST to one that is.`)
+    }
+    throw error
+  }
+}
+
+/** The exit code: 0 after a graceful stop. A second signal or a fatal failure ends the process at once, with 1. */
+function untilEnded(app: App, store: Store, log: Log): Promise<number> {
+  const { logger } = log
+  const end = (code: number) => log.flush().then(() => process.exit(code))
+  return new Promise(() => {
+    let signalled = false
+    const onStop = (signal: string) => {
+      if (signalled) {
+        logger.warn('second signal: stopping at once', { signal })
+        void end(1)
+        return
+      }
+      signalled = true
+      app.stop().then(
+        () => end(0),
+        (error: unknown) => {
+          logger.fatal('could not stop in order', { error: errorText(error) })
+          return end(1)
+        },
+      )
+    }
+    onStopRequest(onStop)
+    store.onFatal((failure) => {
+      logger.fatal('the storage can no longer be trusted; stopping', { error: failure.message })
+      setTimeout(() => void end(1), FAIL_STOP_GRACE_MS)
+    })
+    process.on('uncaughtException', (error) => {
+      logger.fatal('unexpected failure; stopping', { error: errorText(error), stack: redactText(error.stack ?? '') })
+      void end(1)
+    })
+  })
+}
+
+/** A worker is told by the process above it alone: a signal to the whole group would reach it twice. */
+function onStopRequest(listener: (signal: string) => void): void {
+  const fromSignal = (signal: NodeJS.Signals) => (cluster.isWorker ? undefined : listener(signal))
+  process.on('SIGTERM', fromSignal)
+  process.on('SIGINT', fromSignal)
+  process.on('message', (message) => message === STOP_MESSAGE && listener(STOP_MESSAGE))
+}
+
+function flagOptions(): Record<string, { type: 'string' | 'boolean' }> {
+  const options: Record<string, { type: 'string' | 'boolean' }> = { 'print-config': { type: 'boolean' } }
+  for (const name of SETTING_NAMES) options[flagName(name)] = { type: 'string' }
+  return options
+}
+
+function settingFlags(values: Record<string, unknown>): Partial<Record<SettingName, string>> {
+  const flags: Partial<Record<SettingName, string>> = {}
+  for (const name of SETTING_NAMES) {
+    const value = values[flagName(name)]
+    if (typeof value === 'string') flags[name] = value
+  }
+  return flags
+}
+
+function helpText(): string {
+  const rows = SETTING_NAMES.map(
+    (name) => `  --${flagName(name).padEnd(22)} ${SETTINGS[name].about} [${defaultText(name)}]`,
+  )
+  return `Usage: ./intray serve [flags]
+
+Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.
+
+  --print-config           Print the settings in force, without secrets, and exit.
+${rows.join('\n')}`
+}

@@ -1,0 +1,55 @@
+// What intake reads from the head of a request, but for its length. A sender who keeps its connection sends the same head again and again: it
+// is read once for all of them.
+
+import { bearerToken, type Credentials } from '../../auth/bearer.ts'
+import type { Problem } from '../../model/errors.ts'
+import { createRedactor } from '../../runtime/redact.ts'
+import type { RequestHead } from './head.ts'
+import { type BodyEncoding, contentEncoding, mediaProblem } from './media.ts'
+import { headerValues } from './raw-headers.ts'
+
+export const MAX_HEADER_KEPT = 512
+const redactAgent = createRedactor(MAX_HEADER_KEPT)
+const redactType = createRedactor(MAX_HEADER_KEPT)
+
+/** Looked at once the sender is let in. */
+export interface IntakeHead {
+  readonly encoding: BodyEncoding | Problem
+  readonly mediaProblem: Problem | null
+  readonly contentType: string
+  readonly idempotencyKeys: readonly string[]
+  readonly traceparent: string | null
+  readonly userAgent: string | null
+}
+
+const CREDENTIALS = Symbol('credentials')
+const READ = Symbol('read')
+
+/** Both are kept with the head, and with what is made of it for another length. */
+type Remembered = RequestHead & { [CREDENTIALS]?: Credentials; [READ]?: IntakeHead }
+
+export function credentialsOf(head: Remembered): Credentials {
+  return (head[CREDENTIALS] ??= bearerToken(head.rawHeaders))
+}
+
+export function intakeHead(head: Remembered): IntakeHead {
+  return (head[READ] ??= read(head))
+}
+
+function read(head: RequestHead): IntakeHead {
+  const agent = head.headers['user-agent']
+  return {
+    encoding: contentEncoding(head),
+    mediaProblem: mediaProblem(head),
+    contentType: redactType(head.headers['content-type'] ?? ''),
+    idempotencyKeys: headerValues(head.rawHeaders, 'idempotency-key'),
+    traceparent: traceparent(head),
+    userAgent: agent === undefined ? null : redactAgent(agent),
+  }
+}
+
+/** Kept only in the form W3C gives it. */
+function traceparent({ headers }: RequestHead): string | null {
+  const value = headers.traceparent
+  return typeof value === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : null
+}

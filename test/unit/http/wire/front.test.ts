@@ -1,0 +1,138 @@
+// What the front does with a client that sends and does not read, and with one that says nothing: the API tests have all else, over real sockets.
+
+import assert from 'node:assert/strict'
+import type { Socket } from 'node:net'
+import { type Duplex, duplexPair } from 'node:stream'
+import { test } from 'node:test'
+import { Exchange } from '../../../../src/http/exchange.ts'
+import { Front, type FrontOptions } from '../../../../src/http/wire/front.ts'
+import { ROUTES } from '../../../../src/http/routes.ts'
+import { createLogger } from '../../../../src/runtime/log.ts'
+
+const PATH = '/v1/inbox/events'
+const REQUEST = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`
+const LIMIT = 1000
+
+/** As much of a socket as the front needs, with room for a few answers. */
+function socketPair(): { client: Duplex; socket: Socket } {
+  const [client, side] = duplexPair({ highWaterMark: LIMIT })
+  const socket = Object.assign(side, { destroySoon: () => side.end() }) as unknown as Socket
+  return { client, socket }
+}
+
+interface Options {
+  readonly toNode: (socket: Socket) => void
+  readonly handler?: FrontOptions['handler']
+  readonly end?: () => void
+}
+
+const answerOk: FrontOptions['handler'] = async (call) => call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
+
+function newFront({ toNode, handler = answerOk, end = () => {} }: Options): Front {
+  const lifecycle = { stopping: false }
+  return new Front({
+    routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
+    handler,
+    maxHeaderBytes: 4096,
+    keepAliveTimeout: 1000,
+    lifecycle,
+    logger: createLogger('silent', () => {}),
+    toNode,
+    onBroken: (error) => assert.fail(error),
+    begin: () => new Exchange(lifecycle),
+    end,
+  })
+}
+
+test('a client that does not read its answers is left to node, which stops reading, before they pile up', async () => {
+  const { client, socket } = socketPair()
+  const given = Promise.withResolvers<Socket>()
+  let answered = 0
+  const end = () => {
+    answered += 1
+    setImmediate(send)
+  }
+  const front = newFront({ toNode: given.resolve, end })
+  const send = () => client.write(REQUEST)
+  front.take(socket)
+  send()
+  assert.equal(await given.promise, socket)
+  assert.ok(answered > 1, `${answered} answers`)
+  assert.ok(socket.writableLength < 3 * LIMIT, `${socket.writableLength} bytes`)
+})
+
+/** Until what was written has been read and answered: streams take a few turns. */
+const settled = async () => {
+  for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
+}
+
+test('who says nothing, or half of something, is node’s after half a second', async (t) => {
+  for (const said of ['', REQUEST.slice(0, 30)]) {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    const { client, socket } = socketPair()
+    const given: Socket[] = []
+    newFront({ toNode: (one) => given.push(one) }).take(socket)
+    if (said !== '') client.write(said)
+    await settled()
+    t.mock.timers.tick(500)
+    assert.deepEqual(given, [])
+    t.mock.timers.tick(125)
+    assert.deepEqual(given, [socket])
+    assert.equal(socket.destroyed, false)
+    t.mock.timers.reset()
+  }
+})
+
+test('an idle connection is closed after its time and not before, and each answer begins it anew', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { client, socket } = socketPair()
+  client.resume()
+  newFront({ toNode: () => assert.fail('given to node') }).take(socket)
+  for (let request = 0; request < 3; request += 1) {
+    client.write(REQUEST)
+    await settled()
+    // 1 s, and a second of grace.
+    t.mock.timers.tick(2000)
+    assert.equal(socket.destroyed, false)
+  }
+  t.mock.timers.tick(125)
+  assert.equal(socket.destroyed, true)
+})
+
+test('a request under way is neither given away nor closed, however long it takes', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { client, socket } = socketPair()
+  client.resume()
+  const gate = Promise.withResolvers<void>()
+  let answered = 0
+  const handler: FrontOptions['handler'] = async (call) => {
+    await gate.promise
+    return answerOk(call)
+  }
+  newFront({ toNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).take(socket)
+  client.write(REQUEST)
+  await settled()
+  t.mock.timers.tick(60_000)
+  assert.equal(socket.destroyed, false)
+  gate.resolve()
+  await settled()
+  assert.equal(answered, 1)
+  t.mock.timers.tick(2000)
+  assert.equal(socket.destroyed, false)
+})
+
+test('nothing ticks without a connection, and it does again with the next', async (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const front = newFront({ toNode: () => {} })
+  const ticksOf = async (socket: Socket) => {
+    front.take(socket)
+    const before = front.ticks
+    t.mock.timers.tick(250)
+    socket.destroy()
+    await settled()
+    t.mock.timers.tick(10_000)
+    return front.ticks - before
+  }
+  assert.equal(await ticksOf(socketPair().socket), 3)
+  assert.equal(await ticksOf(socketPair().socket), 3)
+})
