@@ -4,6 +4,7 @@ import { hash } from 'node:crypto'
 import { withClient } from '../support/postgres/databases.ts'
 import type { BackDoor } from './back-door.ts'
 import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
+import { countRefsIn, refCounts } from './ref-counts.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
@@ -36,6 +37,12 @@ export const postgresBackDoor: BackDoor = {
         resends: await count('intray.resends'),
         dedupe: await count('intray.dedupe'),
       }
+    }),
+  countRefs: (url) =>
+    withClient(url, async (client) => refCounts((await client.query(countRefsIn('intray.events'))).rows[0])),
+  dropDedupeKey: (url) =>
+    withClient(url, async (client) => {
+      await client.query('ALTER TABLE intray.dedupe DROP CONSTRAINT dedupe_pkey')
     }),
   replacePayload: (url, id, payload) => update(url, 'SET payload = $2 WHERE id = $1', [id, payload]),
   smugglePayload: (url, id, payload) =>

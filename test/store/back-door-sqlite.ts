@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { indexPath } from '../../src/store/sqlite/index/index-file.ts'
 import type { BackDoor } from './back-door.ts'
 import { DELIVERY_COLUMNS, type DeliveryRow, LANE_COLUMNS, type LaneRow } from './lane-rows.ts'
+import { countRefsIn, refCounts } from './ref-counts.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
@@ -12,6 +13,8 @@ const DERIVED = {
   repeats: 'company_id, event_id',
   traffic: 'company_id, account_id, span, at, key_id',
 } as const
+
+const COUNT_REFS = countRefsIn('events')
 
 export const sqliteBackDoor: BackDoor = {
   dumpIndex: async (url) =>
@@ -34,6 +37,12 @@ export const sqliteBackDoor: BackDoor = {
       const count = (table: string) => Number(db.prepare(`SELECT count(*) AS n FROM ${table}`).get()?.n)
       return { events: count('events'), resends: count('resends'), dedupe: count('dedupe') }
     }),
+  countRefs: async (url) => using(url, { readOnly: true }, (db) => refCounts(db.prepare(COUNT_REFS).get()!)),
+  dropDedupeKey: async (url) =>
+    using(url, {}, (db) =>
+      db.exec(`DROP TABLE dedupe; CREATE TABLE dedupe (company_id INTEGER NOT NULL, digest BLOB NOT NULL,
+        event_id INTEGER NOT NULL, sha256 BLOB NOT NULL, minted_key BLOB NOT NULL) STRICT`),
+    ),
   replacePayload: async (url, id, payload) =>
     using(url, {}, (db) => {
       db.prepare('UPDATE events SET payload = ? WHERE id = ?').run(payload, id)

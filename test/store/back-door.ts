@@ -4,12 +4,16 @@ import type { Driver } from '../support/drivers.ts'
 import { postgresBackDoor } from './back-door-postgres.ts'
 import { sqliteBackDoor } from './back-door-sqlite.ts'
 import type { DeliveryRow, LaneRow } from './lane-rows.ts'
+import type { RefCounts } from './ref-counts.ts'
 
 export interface BackDoor {
   /** Every row of everything that is derived from the journal, in the order of its key. */
   dumpIndex(url: string): Promise<Record<string, readonly unknown[]>>
   /** How many rows each primary table holds. */
   countJournal(url: string): Promise<{ readonly events: number; readonly resends: number; readonly dedupe: number }>
+  countRefs(url: string): Promise<RefCounts>
+  /** Takes away the constraint that dedupe rests on; the table stays. */
+  dropDedupeKey(url: string): Promise<void>
   /** Damages what is stored: other bytes under the digest of the first. */
   replacePayload(url: string, id: number, payload: Uint8Array): Promise<void>
   /** Stores these bytes with their right digest, as an intake with a hole in it would have. */

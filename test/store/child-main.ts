@@ -63,6 +63,31 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
     })
     await store.close()
   },
+  /**
+   * Sends refs 0 to count − 1 in one order or the other, several batches at a time, from a place on: the bytes of a ref are always the
+   * same. Says the id that each was answered with.
+   */
+  async 'send-refs'(url, role, order, count, from) {
+    const store = await openStore(url, { role: role as StoreOptions['role'] })
+    say('waiting')
+    await once(process.stdin, 'data')
+    process.stdin.destroy()
+    const refs = Array.from({ length: Number(count) }, (_, n) => (order === 'up' ? n : Number(count) - 1 - n))
+    const send = async (batch: readonly number[]): Promise<void> => {
+      const outcomes = await store.journal.append(
+        batch.map((ref) => item({ sourceRef: `ref:${ref}`, channelRef: 'page', body: { ref } })),
+      )
+      say(batch.map((ref, n) => `answer ${ref} ${idOf(outcomes[n])}`).join('\n'))
+    }
+    const inFlight = 4
+    const size = 16
+    for (let at = Number(from); at < refs.length; at += inFlight * size) {
+      const batches = Array.from({ length: inFlight }, (_, n) => refs.slice(at + n * size, at + (n + 1) * size))
+      await Promise.all(batches.filter((batch) => batch.length > 0).map(send))
+    }
+    say('done')
+    await store.close()
+  },
   /** Appends one event after the other, and counts what failed. */
   async 'write-events'(url, count) {
     const store = await openStore(url, { role: 'tool' })
