@@ -82,6 +82,7 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
     const inFlight = 4
     const size = 16
     for (let at = Number(from); at < refs.length; at += inFlight * size) {
+      say('sending')
       const batches = Array.from({ length: inFlight }, (_, n) => refs.slice(at + n * size, at + (n + 1) * size))
       await Promise.all(batches.filter((batch) => batch.length > 0).map(send))
     }
