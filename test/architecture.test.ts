@@ -66,7 +66,7 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   'store/migrations': { 'store/contract': 'any' },
   'store/event-columns': { 'store/contract': 'type', model: 'type' },
   'store/index-rows': { 'store/contract': 'type', 'store/event-columns': 'type', model: 'any' },
-  'store/rows': { 'store/contract': 'type', 'store/event-columns': 'any', model: 'any' },
+  'store/rows': { 'store/contract': 'type', 'store/event-columns': 'any', model: 'any', runtime: 'any' },
   'store/copy-tables': { 'store/contract': 'type', 'store/event-columns': 'any' },
   'store/copy-state': { 'store/contract': 'any' },
   'store/validate-items': { 'store/contract': 'type', 'store/event-columns': 'any' },

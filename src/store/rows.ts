@@ -9,11 +9,15 @@ import type { Tenant } from '../model/principal.ts'
 import type { Delivery, DeliveryState, HistoryEntry } from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
 import type { Refusal, StoredRefusal } from '../model/refusal.ts'
-import type { ClaimedEvent, ClaimRequest } from './contract/processing.ts'
-import type { RefusalCount } from './contract/traffic.ts'
-import type { SessionRecord } from './contract/operators.ts'
+import type { TokenRecord } from '../model/token.ts'
 import type { TrafficRow } from '../model/traffic.ts'
-import { type EventCells, payloadOf, storedEvent } from './event-columns.ts'
+import { formatRate, parseRate } from '../runtime/rate.ts'
+import type { Cell } from './contract/copy.ts'
+import type { SessionRecord } from './contract/operators.ts'
+import type { ClaimedEvent, ClaimRequest } from './contract/processing.ts'
+import type { NewToken } from './contract/tokens.ts'
+import type { RefusalCount } from './contract/traffic.ts'
+import { type EventCells, payloadOf, storedEvent, type Value } from './event-columns.ts'
 
 export type Row = Record<string, unknown>
 
@@ -206,6 +210,60 @@ export function auditEntry(row: Row): AuditEntry {
     requestId: row.request_id as string | null,
     address: row.address as string | null,
   }
+}
+
+/** In the order of the columns of `audit` that the drivers name. */
+export function auditValues(entry: AuditEntry): Value[] {
+  return [
+    entry.id,
+    entry.at,
+    entry.operatorId,
+    entry.operator,
+    entry.action,
+    entry.tenant?.companyId ?? null,
+    entry.tenant?.accountId ?? null,
+    entry.target,
+    entry.requestId,
+    entry.address,
+  ]
+}
+
+export const TOKEN_COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
+  last_used_at, rotated_from, rate_limit`
+
+/** A truth value is a number in some databases. */
+export function tokenRecord(row: Row): TokenRecord {
+  return {
+    keyId: row.key_id as string,
+    hash: row.hash as Uint8Array,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    scope: row.scope as string,
+    label: row.label as string,
+    isActive: row.is_active === true || row.is_active === 1,
+    expiresAt: row.expires_at as number | null,
+    createdAt: row.created_at as number,
+    disabledAt: row.disabled_at as number | null,
+    lastUsedAt: row.last_used_at as number | null,
+    rotatedFrom: row.rotated_from as string | null,
+    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
+  }
+}
+
+/** What a new token brings, in the order in which the drivers insert it. */
+export function tokenValues(token: NewToken): Cell[] {
+  return [
+    token.keyId,
+    token.hash,
+    token.accountId,
+    token.companyId,
+    token.scope,
+    token.label,
+    token.expiresAt,
+    token.createdAt,
+    token.rotatedFrom,
+    token.rateLimit ? formatRate(token.rateLimit) : null,
+  ]
 }
 
 export function trafficRow(row: Row, { accountId, companyId }: Tenant): TrafficRow {

@@ -3,18 +3,18 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreFailure } from '../contract/failure.ts'
-import { prepareAppend, type Written } from './journal/append.ts'
-import type { AppendBatch } from './journal/append-batch.ts'
-import { FROZEN, inTransaction } from './connection.ts'
 import { isFrozen } from './admin/copy.ts'
-import { prepareIndexing } from './index/indexing.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
-import { prepareProcessing } from './processing/processing.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
-import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
+import { FROZEN, inTransaction } from './connection.ts'
+import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
+import { prepareAppend, type Written } from './journal/append.ts'
+import type { AppendBatch } from './journal/append-batch.ts'
+import { prepareProcessing } from './processing/processing.ts'
+import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
 
 export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)

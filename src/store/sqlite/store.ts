@@ -5,8 +5,13 @@ import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
-import { outcomeOf } from './journal/append.ts'
-import { packBatch } from './journal/append-batch.ts'
+import { copyProblem } from './admin/copy.ts'
+import { createDiagnosis } from './admin/diagnosis.ts'
+import { readFigures } from './admin/figures.ts'
+import { readNodes } from './admin/nodes.ts'
+import { prepareOperatorReads } from './admin/operators.ts'
+import { findRefusal, listRefusals } from './admin/refusals.ts'
+import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
@@ -16,17 +21,15 @@ import {
   sqliteVersion,
   storeFailure,
 } from './connection.ts'
-import { copyProblem } from './admin/copy.ts'
-import { createDiagnosis } from './admin/diagnosis.ts'
-import { prepareEventReads } from './journal/events.ts'
-import { readFigures } from './admin/figures.ts'
-import { prepareFollow } from './journal/follow.ts'
 import { createInboxReader } from './index/inbox.ts'
 import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index/index-file.ts'
 import { readProgress } from './index/indexing.ts'
+import { prepareTrafficReads } from './index/traffic.ts'
+import { outcomeOf } from './journal/append.ts'
+import { packBatch } from './journal/append-batch.ts'
+import { prepareEventReads } from './journal/events.ts'
+import { prepareFollow } from './journal/follow.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
-import { readNodes } from './admin/nodes.ts'
-import { prepareOperatorReads } from './admin/operators.ts'
 import {
   type Executor,
   type IndexOperations,
@@ -36,12 +39,9 @@ import {
 } from './operations.ts'
 import { countDead } from './processing/processing.ts'
 import { prepareProcessingReads } from './processing/processing-reads.ts'
-import { findRefusal, listRefusals } from './admin/refusals.ts'
-import { migrate, needsMigration, readMeta } from './schema.ts'
 import { type Clearing, readSubscriptions } from './processing/subscriptions.ts'
+import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
-import { prepareTokenReads } from './admin/tokens.ts'
-import { prepareTrafficReads } from './index/traffic.ts'
 
 /** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
 const APPENDS_IN_FLIGHT = 8

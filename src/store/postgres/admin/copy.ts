@@ -2,16 +2,16 @@
 // they hold for all nodes at once.
 
 import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import { type StoreFailure, StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { type StoreFailure, StoreRefused } from '../../contract/failure.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
 import { FROZEN_STATE, sqlState, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
-import { readLiveNodes } from './nodes.ts'
 import type { Pool } from '../connection/pool.ts'
 import { readIdentity } from '../schema.ts'
+import { readLiveNodes } from './nodes.ts'
 
 const STATE = 'copy'
 const COUNTED = 1_000_000

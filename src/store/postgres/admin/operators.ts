@@ -1,9 +1,9 @@
 // Operators, sessions, sign-in links and the log of what operators did, on PostgreSQL.
 
-import type { AuditEntry, OperatorRecord } from '../../../model/operator.ts'
+import type { OperatorRecord } from '../../../model/operator.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewOperator, OperatorStore } from '../../contract/operators.ts'
-import { auditEntry, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
+import { auditEntry, auditValues, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
@@ -124,19 +124,4 @@ async function insert(connection: Connection, operator: NewOperator): Promise<vo
     throw new StoreFailure('rejected', `an operator named ${name} exists already`)
   }
   await connection.query(INSERT, [id, name, role, tenantsText(tenants), password, createdAt])
-}
-
-function auditValues(entry: AuditEntry): (string | number | null)[] {
-  return [
-    entry.id,
-    entry.at,
-    entry.operatorId,
-    entry.operator,
-    entry.action,
-    entry.tenant?.companyId ?? null,
-    entry.tenant?.accountId ?? null,
-    entry.target,
-    entry.requestId,
-    entry.address,
-  ]
 }

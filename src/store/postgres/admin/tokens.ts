@@ -3,22 +3,21 @@
 // which no index does (company_id is part of each).
 
 import type { TokenRecord } from '../../../model/token.ts'
-import { formatRate, parseRate } from '../../../runtime/rate.ts'
+import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewToken, TokenStore } from '../../contract/tokens.ts'
+import { TOKEN_COLUMNS, tokenRecord, tokenValues } from '../../rows.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
-import type { Connection, Row, Statement } from '../connection/connection.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 
-const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from, rate_limit`
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.tokens)'
 const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
     created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
-const SELECT: Statement = { name: 'intray_token', text: `SELECT ${COLUMNS} FROM intray.tokens WHERE key_id = $1` }
-const SELECT_ALL = `SELECT ${COLUMNS} FROM intray.tokens ORDER BY created_at, number`
-const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
+const SELECT: Statement = { name: 'intray_token', text: `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE key_id = $1` }
+const SELECT_ALL = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens ORDER BY created_at, number`
+const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
   AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`
 /** From tenant to tenant: the tokens between are passed over, not read. */
 const SELECT_TENANTS = `WITH RECURSIVE tenants AS (
@@ -34,7 +33,7 @@ const SELECT_TENANT: Statement = {
   text: 'SELECT 1 FROM intray.tokens WHERE company_id = $1 AND account_id = $2 LIMIT 1',
 }
 const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
-const SELECT_CHANGED = `SELECT ${COLUMNS} FROM intray.tokens WHERE generation > $1`
+const SELECT_CHANGED = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE generation > $1`
 const SELECT_GENERATION: Statement = {
   name: 'intray_generation',
   text: 'SELECT coalesce(max(generation), 0) AS generation FROM intray.tokens',
@@ -127,18 +126,7 @@ async function insert(connection: Connection, token: NewToken): Promise<void> {
   if (await find(connection, token.keyId)) {
     throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
   }
-  await connection.query(INSERT, [
-    token.keyId,
-    token.hash,
-    token.accountId,
-    token.companyId,
-    token.scope,
-    token.label,
-    token.expiresAt,
-    token.createdAt,
-    token.rotatedFrom,
-    token.rateLimit ? formatRate(token.rateLimit) : null,
-  ])
+  await connection.query(INSERT, tokenValues(token))
 }
 
 async function setActive(
@@ -149,22 +137,4 @@ async function setActive(
 ): Promise<TokenRecord | null> {
   await connection.query(SET_ACTIVE, [keyId, isActive, isActive ? null : now])
   return find(connection, keyId)
-}
-
-function tokenRecord(row: Row): TokenRecord {
-  return {
-    keyId: row.key_id as string,
-    hash: row.hash as Uint8Array,
-    accountId: row.account_id as number,
-    companyId: row.company_id as number,
-    scope: row.scope as string,
-    label: row.label as string,
-    isActive: row.is_active as boolean,
-    expiresAt: row.expires_at as number | null,
-    createdAt: row.created_at as number,
-    disabledAt: row.disabled_at as number | null,
-    lastUsedAt: row.last_used_at as number | null,
-    rotatedFrom: row.rotated_from as string | null,
-    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
-  }
 }

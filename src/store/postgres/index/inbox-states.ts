@@ -5,9 +5,9 @@ import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import type { StateFilter } from '../../contract/inbox.ts'
 import type { Statement } from '../connection/connection.ts'
-import type { Condition } from './inbox-filters.ts'
 import type { Pool } from '../connection/pool.ts'
 import type { Queue } from '../processing/processing-rows.ts'
+import type { Condition } from './inbox-filters.ts'
 
 /** The state of a delivery at a time: nobody writes down that a lease has expired. */
 export const stateAt = (time: string): string =>

@@ -9,9 +9,9 @@ import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns
 import { conversation, indexEntry } from '../../rows.ts'
 import { bigints } from '../connection/binary-array.ts'
 import type { Row, Statement, Value } from '../connection/connection.ts'
+import type { Pool } from '../connection/pool.ts'
 import { type Condition, conditionsOf, rangeOf, Values } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
-import type { Pool } from '../connection/pool.ts'
 
 const COVERAGE: Statement = {
   name: 'intray_coverage',

@@ -1,8 +1,8 @@
 // A batch of appends as it travels to PostgreSQL: the arguments of intray.append_messages, one binary array for each column, made
 // at once, while the bytes still belong to the caller.
 
-import type { EventMeta } from '../../../model/event.ts'
 import { createIdentity, createMintedDigest, createSha256 } from '../../../model/dedupe.ts'
+import type { EventMeta } from '../../../model/event.ts'
 import type { AppendItem } from '../../contract/append.ts'
 import { META_COLUMNS } from '../../event-columns.ts'
 import { type ArrayWriter, sliceArray } from '../connection/binary-array.ts'

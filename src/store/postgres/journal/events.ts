@@ -2,14 +2,14 @@
 // takes writes: a standby may lag behind what was answered.
 
 import type { Repeats } from '../../../model/event.ts'
+import { isIntact } from '../../../model/payload.ts'
 import type { EventReader } from '../../contract/events.ts'
 import { StoreFailure } from '../../contract/failure.ts'
-import { isIntact } from '../../../model/payload.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
-import { readWatermark } from '../index/indexing.ts'
 import type { Pool } from '../connection/pool.ts'
+import { readWatermark } from '../index/indexing.ts'
 
 const SELECT: Statement = { name: 'intray_event', text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE id = $1` }
 const SELECT_PAYLOAD: Statement = {

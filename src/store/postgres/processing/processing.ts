@@ -8,10 +8,10 @@ import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
+import { together } from '../connection/retry-transaction.ts'
 import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
 import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
-import { together } from '../connection/retry-transaction.ts'
 
 const SELECT_ID: Statement = {
   name: 'intray_subscription_id',

@@ -6,10 +6,10 @@ import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { QueueName, Subscription } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { readWatermark } from '../index/indexing.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { together } from '../connection/retry-transaction.ts'
+import { readWatermark } from '../index/indexing.ts'
 
 /** Rows that one step of clearing away goes through. */
 const CLEAR_ROWS = 5000

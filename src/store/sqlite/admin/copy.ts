@@ -3,13 +3,13 @@
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import type { Cell, CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { StoreRefused } from '../../contract/failure.ts'
 import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from '../connection.ts'
+import { readSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
-import { readSequence } from '../journal/sequence.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'

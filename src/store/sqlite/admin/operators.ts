@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { AuditEntry, OperatorRecord } from '../../../model/operator.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewOperator, SessionRecord, SignInLink } from '../../contract/operators.ts'
-import { auditEntry, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
+import { auditEntry, auditValues, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 
 const OPERATOR = 'id, name, role, tenants, password, operators.created_at AS operator_created_at, disabled_at'
@@ -123,18 +123,7 @@ export function prepareOperatorWrites(db: DatabaseSync) {
         return operatorRecord(row)
       }),
     addAudit: (entry: AuditEntry): void => {
-      db.prepare(INSERT_AUDIT).run(
-        entry.id,
-        entry.at,
-        entry.operatorId,
-        entry.operator,
-        entry.action,
-        entry.tenant?.companyId ?? null,
-        entry.tenant?.accountId ?? null,
-        entry.target,
-        entry.requestId,
-        entry.address,
-      )
+      db.prepare(INSERT_AUDIT).run(...auditValues(entry))
     },
     prune: (now: number, auditBefore: number): void =>
       inTransaction(db, () => {

@@ -3,25 +3,24 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import type { TokenRecord } from '../../../model/token.ts'
-import { formatRate, parseRate } from '../../../runtime/rate.ts'
+import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewToken, TokenPosition, TokenUse } from '../../contract/tokens.ts'
+import { TOKEN_COLUMNS, tokenRecord, tokenValues } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 
-const COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from, rate_limit`
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
     rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
-const SELECT = `SELECT ${COLUMNS} FROM tokens WHERE key_id = ?`
-const SELECT_ALL = `SELECT ${COLUMNS} FROM tokens ORDER BY created_at, rowid`
-const SELECT_OF_TENANT = `SELECT ${COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
+const SELECT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE key_id = ?`
+const SELECT_ALL = `SELECT ${TOKEN_COLUMNS} FROM tokens ORDER BY created_at, rowid`
+const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
   AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
 const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
   ORDER BY company_id, account_id LIMIT 1`
 const SELECT_TENANT = 'SELECT 1 FROM tokens WHERE company_id = ? AND account_id = ? LIMIT 1'
 const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
-const SELECT_CHANGED = `SELECT ${COLUMNS} FROM tokens WHERE generation > ?`
+const SELECT_CHANGED = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE generation > ?`
 const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
 const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
 const SET_RATE_LIMIT = `UPDATE tokens SET rate_limit = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
@@ -69,18 +68,7 @@ export function prepareTokenWrites(db: DatabaseSync) {
 
   function insert(token: NewToken): void {
     if (find(token.keyId)) throw new StoreFailure('rejected', `a token with key id ${token.keyId} exists already`)
-    db.prepare(INSERT).run(
-      token.keyId,
-      token.hash,
-      token.accountId,
-      token.companyId,
-      token.scope,
-      token.label,
-      token.expiresAt,
-      token.createdAt,
-      token.rotatedFrom,
-      token.rateLimit ? formatRate(token.rateLimit) : null,
-    )
+    db.prepare(INSERT).run(...tokenValues(token))
   }
 
   function setActive(keyId: string, isActive: boolean, now: number): TokenRecord | null {
@@ -118,23 +106,5 @@ export function prepareTokenWrites(db: DatabaseSync) {
         const touch = db.prepare(TOUCH)
         for (const use of uses) touch.run(use.usedAt, use.keyId)
       }),
-  }
-}
-
-function tokenRecord(row: Record<string, unknown>): TokenRecord {
-  return {
-    keyId: row.key_id as string,
-    hash: row.hash as Uint8Array,
-    accountId: row.account_id as number,
-    companyId: row.company_id as number,
-    scope: row.scope as string,
-    label: row.label as string,
-    isActive: row.is_active === 1,
-    expiresAt: row.expires_at as number | null,
-    createdAt: row.created_at as number,
-    disabledAt: row.disabled_at as number | null,
-    lastUsedAt: row.last_used_at as number | null,
-    rotatedFrom: row.rotated_from as string | null,
-    rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
   }
 }

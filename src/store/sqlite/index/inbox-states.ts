@@ -4,10 +4,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { FoundIds } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { StateFilter } from '../../contract/inbox.ts'
-import type { Condition } from './inbox-filters.ts'
 import { queueOf } from '../processing/processing.ts'
 import type { Queue } from '../processing/processing-rows.ts'
 import { readSubscription } from '../processing/subscriptions.ts'
+import type { Condition } from './inbox-filters.ts'
 
 /** The state of a delivery at a time: nobody writes down that a lease has expired. */
 export const STATE_NOW = "CASE WHEN state = 'leased' AND lease_expires_at <= ? THEN 'pending' ELSE state END"

@@ -9,10 +9,10 @@ import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
+import { readSequence } from '../journal/sequence.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
 import { readCursors } from './indexing.ts'
-import { readSequence } from '../journal/sequence.ts'
 
 const SELECT_EVENT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ? AND company_id = ? AND account_id = ?`
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed

@@ -10,9 +10,9 @@ import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
-import { readCursors, startAgain } from './indexing.ts'
-import { readMeta } from '../schema.ts'
 import { readSequence } from '../journal/sequence.ts'
+import { readMeta } from '../schema.ts'
+import { readCursors, startAgain } from './indexing.ts'
 
 const SCHEMA = readFileSync(new URL('./index.sql', import.meta.url), 'utf8')
 const SCHEMA_DIGEST = hash('sha256', SCHEMA)

@@ -1,6 +1,7 @@
 // What the indexer writes for the rows of one step, on SQLite: a row at a time, on the connection of the index's own file.
 
 import type { DatabaseSync } from 'node:sqlite'
+import type { RepeatCount } from '../../../model/index-step.ts'
 import {
   conversationKey,
   type Derived,
@@ -8,7 +9,6 @@ import {
   indexedWords,
   unindexed,
 } from '../../../model/index-step.ts'
-import type { RepeatCount } from '../../../model/index-step.ts'
 import type { TrafficTally } from '../../../model/traffic.ts'
 import {
   CONVERSATIONS,

@@ -3,9 +3,9 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
-import type { AppendBatch } from '../journal/append-batch.ts'
 import { openConnection, storeFailure } from '../connection.ts'
 import { attachIndex } from '../index/index-file.ts'
+import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
