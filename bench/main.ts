@@ -1,6 +1,7 @@
 // Entry of `npm run bench -- <name> [options]`: finds the benchmark, runs it, turns its outcome into an exit code.
 // Promises: 0 = ran (and, with --strict, every bound held), 1 = a bound was missed or the run failed, 2 = bad usage.
 
+import { runAb } from './ab.ts'
 import { runIdle } from './idle.ts'
 import { runInbox } from './inbox.ts'
 import { runIntake } from './intake.ts'
@@ -18,6 +19,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
     summary: 'messages per second and latency against bare node:http and Express with the same database',
     run: runIntake,
   },
+  ab: { summary: 'this working tree against another commit, in interleaved rounds', run: runAb },
   inbox: { summary: 'reading and processing: rates, and whether the cost stays as the store grows', run: runInbox },
   sustained: { summary: 'a steady load for minutes on a filled store: does the index keep up?', run: runSustained },
   idle: { summary: 'what a thousand open streams and waiting claims cost while nothing comes in', run: runIdle },

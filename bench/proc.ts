@@ -1,7 +1,7 @@
 // What the kernel says about processes and the machine, from /proc.
 // Promises: null where there is no /proc (macOS) or the process is gone; never throws.
 
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 
 /** USER_HZ: fixed at 100 on every Linux that Node runs on. */
 const TICKS_PER_SECOND = 100
@@ -44,6 +44,23 @@ export function cpuSecondsOf(pids: readonly number[]): number | null {
 export function residentMiB(pid: number): number | null {
   const kib = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1]
   return kib === undefined ? null : Number(kib) / 1024
+}
+
+/** Sum over a process and its descendants of each one's own peak of resident memory, in MiB, since its start or `resetPeakResident`. */
+export function peakResidentMiB(pid: number): number | null {
+  const kib = /^VmHWM:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1]
+  if (kib === undefined) return null
+  return childrenOf(pid).reduce((sum, child) => sum + (peakResidentMiB(child) ?? 0), Number(kib) / 1024)
+}
+
+/** Sets the peak of a process and its descendants to what they use now, where the kernel allows it. */
+export function resetPeakResident(pid: number): void {
+  try {
+    writeFileSync(`/proc/${pid}/clear_refs`, '5')
+  } catch {
+    // The peak then counts from the start of the process.
+  }
+  for (const child of childrenOf(pid)) resetPeakResident(child)
 }
 
 export interface MachineTicks {

@@ -12,7 +12,6 @@ import { type Contestant, pidsOf, startOf } from './contestant.ts'
 import type { Databases } from './databases.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const LAUNCHER = join(ROOT, 'intray')
 const CLI_LIMIT_MS = 30_000
 const LOG_TAIL_CHARS = 2000
 
@@ -25,15 +24,21 @@ export interface Intray extends Contestant {
 export interface IntrayOptions {
   readonly profileFolder?: string | null
   readonly workers?: number
+  /** The checkout whose launcher and commands are run: this one if left out. */
+  readonly root?: string
+  /** Further INTRAY_* settings. */
+  readonly settings?: Readonly<Record<string, string>>
 }
 
-function environment(databaseUrl: string, { profileFolder = null, workers = 1 }: IntrayOptions): NodeJS.ProcessEnv {
+function environment(databaseUrl: string, options: IntrayOptions): NodeJS.ProcessEnv {
+  const { profileFolder = null, workers = 1, settings = {} } = options
   const own = Object.entries(process.env).filter(([key]) => !key.startsWith('INTRAY_') && !key.startsWith('npm_'))
   return {
     ...Object.fromEntries(own),
     INTRAY_PORT: '0',
     INTRAY_DATABASE_URL: databaseUrl,
     INTRAY_WORKERS: String(workers),
+    ...settings,
     ...(profileFolder === null ? {} : { NODE_OPTIONS: `--cpu-prof --cpu-prof-dir=${profileFolder}` }),
   }
 }
@@ -49,25 +54,27 @@ function portOf(child: ChildProcess, seen: { text: string }): Promise<number> {
   })
 }
 
-async function runCli(env: NodeJS.ProcessEnv, args: readonly string[]): Promise<Record<string, unknown>> {
+async function runCli(root: string, env: NodeJS.ProcessEnv, args: readonly string[]): Promise<Record<string, unknown>> {
   const { NODE_OPTIONS: _notTheServersProfile, ...cliEnv } = env
-  const { stdout } = await promisify(execFile)(LAUNCHER, args, { cwd: ROOT, env: cliEnv, timeout: CLI_LIMIT_MS })
+  const limits = { cwd: root, env: cliEnv, timeout: CLI_LIMIT_MS }
+  const { stdout } = await promisify(execFile)(join(root, 'intray'), args, limits)
   return JSON.parse(stdout) as Record<string, unknown>
 }
 
 export async function startIntray(scope: Scope, databases: Databases, options: IntrayOptions = {}): Promise<Intray> {
+  const { root = ROOT } = options
   const folder = mkdtempSync(join(scope.folder, 'intray-'))
   const env = environment(await databases.newUrl(), options)
   const logPath = join(folder, 'stderr.log')
   const log = openSync(logPath, 'a')
-  const child = scope.own(spawn(LAUNCHER, ['serve'], { cwd: ROOT, env, stdio: ['ignore', 'pipe', log] }))
+  const child = scope.own(spawn(join(root, 'intray'), ['serve'], { cwd: root, env, stdio: ['ignore', 'pipe', log] }))
   closeSync(log)
   const seen = { text: '' }
   const port = await startOf('intray', child, portOf(child, seen), () => {
     const tail = (seen.text + readFileSync(logPath, 'utf8')).slice(-LOG_TAIL_CHARS).trim()
-    return ` Leave it out with --skip intray.\n${tail}`
+    return options.root === undefined ? ` Leave it out with --skip intray.\n${tail}` : `\n${tail}`
   })
-  const cli = (args: readonly string[]): Promise<Record<string, unknown>> => runCli(env, args)
+  const cli = (args: readonly string[]): Promise<Record<string, unknown>> => runCli(root, env, args)
   const { token } = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--json'])
   if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
   const name = (options.workers ?? 1) === 1 ? 'intray' : 'two'

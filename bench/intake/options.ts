@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { CONTESTANTS } from '../contestants/contestant.ts'
 import { STORES, type StoreName, storeNamed } from '../contestants/databases.ts'
+import { numberIn, wholeIn } from '../option-values.ts'
 import { UsageError } from '../usage-error.ts'
 
 const SKIPPABLE = [...CONTESTANTS, 'latency', 'drain'] as const
@@ -67,21 +68,6 @@ function parse(argv: readonly string[]) {
   } catch (error) {
     throw new UsageError(`${(error as Error).message}\n\n${INTAKE_HELP}`)
   }
-}
-
-function numberIn(name: string, text: string | undefined, fallback: number, min: number, max: number): number {
-  if (text === undefined) return fallback
-  const value = Number(text.replaceAll('_', ''))
-  if (text.trim() === '' || !Number.isFinite(value) || value < min || value > max) {
-    throw new UsageError(`--${name} must be a number from ${min} to ${max}, not "${text}".`)
-  }
-  return value
-}
-
-function wholeIn(name: string, text: string | undefined, fallback: number, min: number, max: number): number {
-  const value = numberIn(name, text, fallback, min, max)
-  if (!Number.isInteger(value)) throw new UsageError(`--${name} must be a whole number, not "${text}".`)
-  return value
 }
 
 function skipped(names: readonly string[]): ReadonlySet<Skippable> {

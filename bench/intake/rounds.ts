@@ -49,7 +49,7 @@ export interface RoundPlan {
 }
 
 /** Until the server has done what it was sent, and its CPU time stands still. */
-async function settle({ pids, finished }: Contestant): Promise<number> {
+export async function settle({ pids, finished }: Contestant): Promise<number> {
   const startedAt = performance.now()
   await finished?.()
   let before = cpuSecondsOf(pids)
@@ -64,7 +64,7 @@ async function settle({ pids, finished }: Contestant): Promise<number> {
 }
 
 /** Polls the machine until nobody else uses it, or the wait is over: the measurement then shows who did. */
-async function waitForIdle(limitSeconds: number): Promise<void> {
+export async function waitForIdle(limitSeconds: number): Promise<void> {
   const giveUpAt = performance.now() + limitSeconds * 1000
   while (performance.now() < giveUpAt) {
     const before = machineTicks()
@@ -74,7 +74,7 @@ async function waitForIdle(limitSeconds: number): Promise<void> {
   }
 }
 
-async function measure(
+export async function measure(
   load: LoadGenerator,
   contestant: Contestant,
   connections: number,
