@@ -208,7 +208,7 @@ export const SETTINGS = {
     1_073_741_824,
     'Bytes handed to the store at once (one larger message is taken alone)',
   ),
-  indexBatchRows: integer(1000, 1, 10_000, 'Rows in one step of the indexer'),
+  indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
   inboxMaxRequests: integer(
     256,
     1,

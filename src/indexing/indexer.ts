@@ -61,22 +61,17 @@ export class Indexer implements Service {
 
   async #run(): Promise<void> {
     const { index, limits, onStep, onTrouble } = this.#options
-    let lagBefore = 0
     while (!this.#stopped) {
       try {
         const startedAt = performance.now()
         const result = await index.step(limits)
         onStep?.(result)
-        // On PostgreSQL rows behind a transaction that somebody left open have to wait for its end.
-        const isMoving = result.clearing || result.indexed > 0 || result.lag < lagBefore
-        lagBefore = result.lag
-        const hasMore = isMoving && (result.clearing || result.lag >= limits.maxRows)
-        if (!hasMore || (result.lag <= MAX_LAG && this.#options.waiting() > 0)) {
+        if (!result.more || (result.lag <= MAX_LAG && this.#options.waiting() > 0)) {
           // A step may have waited for another node, or for a transaction that is open.
           const pauseMs = PAUSE_FACTOR * (performance.now() - startedAt)
           await this.#hurry.wait(Math.min(pauseMs, LOOK_EVERY_MS))
         }
-        if (!hasMore) await this.#wake.wait(LOOK_EVERY_MS)
+        if (!result.more) await this.#wake.wait(LOOK_EVERY_MS)
       } catch (error) {
         onTrouble('index the journal', error)
         if (!this.#stopped) await this.#halt.wait(LOOK_EVERY_MS)

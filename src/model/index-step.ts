@@ -128,8 +128,12 @@ export interface StepBounds {
   readonly maxBytes: number
 }
 
+/** Whether a step took as many rows as it may. */
+export function isFull(derived: readonly Derived[], { maxRows, maxBytes }: StepBounds): boolean {
+  return derived.length >= maxRows || derived.reduce((sum, { row }) => sum + row.size, 0) >= maxBytes
+}
+
 /** Where the cursor goes: to the last row of a full step, else to `upTo`, so that ids without a row are not waited for. */
 export function positionAfter(derived: readonly Derived[], upTo: number, bounds: StepBounds): number {
-  const bytes = derived.reduce((sum, { row }) => sum + row.size, 0)
-  return derived.length === bounds.maxRows || bytes >= bounds.maxBytes ? derived.at(-1)!.row.id : upTo
+  return isFull(derived, bounds) ? derived.at(-1)!.row.id : upTo
 }

@@ -79,7 +79,9 @@ export function payloadOf(cells: EventCells): Uint8Array | null {
 
 /** The values of META_COLUMNS. */
 export function metaValues(meta: EventMeta): Value[] {
-  return META_COLUMNS.map(({ field }) => meta[field])
+  const values: Value[] = []
+  for (const { field } of META_COLUMNS) values.push(meta[field])
+  return values
 }
 
 export function metaOf(values: readonly Value[]): EventMeta {

@@ -18,7 +18,7 @@ for (const driver of drivers) {
           ...store.index,
           step: async (limits) => {
             if (!stands) return store.index.step(limits)
-            return { ...(await store.index.progress()), indexed: 0, unindexed: 0 }
+            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, more: false }
           },
         },
       }),

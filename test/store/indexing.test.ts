@@ -10,7 +10,14 @@ import { append, everyDriver, everyStore, indexAll, stepOnce, WIDE } from './sui
 
 everyStore('on an empty database there is nothing to do', async (store) => {
   assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 0, clearing: false })
-  assert.deepEqual(await store.index.step(WIDE), { cursor: 0, lag: 0, clearing: false, indexed: 0, unindexed: 0 })
+  assert.deepEqual(await store.index.step(WIDE), {
+    cursor: 0,
+    lag: 0,
+    clearing: false,
+    indexed: 0,
+    unindexed: 0,
+    more: false,
+  })
 })
 
 everyStore('the lag counts journal rows and resends, and goes to 0', async (store) => {
@@ -19,7 +26,7 @@ everyStore('the lag counts journal rows and resends, and goes to 0', async (stor
   const [revision] = await store.events.revisions(id, 0, 1)
   assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 5, clearing: false })
   const done = await stepOnce(store)
-  assert.deepEqual(done, { cursor: revision!.id, lag: 0, clearing: false, indexed: 2, unindexed: 0 })
+  assert.deepEqual(done, { cursor: revision!.id, lag: 0, clearing: false, indexed: 2, unindexed: 0, more: false })
   assert.deepEqual(await store.index.progress(), { cursor: revision!.id, lag: 0, clearing: false })
 })
 

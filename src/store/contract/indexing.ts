@@ -25,6 +25,8 @@ export interface IndexStepResult extends IndexProgress {
   /** Rows this step derived, the unindexed ones included. */
   readonly indexed: number
   readonly unindexed: number
+  /** The step ended at its limits: more can be done at once. */
+  readonly more: boolean
 }
 
 export interface IndexStore {

@@ -6,12 +6,12 @@ import { Indexer } from '../../../src/indexing/indexer.ts'
 import type { IndexLimits, IndexStepResult, IndexStore } from '../../../src/store/contract/indexing.ts'
 
 const LIMITS: IndexLimits = { maxRows: 10, maxBytes: 1000 }
-const IDLE: IndexStepResult = { cursor: 9, lag: 0, clearing: false, indexed: 0, unindexed: 0 }
-const LAGGING: IndexStepResult = { ...IDLE, lag: 500, indexed: 10 }
+const IDLE: IndexStepResult = { cursor: 9, lag: 0, clearing: false, indexed: 0, unindexed: 0, more: false }
+const LAGGING: IndexStepResult = { ...IDLE, lag: 500, indexed: 10, more: true }
 const NEARLY_DONE: IndexStepResult = { ...IDLE, lag: 3, indexed: 10 }
 const STUCK: IndexStepResult = { ...IDLE, lag: 500 }
-const FAR_BEHIND: IndexStepResult = { ...IDLE, lag: 100_001, indexed: 10 }
-const CLEARING: IndexStepResult = { ...IDLE, clearing: true }
+const FAR_BEHIND: IndexStepResult = { ...IDLE, lag: 100_001, indexed: 10, more: true }
+const CLEARING: IndexStepResult = { ...IDLE, clearing: true, more: true }
 
 type Answer = IndexStepResult | Error | Promise<IndexStepResult>
 

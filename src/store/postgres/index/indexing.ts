@@ -5,6 +5,7 @@
 import {
   countRepeats,
   derive,
+  isFull,
   type JournalRow,
   positionAfter,
   type ResendRow,
@@ -20,6 +21,8 @@ import { clearSome } from './clearing.ts'
 import { type WriteEvents, writeEachAlone, writeEvents, writeRepeats, writeTraffic } from './index-writes.ts'
 import { pruneTraffic } from './traffic.ts'
 
+/** Rows are derived on the main thread, which reads requests as well: about 10 ms for so many. */
+const MAX_STEP_ROWS = 1000
 /** How long a step waits for another runner's. */
 const TURN_MS = 2000
 const LOCK_NOT_AVAILABLE = '55P03'
@@ -159,9 +162,10 @@ async function stepInTurn(
     const clearing = !(await clearSome(connection, limits.maxRows))
     await connection.query(MOVE_CURSORS, [0, 0, upTo.events, upTo.resends])
     const progress = await progressAt(connection, { position: { events: 0, resends: 0 }, watermark: upTo, clearing })
-    return { ...progress, indexed: 0, unindexed: 0 }
+    return { ...progress, indexed: 0, unindexed: 0, more: true }
   }
-  const { maxRows, maxBytes } = limits
+  const bounds = { maxRows: Math.min(limits.maxRows, MAX_STEP_ROWS), maxBytes: limits.maxBytes }
+  const { maxRows, maxBytes } = bounds
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [
     before.position.events,
     upTo.events,
@@ -173,7 +177,7 @@ async function stepInTurn(
   await writeRepeats(connection, countRepeats(derived, resends))
   await writeTraffic(connection, tallyTraffic(derived, resends))
   const position = {
-    events: positionAfter(derived, upTo.events, limits),
+    events: positionAfter(derived, upTo.events, bounds),
     resends: resends.length < maxRows ? upTo.resends : resends.at(-1)!.id,
   }
   await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
@@ -182,6 +186,7 @@ async function stepInTurn(
     ...progress,
     indexed: derived.length,
     unindexed: derived.filter((one) => one.unindexed !== null).length,
+    more: isFull(derived, bounds) || resends.length === maxRows,
   }
 }
 
@@ -216,7 +221,7 @@ function isCovered({ position, watermark }: Cursors): boolean {
 }
 
 async function nothingDone(connection: Connection, at: Cursors): Promise<IndexStepResult> {
-  return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0 }
+  return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0, more: false }
 }
 
 async function progressAt(connection: Connection, { position, clearing }: Cursors): Promise<IndexProgress> {

@@ -6,6 +6,7 @@ import {
   countRepeats,
   type Derived,
   derive,
+  isFull,
   type JournalRow,
   positionAfter,
   type ResendRow,
@@ -19,9 +20,8 @@ import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
 
 const SELECT_CURSORS = 'SELECT source, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id AS accountId, company_id AS companyId, received_at AS receivedAt,
-    channel_ref AS channelRef, size, sha256, payload, key_id AS keyId, scope, request_id AS requestId
-  FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
+    scope, request_id FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
@@ -42,6 +42,7 @@ type WriteEvents = IndexWrites['writeEvents']
 export function prepareIndexing(db: DatabaseSync) {
   const writes = prepareIndexWrites(db)
   const selectEvents = db.prepare(SELECT_EVENTS)
+  selectEvents.setReturnArrays(true)
   const selectResends = db.prepare(SELECT_RESENDS)
   const moveCursor = db.prepare(MOVE_CURSOR)
   const noteLast = db.prepare(NOTE_LAST)
@@ -50,7 +51,7 @@ export function prepareIndexing(db: DatabaseSync) {
     const before = readCursors(db)
     if (before.clearing) {
       clearSome(db, limits.maxRows)
-      return { ...readProgress(db), indexed: 0, unindexed: 0 }
+      return { ...readProgress(db), indexed: 0, unindexed: 0, more: true }
     }
     const newest = readSequence(db, 'events')
     const derived = writeEvents(readDerived(before.events, newest, limits))
@@ -64,7 +65,8 @@ export function prepareIndexing(db: DatabaseSync) {
     const last = derived.at(-1)
     if (last) noteLast.run(last.row.id, last.row.requestId)
     const unindexed = derived.filter((one) => one.unindexed !== null).length
-    return { ...progressAt(db, after), indexed: derived.length, unindexed }
+    const more = isFull(derived, limits) || resends.length === limits.maxRows
+    return { ...progressAt(db, after), indexed: derived.length, unindexed, more }
   }
 
   /** The next rows, bounded by count and by bytes; always at least one if there is one. */
@@ -72,7 +74,7 @@ export function prepareIndexing(db: DatabaseSync) {
     const derived: Derived[] = []
     let bytes = 0
     for (const found of selectEvents.iterate(after, upTo, limits.maxRows)) {
-      const row = found as unknown as JournalRow
+      const row = journalRow(found as unknown as readonly unknown[])
       derived.push(derive(row))
       bytes += row.size
       if (bytes >= limits.maxBytes) break
@@ -91,6 +93,25 @@ export function prepareIndexing(db: DatabaseSync) {
       }
     },
     requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
+  }
+}
+
+/** A row of SELECT_EVENTS, read as cells: half the cost of an object. */
+function journalRow(cells: readonly unknown[]): JournalRow {
+  return {
+    id: cells[0] as number,
+    kind: cells[1] as JournalRow['kind'],
+    revises: cells[2] as number | null,
+    accountId: cells[3] as number,
+    companyId: cells[4] as number,
+    receivedAt: cells[5] as number,
+    channelRef: cells[6] as string | null,
+    size: cells[7] as number,
+    sha256: cells[8] as Uint8Array,
+    payload: cells[9] as Uint8Array | null,
+    keyId: cells[10] as string,
+    scope: cells[11] as string,
+    requestId: cells[12] as string,
   }
 }
 

@@ -3,7 +3,7 @@
 
 import type { EventMeta } from '../../../model/event.ts'
 import type { AppendItem } from '../../contract/append.ts'
-import { META_COLUMNS, metaOf, metaValues, type Value } from '../../event-columns.ts'
+import { metaOf, metaValues, type Value } from '../../event-columns.ts'
 
 export interface AppendBatch {
   /** A JSON list with a `Meta` for each item. */
@@ -12,8 +12,7 @@ export interface AppendBatch {
   readonly payloads: Uint8Array<ArrayBuffer>
 }
 
-/** The values of META_COLUMNS, then the minted key and the size of the payload. */
-type Meta = readonly [...Value[], mintedKey: string, size: number]
+type Meta = readonly [values: readonly Value[], mintedKey: string, size: number]
 
 /** One item of a batch. */
 export interface AppendRow {
@@ -30,19 +29,19 @@ export function packBatch(items: readonly AppendItem[]): AppendBatch {
   const payloads = new Uint8Array(size)
   let at = 0
   const metas = items.map((item): Meta => {
-    payloads.set(item.payload, at)
-    at += item.payload.byteLength
-    return [...metaValues(item), item.mintedKey, item.payload.byteLength]
+    const { payload, mintedKey } = item
+    payloads.set(payload, at)
+    at += payload.byteLength
+    return [metaValues(item), mintedKey, payload.byteLength]
   })
   return { metas: JSON.stringify(metas), payloads }
 }
 
-export function* unpackBatch({ metas, payloads }: AppendBatch): Generator<AppendRow> {
-  const keyAt = META_COLUMNS.length
+export function unpackBatch({ metas, payloads }: AppendBatch): AppendRow[] {
   let at = 0
-  for (const cells of JSON.parse(metas) as Meta[]) {
-    const payload = payloads.subarray(at, at + (cells[keyAt + 1] as number))
-    at += payload.byteLength
-    yield { meta: metaOf(cells), values: cells.slice(0, keyAt), mintedKey: cells[keyAt] as string, payload }
-  }
+  return (JSON.parse(metas) as Meta[]).map(([values, mintedKey, size]) => {
+    const payload = payloads.subarray(at, at + size)
+    at += size
+    return { meta: metaOf(values), values, mintedKey, payload }
+  })
 }

@@ -99,7 +99,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     return inTransaction(db, () => {
       eventIds.load()
       resendIds.load()
-      const written = batches.map((batch) => Array.from(unpackBatch(batch), appendRow))
+      const written = batches.map((batch) => unpackBatch(batch).map(appendRow))
       eventIds.save()
       resendIds.save()
       return written

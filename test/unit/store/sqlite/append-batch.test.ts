@@ -37,7 +37,7 @@ function asItem({ meta, mintedKey, payload }: AppendRow): AppendItem {
 test('what is packed is unpacked the same, in its order', () => {
   fc.assert(
     fc.property(items, (given) => {
-      const rows = Array.from(unpackBatch(packBatch(given)))
+      const rows = unpackBatch(packBatch(given))
       assert.deepEqual(
         rows.map(asItem),
         given.map((one) => ({ ...one, payload: Uint8Array.from(one.payload) })),
