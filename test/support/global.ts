@@ -1,11 +1,10 @@
 // Once for a whole run: one folder for everything tests write, removed at the end however the run ends, a PostgreSQL cluster
 // for the servers of test files to start from, and the console, built.
 
-import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { buildConsole } from '../../src/cli/console-build.ts'
 import { createTemplateCluster } from './postgres/databases.ts'
-import { newRoot } from './temp.ts'
+import { newRoot, removeFolder } from './temp.ts'
 
 export async function globalSetup(): Promise<void> {
   // A set-up that waited with nothing to keep the process alive would end the run with 0 tests and exit code 0.
@@ -30,5 +29,5 @@ async function setUp(): Promise<void> {
 
 export async function globalTeardown(): Promise<void> {
   const root = process.env.TEST_ROOT
-  if (root) rmSync(root, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
+  if (root) removeFolder(root)
 }

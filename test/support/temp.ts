@@ -1,6 +1,6 @@
 // A folder for one test, inside the run's own. A file that runs alone makes that one itself, and removes it when it exits.
 
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -12,7 +12,7 @@ export function tempFolder(name = 'case'): string {
 
 function ownRoot(): string {
   const folder = newRoot()
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }))
+  process.once('exit', () => removeFolder(folder))
   return folder
 }
 
@@ -21,4 +21,9 @@ export function newRoot(): string {
   const folder = mkdtempSync(join(tmpdir(), 'intray-test-'))
   chmodSync(folder, 0o755)
   return folder
+}
+
+/** Also while a server that is ending removes files of it: rmSync stops at a file that is gone, without an error. */
+export function removeFolder(folder: string): void {
+  while (existsSync(folder)) rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
 }

@@ -3,12 +3,12 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { childrenOf } from '../children.ts'
-import { tempFolder } from '../temp.ts'
+import { removeFolder, tempFolder } from '../temp.ts'
 import { DEADLINE_MS, until } from '../until.ts'
 import { type Binaries, isRoot, NOBODY, prepareBinaries } from './binaries.ts'
 
@@ -108,8 +108,7 @@ export async function newPostgres(settings?: Settings): Promise<PostgresServer> 
 export function removeOnExit({ pid, dataFolder }: PostgresServer): void {
   process.prependOnceListener('exit', () => {
     signalAll([pid], 'SIGQUIT')
-    // The server may still write a file while it ends.
-    rmSync(dirname(dataFolder), { recursive: true, force: true, maxRetries: 10, retryDelay: 20 })
+    removeFolder(dirname(dataFolder))
   })
 }
 

@@ -7,20 +7,20 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { STATES } from '../../../../src/model/processing.ts'
-import { newUuid } from '../../../../src/runtime/id.ts'
-import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
-import type { Store } from '../../../../src/store/contract/store.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { RecentKeys } from '../../../../src/store/recent-keys.ts'
-import { openConnection } from '../../../../src/store/sqlite/connection.ts'
-import { indexPath } from '../../../../src/store/sqlite/index-file.ts'
-import { StoredKeys } from '../../../../src/store/sqlite/stored-keys.ts'
-import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
-import { indexAll } from '../../../store/suite.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { STATES } from '../../../src/model/processing.ts'
+import { newUuid } from '../../../src/runtime/id.ts'
+import type { EventFilter } from '../../../src/store/contract/inbox.ts'
+import type { Store } from '../../../src/store/contract/store.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { RecentKeys } from '../../../src/store/recent-keys.ts'
+import { openConnection } from '../../../src/store/sqlite/connection.ts'
+import { indexPath } from '../../../src/store/sqlite/index-file.ts'
+import { StoredKeys } from '../../../src/store/sqlite/stored-keys.ts'
+import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../rows.ts'
+import { indexAll } from '../suite.ts'
+import { tempFolder } from '../../support/temp.ts'
 
-const SOURCES = new URL('../../../../src/store/sqlite/', import.meta.url)
+const SOURCES = new URL('../../../src/store/sqlite/', import.meta.url)
 
 /** Scans that are right, each with its reason. */
 const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly because: string }[] = [

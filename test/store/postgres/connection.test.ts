@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import type { StoreFailure } from '../../../../src/store/contract/failure.ts'
-import { parseAddress } from '../../../../src/store/postgres/address.ts'
-import { BindMessage } from '../../../../src/store/postgres/bind-message.ts'
-import { Connection, type Statement } from '../../../../src/store/postgres/connection.ts'
-import { sqlState } from '../../../../src/store/postgres/failure.ts'
-import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
+import type { StoreFailure } from '../../../src/store/contract/failure.ts'
+import { parseAddress } from '../../../src/store/postgres/address.ts'
+import { BindMessage } from '../../../src/store/postgres/bind-message.ts'
+import { Connection, type Statement } from '../../../src/store/postgres/connection.ts'
+import { sqlState } from '../../../src/store/postgres/failure.ts'
+import { newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 const DIVIDE = 'SELECT 1 / (SELECT 0)'
 const DIVISION_BY_ZERO = '22012'

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readMigrations } from '../../../../src/store/migrations.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+import { readMigrations } from '../../../src/store/migrations.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { newPostgresDatabase, withClient } from '../../support/postgres/databases.ts'
 
-const MIGRATIONS = readMigrations(new URL('../../../../src/store/postgres/migrations/', import.meta.url))
+const MIGRATIONS = readMigrations(new URL('../../../src/store/postgres/migrations/', import.meta.url))
 
 async function migrated(): Promise<string> {
   const url = await newPostgresDatabase()

@@ -6,12 +6,12 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { pendingMigrations, readMigrations } from '../../../../src/store/migrations.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { migrate, needsMigration } from '../../../../src/store/sqlite/schema.ts'
-import { type Child, startChild } from '../../../store/child.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import { pendingMigrations, readMigrations } from '../../../src/store/migrations.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { migrate, needsMigration } from '../../../src/store/sqlite/schema.ts'
+import { type Child, startChild } from '../child.ts'
+import { tempFolder } from '../../support/temp.ts'
 
 const newPath = (): string => join(tempFolder('schema'), 'intray.db')
 
@@ -122,7 +122,7 @@ test('migrations that fail half-way leave nothing', () => {
   assert.equal(db.isTransaction, false)
   db.exec('DROP TABLE conversations')
   const version = migrate(db)
-  assert.equal(version, readdirSync(new URL('../../../../src/store/sqlite/migrations/', import.meta.url)).length)
+  assert.equal(version, readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length)
   assert.equal(needsMigration(db), false)
   db.close()
 })

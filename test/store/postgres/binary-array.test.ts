@@ -4,8 +4,8 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
-import { ArrayWriter, bigints, byteas, Room, sliceArray, texts } from '../../../../src/store/postgres/binary-array.ts'
-import { connect, newPostgresDatabase } from '../../../support/postgres/databases.ts'
+import { ArrayWriter, bigints, byteas, Room, sliceArray, texts } from '../../../src/store/postgres/binary-array.ts'
+import { connect, newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 let client: pg.Client
 before(async () => {
