@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { chmodSync, existsSync } from 'node:fs'
 import { type TestContext, test } from 'node:test'
 import { ask } from '../../support/postgres/ask.ts'
 import { serverUrl } from '../../support/postgres/databases.ts'
+import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 
 const DATABASES = new URL('../../support/postgres/databases.ts', import.meta.url)
@@ -16,7 +17,13 @@ process.stdout.write(await serverUrl())
 process.stdin.resume()`
 
 async function startFile(t: TestContext) {
-  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT], { stdio: ['pipe', 'pipe', 'inherit'] })
+  // One that is killed cannot remove a root of its own. Its server may run as another user.
+  const root = tempFolder('file')
+  chmodSync(root, 0o755)
+  const child = spawn(process.execPath, ['--input-type=module', '-e', SCRIPT], {
+    env: { ...process.env, TEST_ROOT: root },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
   const exited = once(child, 'exit')
   t.after(() => {
     child.kill('SIGKILL')
