@@ -12,8 +12,7 @@ import { intrayJson } from '../support/command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
-import { connect, createDatabase } from '../support/postgres/databases.ts'
-import { newPostgres } from '../support/postgres/server.ts'
+import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 
 interface CopyReport {
@@ -265,10 +264,7 @@ test('two copies into one database: the second is refused, and what is there bel
 })
 
 test('a transaction that holds the tables: the freeze gives up, says so, and holds up nobody', async (t) => {
-  // On a server of its own: the freeze that waits has a transaction open, and that holds up readers in every database.
-  const server = await newPostgres()
-  t.after(() => server.kill())
-  const source = await filled({ newDatabase: () => createDatabase(server.url('postgres')) })
+  const source = await filled({ newDatabase: newPostgresDatabase })
   const client = await connect(source)
   t.after(() => client.end())
   await client.query('BEGIN; LOCK TABLE intray.refusals IN ROW EXCLUSIVE MODE')

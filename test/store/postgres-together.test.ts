@@ -5,9 +5,8 @@ import { test } from 'node:test'
 import type { Store } from '../../src/store/contract/store.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import { readMigrations } from '../../src/store/migrations.ts'
-import { connect, createDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
-import { newPostgres } from '../support/postgres/server.ts'
-import { drivers, postgresOn } from '../support/drivers.ts'
+import { connect, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { drivers } from '../support/drivers.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
 import { startChild } from './child.ts'
@@ -75,10 +74,7 @@ test('two nodes that send the same 1,000 refs in opposite order, 50 rounds: no f
 })
 
 test('while the indexer of one node is at work another leaves it alone; when it is killed the other goes on', async (t) => {
-  // On a server of its own: a step that stands still holds up the watermark of every database of a server.
-  const server = await newPostgres()
-  const onItsOwn = postgresOn(() => createDatabase(server.url('postgres')))
-  const database = await newDatabase(t, onItsOwn)
+  const database = await newDatabase(t, postgres)
   const other = await database.open('server')
   for (let n = 0; n < 20; n++) {
     await other.journal.append(Array.from({ length: 200 }, (_, k) => item({ channelRef: `page ${k % 7}` })))

@@ -1,23 +1,15 @@
 // A reader that follows the watermark sees every event exactly once, wherever an append is held up: before it takes its
 // xid, between xid and ids, between ids and commit. The same in two controls that must skip: a reader that follows the
 // highest id, and appends that take their xid after their ids.
-//
-// On a server of its own: what is held up here holds up the watermark of every database of a server.
 
 import assert from 'node:assert/strict'
-import { before, test } from 'node:test'
+import { test } from 'node:test'
 import type pg from 'pg'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
-import { connect, createDatabase, withClient } from '../support/postgres/databases.ts'
-import { newPostgres, type PostgresServer } from '../support/postgres/server.ts'
+import { connect, newMigratedDatabase, serverUrl, withClient } from '../support/postgres/databases.ts'
 import { item } from './rows.ts'
 import { append, indexAll } from './suite.ts'
-
-let server: PostgresServer
-before(async () => {
-  server = await newPostgres()
-})
 
 const NODES = 6
 const BATCHES = 80
@@ -91,14 +83,8 @@ async function idsBetween(client: pg.Client, after: number, upTo: number): Promi
   return rows.map(({ id }) => Number(id))
 }
 
-async function newDatabase(): Promise<string> {
-  const url = await createDatabase(server.url('postgres'))
-  await (await openStore(url, { role: 'tool' })).close()
-  return url
-}
-
 test('every event exactly once, with delays before the xid, before the ids and before the commit', async (t) => {
-  const url = await newDatabase()
+  const url = await newMigratedDatabase()
   await holdUp(url, (source) =>
     source.replace(TAKES_XID, `${DELAY} ${TAKES_XID} ${DELAY}`).replace(DRAWN, `${DELAY}\n${DRAWN}`),
   )
@@ -115,7 +101,7 @@ const withoutOrder = (source: string): string =>
   source.replace(TAKES_XID, '').replace(DRAWN, `${DELAY.replace('0.05', '0.2')}\n${DRAWN}`)
 
 test('the control: ids that an append draws before it has its xid are passed over', async (t) => {
-  const url = await newDatabase()
+  const url = await newMigratedDatabase()
   await holdUp(url, withoutOrder)
   // On a busy machine the moment in which it goes wrong may not come in one go.
   for (let tries = 1, skipped = 0; skipped === 0; tries++) {
@@ -127,11 +113,11 @@ test('the control: ids that an append draws before it has its xid are passed ove
 })
 
 test('a transaction left open in another database: appends go on, readers catch up after it', async (t) => {
-  const store = await openStore(await newDatabase(), { role: 'server' })
+  const store = await openStore(await newMigratedDatabase(), { role: 'server' })
   t.after(() => store.close())
   const first = await append(store)
   await indexAll(store)
-  const foreign = await connect(server.url('postgres'))
+  const foreign = await connect(await serverUrl())
   t.after(() => foreign.end())
   await foreign.query('BEGIN; SELECT pg_current_xact_id()')
   const ids: number[] = []

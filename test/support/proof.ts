@@ -6,6 +6,7 @@ import type { TestContext } from 'node:test'
 import { type Proof, type StoreName, Unable } from '../../prove/proof.ts'
 import { formatReport } from '../../prove/report.ts'
 import { type ProofReport, ProofRun } from '../../prove/run.ts'
+import { serverUrl } from './postgres/databases.ts'
 
 const SEED = 20261115
 
@@ -23,7 +24,7 @@ export async function prove(
     isTimed: false,
     progress: (line) => t.diagnostic(line),
     ...(process.env.TEST_ROOT === undefined ? {} : { parentFolder: process.env.TEST_ROOT }),
-    ...(process.env.TEST_POSTGRES_URL === undefined ? {} : { postgresUrl: process.env.TEST_POSTGRES_URL }),
+    ...(store === 'postgres' ? { postgresUrl: await serverUrl() } : {}),
   })
   t.after(() => run.close())
   let report: ProofReport

@@ -4,7 +4,7 @@
 // under test is whether an answer waits for the standby.
 
 import { connect, withClient } from './databases.ts'
-import { copyCluster, createCluster, makeStandby, type PostgresServer, type Settings, startPostgres } from './server.ts'
+import { copyCluster, makeStandby, newCluster, type PostgresServer, type Settings, startPostgres } from './server.ts'
 import { until } from '../until.ts'
 
 const REPLICATED: Settings = { fsync: 'off', wal_level: 'replica' }
@@ -19,7 +19,7 @@ export interface Pair {
 
 /** Starts both and waits until the standby follows. Synchronous: a commit on the primary waits for the standby. */
 export async function startPair({ synchronous }: { readonly synchronous: boolean }): Promise<Pair> {
-  const folder = await createCluster()
+  const folder = await newCluster()
   const copy = await copyCluster(folder)
   const primary = await startPostgres(folder, REPLICATED)
   makeStandby(copy, `host=127.0.0.1 port=${primary.port} user=intray application_name=${STANDBY_NAME}`)

@@ -4,13 +4,14 @@ import assert from 'node:assert/strict'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
 import { apiTypes, CONTRACT, SCHEMA_FILE } from '../../../console/scripts/api-types.ts'
 import { addressOf } from '../../../console/src/api/client.ts'
-import { ROOT } from '../../support/process.ts'
 
 const document = parse(readFileSync(CONTRACT, 'utf8')) as { readonly paths: Record<string, object> }
-const sources = readdirSync(join(ROOT, 'console/src'), { recursive: true, withFileTypes: true })
+const SOURCES = fileURLToPath(new URL('../../../console/src/', import.meta.url))
+const sources = readdirSync(SOURCES, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && entry.name !== 'schema.ts')
   .map((entry) => ({ name: entry.name, text: readFileSync(join(entry.parentPath, entry.name), 'utf8') }))
 

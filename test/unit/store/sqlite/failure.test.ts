@@ -1,10 +1,9 @@
 // What a SQLite error means to a caller, told by its code.
 
 import assert from 'node:assert/strict'
-import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { StoreFailure, type StoreFailureKind } from '../../../../src/store/contract/failure.ts'
-import { inTransaction, sqliteCode, storeFailure } from '../../../../src/store/sqlite/connection.ts'
+import { sqliteCode, storeFailure } from '../../../../src/store/sqlite/connection.ts'
 
 const KINDS: Record<StoreFailureKind, Record<string, number>> = {
   unavailable: {
@@ -50,39 +49,4 @@ test('an error that is not of SQLite concerns the operation alone', () => {
 test('a failure that has a kind already keeps it', () => {
   const failure = new StoreFailure('unavailable', 'closed')
   assert.equal(storeFailure(failure), failure)
-})
-
-test('errors of the real SQLite carry the code that is looked at', () => {
-  const db = new DatabaseSync(':memory:')
-  db.exec('CREATE TABLE t (a INTEGER PRIMARY KEY) STRICT; INSERT INTO t VALUES (1)')
-  for (const [sql, code] of [
-    ['INSERT INTO t VALUES (1)', 19],
-    ["INSERT INTO t VALUES ('x')", 20],
-    ['SELECT nonsense', 1],
-  ] as const) {
-    assert.throws(
-      () => db.exec(sql),
-      (error) => sqliteCode(error) === code,
-    )
-  }
-  db.close()
-})
-
-test('a transaction that fails leaves nothing, and the next one runs', () => {
-  const db = new DatabaseSync(':memory:')
-  db.exec('CREATE TABLE t (a)')
-  assert.throws(
-    () =>
-      inTransaction(db, () => {
-        db.exec('INSERT INTO t VALUES (1)')
-        throw new Error('half-way')
-      }),
-    /half-way/,
-  )
-  assert.equal(db.isTransaction, false)
-  assert.equal(
-    inTransaction(db, () => db.prepare('SELECT count(*) AS n FROM t').get()?.n),
-    0,
-  )
-  db.close()
 })

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
-import { Pool } from '../../../../src/store/postgres/connection/pool.ts'
-import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
-import { startProxy, through } from '../../../support/postgres/proxy.ts'
-import { until } from '../../../support/until.ts'
+import { parseAddress } from '../../../src/store/postgres/connection/address.ts'
+import { Pool } from '../../../src/store/postgres/connection/pool.ts'
+import { newPostgresDatabase } from '../../support/postgres/databases.ts'
+import { startProxy, through } from '../../support/postgres/proxy.ts'
+import { until } from '../../support/until.ts'
 
 async function setUp(t: TestContext, poolSize = 2) {
   const url = await newPostgresDatabase()

@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict'
 import net from 'node:net'
 import { test } from 'node:test'
-import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { newPostgresDatabase, withClient } from '../../support/postgres/databases.ts'
 
 const ROLES = ['server', 'tool'] as const
 

@@ -6,11 +6,11 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import { openStore } from '../../../../src/store/open.ts'
-import { acquireServerLock, isServerRunning, lockPath } from '../../../../src/store/sqlite/lock.ts'
-import { startChild } from '../../../store/child.ts'
-import { item } from '../../../store/rows.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { acquireServerLock, isServerRunning, lockPath } from '../../../src/store/sqlite/lock.ts'
+import { startChild } from '../child.ts'
+import { item } from '../rows.ts'
+import { tempFolder } from '../../support/temp.ts'
 
 const newPath = (): string => join(tempFolder('lock'), 'intray.db')
 const namesDatabase = (path: string) => ({

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { closedLoop, openLoop } from '../../../prove/pace.ts'
+import { closedLoop, openLoop } from '../../prove/pace.ts'
 
 type Answer = (req: IncomingMessage, res: ServerResponse, number: number) => void
 

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { TenantTokens } from '../../../src/auth/tenant-tokens.ts'
-import type { TokenRecord } from '../../../src/model/token.ts'
-import { StoreFailure } from '../../../src/store/contract/failure.ts'
-import type { TokenStore } from '../../../src/store/contract/tokens.ts'
-import { openStore } from '../../../src/store/open.ts'
-import { tempFolder } from '../../support/temp.ts'
+import { TenantTokens } from '../../src/auth/tenant-tokens.ts'
+import type { TokenRecord } from '../../src/model/token.ts'
+import { StoreFailure } from '../../src/store/contract/failure.ts'
+import type { TokenStore } from '../../src/store/contract/tokens.ts'
+import { openStore } from '../../src/store/open.ts'
+import { tempFolder } from '../support/temp.ts'
 
 const TENANT = { accountId: 7, companyId: 42 }
 const TERMS = { scope: 'cf', label: 'shop', expiresAt: null, rateLimit: null }

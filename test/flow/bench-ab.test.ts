@@ -5,12 +5,12 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { addPackages, findCommit, hasChanges, writeCommit } from '../../../bench/ab/checkout.ts'
-import { compare } from '../../../bench/ab/compare.ts'
-import { parseAbOptions } from '../../../bench/ab/options.ts'
-import { Scope } from '../../../bench/scope.ts'
-import { UsageError } from '../../../bench/usage-error.ts'
-import { tempFolder } from '../../support/temp.ts'
+import { addPackages, findCommit, hasChanges, writeCommit } from '../../bench/ab/checkout.ts'
+import { compare } from '../../bench/ab/compare.ts'
+import { parseAbOptions } from '../../bench/ab/options.ts'
+import { Scope } from '../../bench/scope.ts'
+import { UsageError } from '../../bench/usage-error.ts'
+import { tempFolder } from '../support/temp.ts'
 
 test('without --only a store is measured on every line it has', () => {
   assert.deepEqual(parseAbOptions(['--against', 'HEAD'])?.lines, ['burst', 'sustained'])

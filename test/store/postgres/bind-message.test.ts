@@ -3,10 +3,10 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
-import { bigints } from '../../../../src/store/postgres/connection/binary-array.ts'
-import { BindMessage } from '../../../../src/store/postgres/connection/bind-message.ts'
-import { Connection, type Statement } from '../../../../src/store/postgres/connection/connection.ts'
-import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
+import { bigints } from '../../../src/store/postgres/connection/binary-array.ts'
+import { BindMessage } from '../../../src/store/postgres/connection/bind-message.ts'
+import { Connection, type Statement } from '../../../src/store/postgres/connection/connection.ts'
+import { newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 const ECHO: Statement = {
   name: 'echo',

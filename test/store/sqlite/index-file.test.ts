@@ -5,12 +5,12 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
-import type { Store } from '../../../../src/store/contract/store.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { indexPath, openReader } from '../../../../src/store/sqlite/index/index-file.ts'
-import { item, TENANT } from '../../../store/rows.ts'
-import { indexAll } from '../../../store/suite.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import type { Store } from '../../../src/store/contract/store.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { indexPath, openReader } from '../../../src/store/sqlite/index/index-file.ts'
+import { item, TENANT } from '../rows.ts'
+import { indexAll } from '../suite.ts'
+import { tempFolder } from '../../support/temp.ts'
 
 const newPath = (): string => join(tempFolder('index-file'), "it's 50% #1.db")
 

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict'
 import test, { type TestContext } from 'node:test'
-import type { StoreFailure } from '../../../../src/store/contract/failure.ts'
-import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
-import { BindMessage } from '../../../../src/store/postgres/connection/bind-message.ts'
-import { Connection, type Statement } from '../../../../src/store/postgres/connection/connection.ts'
-import { sqlState } from '../../../../src/store/postgres/connection/failure.ts'
-import { newPostgresDatabase } from '../../../support/postgres/databases.ts'
+import type { StoreFailure } from '../../../src/store/contract/failure.ts'
+import { parseAddress } from '../../../src/store/postgres/connection/address.ts'
+import { BindMessage } from '../../../src/store/postgres/connection/bind-message.ts'
+import { Connection, type Statement } from '../../../src/store/postgres/connection/connection.ts'
+import { sqlState } from '../../../src/store/postgres/connection/failure.ts'
+import { newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 const DIVIDE = 'SELECT 1 / (SELECT 0)'
 const DIVISION_BY_ZERO = '22012'
@@ -176,13 +176,13 @@ test('who stands behind another is given its own time, and more if the other nee
 
 test('the time of those who were answered is not given to those who come later, however long the row was', async (t) => {
   const connection = await setUp(t)
-  let last = ask(connection, sleep(0.01), 20_000)
+  let last = ask(connection, sleep(0.01), 5_000)
   for (let n = 0; n < 30; n++) {
-    const next = ask(connection, sleep(0.01), 20_000)
+    const next = ask(connection, sleep(0.01), 5_000)
     await last
     last = next
   }
-  // Added up, it would be given ten minutes.
+  // Added up, it would be given two and a half minutes.
   const stuck = ask(connection, sleep(1000), 100).then(
     () => 'answered',
     () => 'given up',

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { item } from '../../../store/rows.ts'
-import { readOnlyFolder } from '../../../support/disk.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { item } from '../rows.ts'
+import { readOnlyFolder } from '../../support/disk.ts'
+import { tempFolder } from '../../support/temp.ts'
 
 const ROLES = ['server', 'tool'] as const
 

@@ -4,9 +4,9 @@ import assert from 'node:assert/strict'
 import { cpSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { buildConsole } from '../../../src/cli/console-build.ts'
-import { ROOT } from '../../support/process.ts'
-import { tempFolder } from '../../support/temp.ts'
+import { buildConsole } from '../../src/cli/console-build.ts'
+import { ROOT } from '../support/process.ts'
+import { tempFolder } from '../support/temp.ts'
 
 /** The console's sources, without what was built of them. */
 function copyOfSources(): string {

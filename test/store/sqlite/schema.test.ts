@@ -6,15 +6,15 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { pathToFileURL } from 'node:url'
-import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { pendingMigrations, readMigrations } from '../../../../src/store/migrations.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { migrate, needsMigration } from '../../../../src/store/sqlite/schema.ts'
-import { type Child, startChild } from '../../../store/child.ts'
-import { append } from '../../../store/suite.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import { pendingMigrations, readMigrations } from '../../../src/store/migrations.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { migrate, needsMigration } from '../../../src/store/sqlite/schema.ts'
+import { type Child, startChild } from '../child.ts'
+import { append } from '../suite.ts'
+import { tempFolder } from '../../support/temp.ts'
 
-const SHIPPED = readMigrations(new URL('../../../../src/store/sqlite/migrations/', import.meta.url))
+const SHIPPED = readMigrations(new URL('../../../src/store/sqlite/migrations/', import.meta.url))
 
 const newPath = (): string => join(tempFolder('schema'), 'intray.db')
 

@@ -2,14 +2,14 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Migration, readMigrations } from '../../../../src/store/migrations.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
-import { Connection } from '../../../../src/store/postgres/connection/connection.ts'
-import { prepareSchema } from '../../../../src/store/postgres/schema.ts'
-import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+import { type Migration, readMigrations } from '../../../src/store/migrations.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { parseAddress } from '../../../src/store/postgres/connection/address.ts'
+import { Connection } from '../../../src/store/postgres/connection/connection.ts'
+import { prepareSchema } from '../../../src/store/postgres/schema.ts'
+import { newPostgresDatabase, withClient } from '../../support/postgres/databases.ts'
 
-const SHIPPED = readMigrations(new URL('../../../../src/store/postgres/migrations/', import.meta.url))
+const SHIPPED = readMigrations(new URL('../../../src/store/postgres/migrations/', import.meta.url))
 
 async function migrated(): Promise<string> {
   const url = await newPostgresDatabase()

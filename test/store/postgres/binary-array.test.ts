@@ -11,8 +11,8 @@ import {
   Room,
   sliceArray,
   texts,
-} from '../../../../src/store/postgres/connection/binary-array.ts'
-import { connect, newPostgresDatabase } from '../../../support/postgres/databases.ts'
+} from '../../../src/store/postgres/connection/binary-array.ts'
+import { connect, newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 let client: pg.Client
 before(async () => {

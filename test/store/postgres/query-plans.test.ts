@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import pg from 'pg'
-import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
-import { STATES } from '../../../../src/model/processing.ts'
-import type { Store } from '../../../../src/store/contract/store.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { item, NOON, TENANT } from '../../../store/rows.ts'
-import { indexAll } from '../../../store/suite.ts'
-import { newPostgresDatabase, withClient } from '../../../support/postgres/databases.ts'
+import type { EventFilter } from '../../../src/store/contract/inbox.ts'
+import { STATES } from '../../../src/model/processing.ts'
+import type { Store } from '../../../src/store/contract/store.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { item, NOON, TENANT } from '../rows.ts'
+import { indexAll } from '../suite.ts'
+import { newPostgresDatabase, withClient } from '../../support/postgres/databases.ts'
 
 interface Seen {
   readonly text: string

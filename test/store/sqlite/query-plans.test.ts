@@ -7,17 +7,17 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { STATES } from '../../../../src/model/processing.ts'
-import { newUuid } from '../../../../src/runtime/id.ts'
-import type { EventFilter } from '../../../../src/store/contract/inbox.ts'
-import type { Store } from '../../../../src/store/contract/store.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { indexPath } from '../../../../src/store/sqlite/index/index-file.ts'
-import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../../../store/rows.ts'
-import { indexAll } from '../../../store/suite.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { STATES } from '../../../src/model/processing.ts'
+import { newUuid } from '../../../src/runtime/id.ts'
+import type { EventFilter } from '../../../src/store/contract/inbox.ts'
+import type { Store } from '../../../src/store/contract/store.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { indexPath } from '../../../src/store/sqlite/index/index-file.ts'
+import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../rows.ts'
+import { indexAll } from '../suite.ts'
+import { tempFolder } from '../../support/temp.ts'
 
-const SOURCES = new URL('../../../../src/store/sqlite/', import.meta.url)
+const SOURCES = new URL('../../../src/store/sqlite/', import.meta.url)
 
 /** Scans that are right, each with its reason. */
 const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly because: string }[] = [
@@ -221,12 +221,17 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
   await processing.deleteSubscription(queue, NOON)
 }
 
+/** By their paths in the driver's folder. */
+function sourceFiles(): string[] {
+  return readdirSync(SOURCES, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+}
+
 /** The statements that stand in the source, as head and tail around what is put in between. */
 function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
   const found = []
   // A copy and the doctor go through tables from one end to the other: that is their work.
-  const thorough = ['copy.ts', 'diagnosis.ts']
-  for (const file of readdirSync(SOURCES).filter((name) => name.endsWith('.ts') && !thorough.includes(name))) {
+  const thorough = ['admin/copy.ts', 'admin/diagnosis.ts']
+  for (const file of sourceFiles().filter((name) => !thorough.includes(name))) {
     const source = readFileSync(new URL(file, SOURCES), 'utf8')
     for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {
       const parts = normal(sql!).split(/\$\{[^}]*\}/)
@@ -345,7 +350,7 @@ test('a statement that goes through a table, or sorts it, would be found', () =>
 
 /** SQLite's planner looks at a bound `LIMIT ?`, and prepares the statement anew each time it is bound: 30 µs instead of 3. */
 test('no bound limit is left for the planner to look at', () => {
-  const sources = readdirSync(SOURCES).filter((name) => name.endsWith('.ts'))
+  const sources = sourceFiles()
   const found = sources.flatMap((name) => {
     const text = readFileSync(new URL(name, SOURCES), 'utf8')
     return Array.from(text.matchAll(/LIMIT \?\d*(?! \+ 0|\d)/g), ([limit]) => `${name}: ${limit}`)

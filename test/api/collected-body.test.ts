@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { test } from 'node:test'
-import { collectBody } from '../../../src/http/wire/body.ts'
+import { collectBody } from '../../src/http/wire/body.ts'
 
 interface Internals {
   readonly _dumped: boolean

@@ -4,11 +4,11 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
-import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { openStore } from '../../../../src/store/open.ts'
-import { openConnection, readSynchronous } from '../../../../src/store/sqlite/connection.ts'
-import { badItem, idOf, item } from '../../../store/rows.ts'
-import { tempFolder } from '../../../support/temp.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import { openStore } from '../../../src/store/open.ts'
+import { openConnection, readSynchronous } from '../../../src/store/sqlite/connection.ts'
+import { badItem, idOf, item } from '../rows.ts'
+import { tempFolder } from '../../support/temp.ts'
 
 const newPath = (): string => join(tempFolder('connection'), 'intray.db')
 
