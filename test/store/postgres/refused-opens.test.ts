@@ -92,5 +92,5 @@ test('a migration that was edited afterwards', async () => {
   await withClient(url, (client) =>
     client.query("UPDATE intray.schema_migrations SET checksum = 'x' WHERE version = 1"),
   )
-  await isRefused(url, /never edited/)
+  await isRefused(url, /made by another commit of Intray/)
 })
