@@ -252,7 +252,7 @@ async function standStill<T>(nodes: readonly ServerProcess[], look: () => Promis
 
 async function lastIds(looker: pg.Client): Promise<{ newest: number; indexed: number }> {
   const { rows } = await looker.query(`SELECT (SELECT coalesce(max(id), 0)::int FROM intray.events) AS newest,
-    (SELECT position::int FROM intray.index_cursors WHERE lane = 'events') AS indexed`)
+    (SELECT position::int FROM intray.index_cursors WHERE source = 'events') AS indexed`)
   return rows[0]
 }
 
