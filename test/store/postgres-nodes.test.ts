@@ -2,8 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { openStore } from '../../src/store/open.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
+import { ask } from '../support/postgres/ask.ts'
+import { connect, newMigratedDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
 import { startProxy, through } from '../support/postgres/proxy.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
@@ -33,6 +35,33 @@ test('a token made on one node works on the other at once, and disabled there it
     const live = await a.store.nodes.live()
     return live.length === 2 && live.every(({ tokenGeneration }) => tokenGeneration === generation)
   })
+})
+
+test('a report that is under way when its node signs off does not put the node back', async (t) => {
+  const url = await newMigratedDatabase()
+  const gate = await connect(url)
+  t.after(() => gate.end())
+  // Two connections: one is with the report that waits at the gate; whoever asks next stands behind the sign-off.
+  const store = await openStore(`${url}?pool_size=2`, { role: 'server' })
+  t.after(() => store.close())
+  await store.nodes.report({ nodeId: 'node-1', tokenGeneration: 0 })
+  await gate.query(`CREATE FUNCTION intray.wait_at_gate() RETURNS trigger LANGUAGE plpgsql AS
+      $$BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END$$;
+    CREATE TRIGGER gate BEFORE INSERT ON intray.nodes EXECUTE FUNCTION intray.wait_at_gate();
+    SELECT pg_advisory_lock(1)`)
+  const waiting = `SELECT count(*)::int FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+    WHERE d.datname = current_database() AND l.locktype = 'advisory' AND NOT l.granted`
+  await until('a report waits at the gate', async () => (await ask<number>(url, waiting)) === 1)
+
+  const signedOff = store.nodes.remove('node-1')
+  await store.nodes.live()
+  await gate.query('SELECT pg_advisory_unlock(1)')
+  await signedOff
+  await store.close()
+  const sessions = `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database()
+    AND application_name = 'intray'`
+  await until('the report is over', async () => (await ask<number>(url, sessions)) === 0)
+  assert.equal(await ask<number>(url, 'SELECT count(*)::int FROM intray.nodes'), 0)
 })
 
 test('one message sent to both nodes at once is one event, answered with one id', async (t) => {

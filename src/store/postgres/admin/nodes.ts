@@ -33,21 +33,17 @@ export interface Nodes extends NodeStore {
 export function createNodes(pool: Pool): Nodes {
   const own = new Map<string, NodeState>()
   let beating: NodeJS.Timeout | null = null
-  let isBusy = false
+  let reporting: Promise<void> | null = null
 
   const write = ({ nodeId, tokenGeneration }: NodeState): Promise<void> =>
     pool.use(async (connection) => {
       await connection.query(REPORT, [nodeId, tokenGeneration])
     })
   const beat = async (): Promise<void> => {
-    if (isBusy) return
-    isBusy = true
     try {
       for (const state of own.values()) await write(state)
     } catch {
       // Who cannot reach the database is not counted as alive, and that is right: it serves nobody.
-    } finally {
-      isBusy = false
     }
   }
 
@@ -57,10 +53,16 @@ export function createNodes(pool: Pool): Nodes {
       own.set(state.nodeId, state)
       await write(state)
       await pool.use((connection) => connection.query(FORGET))
-      beating ??= setInterval(beat, BEAT_EVERY_MS).unref()
+      beating ??= setInterval(() => {
+        reporting ??= beat().finally(() => {
+          reporting = null
+        })
+      }, BEAT_EVERY_MS).unref()
     },
     remove: async (nodeId) => {
       own.delete(nodeId)
+      // A report on another connection may reach the server after the DELETE, and would insert the row again.
+      await reporting
       await pool.use((connection) => connection.query('DELETE FROM intray.nodes WHERE node_id = $1', [nodeId]))
     },
     live: () => pool.use(readLiveNodes),
