@@ -1,5 +1,6 @@
-// A way to the service that loses answers: it passes a request on, waits until the whole answer is there, and then cuts the
-// connection after none, some or all but the last of the answer's bytes.
+// A way to the service that loses answers: it passes requests on, waits until a whole answer is there, and then cuts the
+// connection after none, some or all but the last of the answer's bytes. Requests are passed on in groups, so that they share a
+// commit whatever the pace of this proxy is.
 // Promises: a cut that is counted fell behind a commit: the answer that was lost said 200.
 
 import { once } from 'node:events'
@@ -8,6 +9,9 @@ import type { ProofContext } from './proof.ts'
 import type { Random } from './random.ts'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
+/** Passed on together; fewer than that do not wait for more for longer than GATHER_MS. */
+const GROUP = 24
+const GATHER_MS = 10
 
 export class Cutter {
   /** Answers that said 200 and were lost. */
@@ -21,6 +25,9 @@ export class Cutter {
   readonly #percent: number
   readonly #listener: net.Server
   readonly #pairs = new Set<() => void>()
+  /** What clients have sent and the service has not been given yet. */
+  readonly #held = new Map<net.Socket, Buffer[]>()
+  #gathering: NodeJS.Timeout | null = null
 
   private constructor(servicePort: () => number, random: Random, percent: number) {
     this.#servicePort = servicePort
@@ -48,6 +55,7 @@ export class Cutter {
 
   close(): void {
     for (const end of this.#pairs) end()
+    if (this.#gathering) clearTimeout(this.#gathering)
     this.#listener.close()
   }
 
@@ -55,12 +63,13 @@ export class Cutter {
     const service = net.connect(this.#servicePort(), '127.0.0.1')
     const end = () => {
       this.#pairs.delete(end)
+      this.#held.delete(service)
       client.destroy()
       service.destroy()
     }
     this.#pairs.add(end)
     for (const socket of [client, service]) socket.on('error', end).on('close', end)
-    client.on('data', (chunk) => service.write(chunk))
+    client.on('data', (chunk: Buffer) => this.#hold(service, chunk))
     // A sender has one request under way: an answer is whatever comes until it is whole.
     let answer = Buffer.alloc(0)
     service.on('data', (chunk: Buffer) => {
@@ -70,6 +79,19 @@ export class Cutter {
       answer = Buffer.alloc(0)
       this.#deliver(client, whole, end)
     })
+  }
+
+  #hold(service: net.Socket, chunk: Buffer): void {
+    this.#held.set(service, [...(this.#held.get(service) ?? []), chunk])
+    if (this.#held.size >= GROUP) this.#passOn()
+    else this.#gathering ??= setTimeout(() => this.#passOn(), GATHER_MS)
+  }
+
+  #passOn(): void {
+    if (this.#gathering) clearTimeout(this.#gathering)
+    this.#gathering = null
+    for (const [service, chunks] of this.#held) service.write(Buffer.concat(chunks))
+    this.#held.clear()
   }
 
   #deliver(client: net.Socket, answer: Buffer, end: () => void): void {

@@ -46,6 +46,7 @@ export class Load {
   #attempts = 0
   #acknowledged = 0
   #inFlight = 0
+  #answered = 0
   #isStopped = false
   #running: Promise<unknown> = Promise.resolve()
 
@@ -56,8 +57,14 @@ export class Load {
     this.#agent = new http.Agent({ keepAlive: true, maxSockets: options.connections })
   }
 
+  /** Requests that were handed to the kernel whole and have no answer yet. */
   get inFlight(): number {
     return this.#inFlight
+  }
+
+  /** Attempts that are over, whatever came of them. */
+  get answered(): number {
+    return this.#answered
   }
 
   get acknowledged(): number {
@@ -67,6 +74,16 @@ export class Load {
   /** Messages whose fate the client does not know. */
   get unknown(): number {
     return this.#open.size
+  }
+
+  /** Opens the connections, so that messages sent together arrive together. */
+  async connect(): Promise<void> {
+    const open = (sender: number): Promise<void> =>
+      new Promise((resolve, reject) => {
+        const where = { host: '127.0.0.1', port: this.#options.port(sender), path: '/livez', agent: this.#agent }
+        http.get(where, (res) => res.resume().on('end', resolve)).on('error', reject)
+      })
+    await Promise.all(Array.from({ length: this.#options.connections }, (_, sender) => open(sender)))
   }
 
   /** Starts the senders; resolves when all have ended, by trouble (`end`), by `stop` or with so many messages sent. */
@@ -145,10 +162,9 @@ export class Load {
       conflictsWith,
       ...(isFirst ? { body: body.toString('base64') } : {}),
     })
-    this.#inFlight += 1
     const sentAt = performance.now()
     const answer = await this.#post(message, sender).catch((error: NodeJS.ErrnoException) => NO_ANSWER(error.code))
-    this.#inFlight -= 1
+    this.#answered += 1
     const line: AnswerLine = { type: 'answer', attempt, ...answer }
     if (line.outcome !== 'unknown') this.#open.delete(number)
     onAnswer?.(line, performance.now() - sentAt)
@@ -162,7 +178,8 @@ export class Load {
 
   #post({ body, key }: Message, sender: number): Promise<Told> {
     const { token, port, timeoutMs = TIMEOUT_MS } = this.#options
-    return new Promise((resolve, reject) => {
+    let state: 'unsent' | 'in flight' | 'over' = 'unsent'
+    const posted = new Promise<Told>((resolve, reject) => {
       const req = http.request({
         host: '127.0.0.1',
         port: port(sender),
@@ -179,6 +196,11 @@ export class Load {
       })
       req.on('timeout', () => req.destroy(Object.assign(new Error('no answer in time'), { code: 'ETIMEDOUT' })))
       req.on('error', reject)
+      req.on('finish', () => {
+        if (state !== 'unsent') return
+        state = 'in flight'
+        this.#inFlight += 1
+      })
       req.on('response', (res) => {
         let text = ''
         res.setEncoding('utf8')
@@ -190,6 +212,10 @@ export class Load {
         })
       })
       req.end(body)
+    })
+    return posted.finally(() => {
+      if (state === 'in flight') this.#inFlight -= 1
+      state = 'over'
     })
   }
 }

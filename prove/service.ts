@@ -16,6 +16,8 @@ export const TENANT = { account: 7, company: 42 } as const
 const START_LIMIT_MS = 60_000
 const COMMAND_LIMIT_MS = 120_000
 const LOG_CHARS = 200_000
+const WITHOUT_METRICS = { INTRAY_LOG_LEVEL: 'warn' }
+const WITH_METRICS = { INTRAY_LOG_LEVEL: 'info', INTRAY_METRICS: '127.0.0.1:0' }
 
 export interface ServiceOptions {
   readonly databaseUrl: string
@@ -24,6 +26,8 @@ export interface ServiceOptions {
   readonly prefix?: readonly string[]
   /** Instead of `./intray serve`: a control. It must say "listening on http://…" on stdout. */
   readonly command?: readonly string[]
+  /** It tells its metrics, at an address that only its log names. */
+  readonly hasMetrics?: boolean
 }
 
 export interface Finished {
@@ -38,6 +42,7 @@ export class Service {
   #exited: Promise<number | null> = Promise.resolve(null)
   #port = 0
   #log = ''
+  #metrics = Promise.withResolvers<string>()
 
   constructor(context: Pick<ProofContext, 'onCleanup'>, options: ServiceOptions) {
     this.options = options
@@ -71,16 +76,19 @@ export class Service {
   /** Starts it, again if it has ended, and waits until it says where it listens. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.isRunning) throw new Error('the service is running already')
-    const { prefix = [], command = [LAUNCHER, 'serve'] } = this.options
+    const { prefix = [], command = [LAUNCHER, 'serve'], hasMetrics = false } = this.options
     const [program, ...args] = [...prefix, ...command]
     const child = spawn(program!, args, {
       cwd: ROOT,
-      env: this.#environment({ INTRAY_PORT: '0', INTRAY_LOG_LEVEL: 'warn', ...env }),
+      env: this.#environment({ INTRAY_PORT: '0', ...(hasMetrics ? WITH_METRICS : WITHOUT_METRICS), ...env }),
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     this.#child = child
     this.#exited = once(child, 'close').then(([code]) => code as number | null)
     const address = Promise.withResolvers<number>()
+    const metrics = Promise.withResolvers<string>()
+    metrics.promise.catch(() => {})
+    this.#metrics = metrics
     let said = ''
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       said = `${said}${chunk}`.slice(-4000)
@@ -89,17 +97,27 @@ export class Service {
     })
     child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       this.#log = `${this.#log}${chunk}`.slice(-LOG_CHARS)
+      const url = hasMetrics ? /"metrics":"(http:[^"]+)"/.exec(chunk)?.[1] : undefined
+      if (url !== undefined) metrics.resolve(url)
     })
     child.on('error', (error) => address.reject(error))
-    void this.#exited.then((code) =>
-      address.reject(new Error(`it ended with ${code}: ${said}${this.#log.slice(-2000)}`)),
-    )
+    void this.#exited.then((code) => {
+      address.reject(new Error(`it ended with ${code}: ${said}${this.#log.slice(-2000)}`))
+      metrics.reject(new Error(`it ended with ${code} before it told its metrics`))
+    })
     const late = setTimeout(() => address.reject(new Error(`it does not listen: ${said}`)), START_LIMIT_MS)
     try {
       this.#port = await address.promise
     } finally {
       clearTimeout(late)
     }
+  }
+
+  /** The metrics of the process that runs, in Prometheus' format. */
+  async metrics(): Promise<string> {
+    const answer = await fetch(await this.#metrics.promise)
+    if (!answer.ok) throw new Error(`/metrics answered ${answer.status}`)
+    return answer.text()
   }
 
   /** SIGKILL, also to one that is paused; resolves when it is gone. */

@@ -1,6 +1,9 @@
-// One strike: a service on a database that is near a checkpoint, strace on it, messages one by one and four at once with
-// an index batch after each, and a fault at the n-th sync or write from there. Then a restart, everything unknown sent
-// again, everything read back.
+// One strike: a service on a database that is near a checkpoint, strace on it, groups of messages and single ones with an
+// index batch after each, and a fault at the n-th sync or write from there. Then a restart, everything unknown sent again,
+// everything read back.
+//
+// A group is sent while the service stands still (SIGSTOP): when it goes on, all of it is there in one turn of its event loop and
+// shares one commit. So the messages of a group that had no answer when the fault was injected are what the struck commit held.
 
 import { join } from 'node:path'
 import { check, type Findings } from './check.ts'
@@ -11,6 +14,7 @@ import type { NearCheckpoint } from './near-checkpoint.ts'
 import type { ProofContext } from './proof.ts'
 import { Service } from './service.ts'
 import { type Injection, injectedErrors, injectedKill, Strace, SYNCS, WRITES } from './strace.ts'
+import { waitFor } from './wait.ts'
 
 export interface Fault {
   readonly name: string
@@ -34,6 +38,8 @@ export interface Struck {
   /** 0: the n-th call was never made. */
   readonly injected: number
   readonly place: Place
+  /** Messages without an answer when the fault was injected; 0 if none was being stored. */
+  readonly inFlight: number
   /** Did the service end by itself, and how? Null: it went on. */
   readonly exitCode: number | 'killed' | null
   /** Answered with "unknown" (or not at all), and stored all the same. */
@@ -43,7 +49,11 @@ export interface Struck {
   readonly broken: readonly string[]
 }
 
-const CONNECTIONS = 4
+/** More than a few, and so little that the 60 calls reach beyond its commit into a checkpoint. */
+const GROUP = 16
+/** One round in so many sends a single message. */
+const SINGLE_EVERY = 3
+const MAX_TEXT_PIECES = 20
 /** How Node names the threads of its workers: the one that writes the journal and the one that writes the index. */
 const WRITERS = 'WorkerThread'
 /** More than enough for 60 syncs: a round makes at least one, for its commit. */
@@ -78,22 +88,28 @@ export async function strike(
   const { env } = template
   const under = new Service(context, { databaseUrl, env, ...(command ? { command } : {}) })
   const answers: AnswerLine[] = []
+  const moment = new Moment()
   const journal = new Journal(join(folder, 'journal'))
   let service = under
   const load = new Load({
     journal,
     token: template.token,
-    connections: CONNECTIONS,
+    connections: GROUP,
+    maxTextPieces: MAX_TEXT_PIECES,
     random: context.random.fork(`${fault.name} ${nth}`),
     port: () => service.port,
     onTrouble: fault.must === 'goes on' ? 'go-on' : 'end',
-    onAnswer: (answer) => answers.push(answer),
+    onAnswer: (answer) => {
+      answers.push(answer)
+      moment.answered(answer, load.inFlight + 1)
+    },
     onAcknowledged: () => {},
   })
   const inbox = new Inbox(() => service.port, template.processorToken)
   try {
     await template.startOn(folder, under)
-    const { place, broken, exitCode, injected } = await run(under, load, inbox, folder, options)
+    await load.connect()
+    const { broken, ...struck } = await run(under, load, inbox, moment, folder, options)
     await under.kill()
     service = new Service(context, { databaseUrl, env })
     await service.start()
@@ -101,7 +117,7 @@ export async function strike(
     await load.settle()
     const findings = await check(journal.path, inbox)
     await service.kill()
-    return { injected, place, exitCode, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
+    return { ...struck, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
   } finally {
     load.close()
     inbox.close()
@@ -109,12 +125,24 @@ export async function strike(
   }
 }
 
-type Run = Pick<Struck, 'place' | 'broken' | 'exitCode' | 'injected'>
+/** How many messages had no answer when the fault was injected: told by the first answer after it. */
+class Moment {
+  inFlight: number | null = null
+  hasStruck: () => boolean = () => false
+
+  answered({ status }: AnswerLine, inFlight: number): void {
+    // Of one that was killed there is no answer.
+    if (this.inFlight === null && (status === 0 || this.hasStruck())) this.inFlight = inFlight
+  }
+}
+
+type Run = Pick<Struck, 'place' | 'broken' | 'exitCode' | 'injected' | 'inFlight'>
 
 async function run(
   service: Service,
   load: Load,
   inbox: Inbox,
+  moment: Moment,
   folder: string,
   { fault, nth, part = 'journal' }: StrikeOptions,
 ): Promise<Run> {
@@ -128,14 +156,16 @@ async function run(
     calls: [...SYNCS, ...WRITES],
     inject: { calls, what, nth },
   })
-  const hasStruck = () => !service.isRunning || strace.read().includes('(INJECTED)')
-  const send = (round: number) => load.run(round % 2 === 0 ? CONNECTIONS : 1)
+  moment.hasStruck = () => strace.read().includes('(INJECTED)')
+  const hasStruck = () => !service.isRunning || moment.hasStruck()
+  const send = (round: number) => (round % SINGLE_EVERY === 0 ? load.run(1) : sendGroup(service, load))
   // Answered when the index covers everything, or after 2 s.
   const awaitIndex = () => inbox.ask('GET', '/v1/inbox/events?limit=1').catch(() => null)
   for (let round = 1; round <= MAX_ROUNDS && !hasStruck(); round += 1) {
     await send(round)
     await awaitIndex()
   }
+  const inFlight = moment.inFlight ?? 0
   const hasRecovered = await untilOverOrRecovered(service, load, async (round) => {
     await send(round)
     await awaitIndex()
@@ -150,6 +180,7 @@ async function run(
   const stopCode = isOver ? 0 : await service.stop()
   return {
     injected: found.length,
+    inFlight,
     place: atCheckpoint ? 'checkpoint' : part === 'index' ? 'index batch' : 'commit',
     exitCode,
     broken: [
@@ -158,6 +189,21 @@ async function run(
       ...(stopCode === 0 ? [] : [`${fault.name}: it did not stop in order afterwards (${stopCode})`]),
     ],
   }
+}
+
+/** All of it arrives at once. */
+async function sendGroup(service: Service, load: Load): Promise<void> {
+  if (!service.isRunning) return load.run(GROUP)
+  service.pause()
+  const before = load.answered
+  const sent = load.run(GROUP)
+  try {
+    // One whose connection a service that is ending has closed has failed at once.
+    await waitFor('a group to be sent', () => load.inFlight + load.answered - before >= GROUP)
+  } finally {
+    service.resume()
+  }
+  await sent
 }
 
 /** A service that ends by itself takes a moment for its last answers; one that goes on acknowledges again. */

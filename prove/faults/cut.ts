@@ -1,9 +1,10 @@
-// `prove cut`: the answer is lost after the commit. A cycle is one lost answer.
+// `prove cut`: the answer is lost after the commit, which it shares with others. A cycle is one lost answer.
 // Claim: a sender that sends the same again, with a source_ref or an Idempotency-Key, has its message stored once.
 // Control: a sender without either does the same and must be found to have its messages stored twice.
 
 import type { Findings } from '../check.ts'
 import { Cutter } from '../cutter.ts'
+import { GROUP_CONNECTIONS, readAppends, Strikes } from '../group-commit.ts'
 import { ALL_BARE, type Mix } from '../messages.ts'
 import type { Proof, ProofContext } from '../proof.ts'
 import { brokenIn, inWords, newSubject } from '../subject.ts'
@@ -18,17 +19,19 @@ export const cut: Proof = {
   stores: ['sqlite', 'postgres'],
   defaultCycles: 2000,
   async run(context) {
-    const { findings, cutter, replayed } = await sendThroughCuts(context, 'cut', context.cycles)
+    const { findings, cutter, replayed, strikes } = await sendThroughCuts(context, 'cut', context.cycles)
     const control = await sendThroughCuts(context, 'bare', Math.min(CONTROL_CUTS, context.cycles), ALL_BARE)
     context.progress(`control: ${inWords(control.findings)}`)
     return {
       counts: { ...findings.counts, faults: cutter.cuts },
       notes: [
         `${cutter.cuts} answers with status 200 were cut off, ${cutter.unseen} of them before the first byte; ${cutter.passed} answers passed.`,
+        ...strikes.notes(),
         `${replayed} attempts were answered with the id of the first ("duplicate").`,
       ],
       broken: [
         ...brokenIn(findings),
+        ...strikes.problems(),
         ...(replayed >= findings.counts.unknown ? [] : [`only ${replayed} re-sends were recognised`]),
       ],
       controls: [
@@ -47,14 +50,16 @@ async function sendThroughCuts(
   name: string,
   cuts: number,
   mix?: Mix,
-): Promise<{ findings: Findings; cutter: Cutter; replayed: number }> {
+): Promise<{ findings: Findings; cutter: Cutter; replayed: number; strikes: Strikes }> {
   let cutter: Cutter | null = null
+  const strikes = new Strikes('a cut')
   let replayed = 0
   const subject = await newSubject(context, {
     name,
+    service: { hasMetrics: true },
     load: {
       onTrouble: 'resend',
-      connections: 16,
+      connections: GROUP_CONNECTIONS,
       port: () => cutter!.port,
       onAnswer: ({ duplicate }) => {
         if (duplicate) replayed += 1
@@ -67,6 +72,7 @@ async function sendThroughCuts(
   cutter = await Cutter.start(context, () => service.port, context.random.fork(`${name}-cuts`), CUT_PERCENT)
   const enough = Promise.withResolvers<void>()
   cutter.onCut = () => {
+    strikes.struck(load.inFlight)
     if (cutter!.cuts % 500 === 0) context.progress(`${cutter!.cuts} cuts, ${load.acknowledged} acknowledged`)
     if (cutter!.cuts === cuts) enough.resolve()
   }
@@ -75,6 +81,7 @@ async function sendThroughCuts(
   await load.stop()
   await load.settle()
   const findings = await subject.check()
+  strikes.appended(readAppends(await service.metrics()))
   await service.stop()
-  return { findings, cutter, replayed }
+  return { findings, cutter, replayed, strikes }
 }

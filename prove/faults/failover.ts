@@ -1,18 +1,22 @@
 // `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed, or cut
-// off from the two others, while two Intray nodes take messages. A cycle is one of each.
+// off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
 // Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by themselves.
 // Control: the same cluster without synchronous replication, its leader cut off, must be found to have lost messages.
 
 import { chmodSync } from 'node:fs'
 import { Cluster, type ClusterNode, requireCluster } from '../cluster.ts'
+import { FEW, GROUP_CONNECTIONS, readAppends, sendInGroups, Strikes, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
+import type { Random } from '../random.ts'
 import { Service } from '../service.ts'
 import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
 
 const KINDS = ['killed', 'paused', 'partitioned'] as const
 type Kind = (typeof KINDS)[number]
 
-const CONNECTIONS = 8
+const NODES = 2
+/** Between two groups: the nodes take messages faster than they can be read back one by one. */
+const PAUSE_MS = 100
 /** Messages that the new leader must take before a round counts as over. */
 const AFTERWARDS = 200
 const BEFORE = 200
@@ -32,21 +36,24 @@ export const failover: Proof = {
     const rig = await newRig(context, true)
     const notes: string[] = []
     const broken: string[] = []
+    const strikes = new Strikes('a strike, for each node')
     let faults = 0
-    rig.sending()
+    rig.startSending()
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       for (const kind of KINDS.filter((name) => name.includes(context.only))) {
-        const round = await failOver(rig, kind)
+        const round = await failOver(rig, kind, strikes, context.random)
         faults += 1
         notes.push(`${kind} ${cycle}: ${round}`)
         context.progress(`${kind} ${cycle}: ${round}; ${rig.load.acknowledged} answers of 2xx`)
       }
     }
-    await rig.load.stop()
-    await rig.load.settle()
+    await rig.stopSending()
     context.progress('reading everything back')
     const findings = await rig.check()
     broken.push(...brokenIn(findings), ...rig.ended())
+    for (const text of await rig.metrics()) strikes.appended(readAppends(text))
+    notes.push(...strikes.notes())
+    broken.push(...strikes.problems())
     await rig.stop()
     return { counts: { ...findings.counts, faults }, notes, broken, controls: [await control(context)] }
   },
@@ -57,7 +64,11 @@ interface Rig {
   readonly load: Subject['load']
   check: Subject['check']
   /** Starts the senders; they send the same message again until it is acknowledged. */
-  sending(): void
+  startSending(): void
+  /** Resolves when everything that was sent is acknowledged. */
+  stopSending(): Promise<void>
+  /** Of each service that runs. */
+  metrics(): Promise<string[]>
   /** Which services have ended meanwhile. */
   ended(): string[]
   stop(): Promise<void>
@@ -75,21 +86,32 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   const services: Service[] = []
   const subject = await newSubject(context, {
     name,
-    service: { databaseUrl },
+    service: { databaseUrl, hasMetrics: true },
     load: {
       onTrouble: 'resend',
-      connections: CONNECTIONS,
+      connections: GROUP_CONNECTIONS,
       port: (sender) => services[sender % services.length]!.port,
       onAcknowledged: () => {},
     },
   })
-  services.push(subject.service, new Service(context, { databaseUrl }))
+  services.push(subject.service)
+  while (services.length < NODES) services.push(new Service(context, { databaseUrl, hasMetrics: true }))
   for (const service of services) await service.start()
+  let isOver = false
+  let sending = Promise.resolve()
   return {
     cluster,
     load: subject.load,
     check: subject.check,
-    sending: () => void subject.load.run(),
+    startSending: () => {
+      sending = sendInGroups(subject.load, () => isOver, PAUSE_MS)
+    },
+    stopSending: async () => {
+      isOver = true
+      await sending
+      await subject.load.settle()
+    },
+    metrics: () => Promise.all(services.filter(({ isRunning }) => isRunning).map((service) => service.metrics())),
     ended: () => services.filter(({ isRunning }) => !isRunning).map(({ log }) => `a node ended: ${log.slice(-300)}`),
     stop: async () => {
       for (const service of services) await service.kill()
@@ -99,10 +121,13 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
 }
 
 /** One fault, from a whole cluster to a whole cluster. Returns what happened, in words. */
-async function failOver({ cluster, load }: Rig, kind: Kind): Promise<string> {
+async function failOver({ cluster, load }: Rig, kind: Kind, strikes: Strikes, random: Random): Promise<string> {
   await acknowledged(load, BEFORE)
   const leader = (await cluster.leader())!
   const others = cluster.nodes.filter((node) => node !== leader)
+  // More than a few at one node, however they are shared out.
+  await untilGroupInFlight(load, random, NODES * FEW)
+  strikes.struck(Math.ceil(load.inFlight / NODES))
   const startedAt = performance.now()
   const hit = strike(cluster, leader, kind)
   const next = await cluster.untilLeader(others)
@@ -149,7 +174,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
   const about = 'the same cluster without synchronous replication, partitioned'
   const rig = await newRig(context, false)
   const { cluster, load } = rig
-  rig.sending()
+  rig.startSending()
   await acknowledged(load, BEFORE)
   // Else the tables may be lost as well, and there is nothing to go on with.
   await cluster.untilStreaming()
@@ -160,8 +185,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
   cluster.heal(leader)
   await cluster.untilWhole()
   await acknowledged(load, AFTERWARDS)
-  await load.stop()
-  await load.settle()
+  await rig.stopSending()
   const findings = await rig.check()
   await rig.stop()
   const detail = `1 failover, ${inWords(findings)}`

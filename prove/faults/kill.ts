@@ -1,8 +1,10 @@
-// `prove kill`: SIGKILL under load, again and again on one database. A cycle is one kill.
+// `prove kill`: SIGKILL under load, again and again on one database, while a group of messages is being stored. A cycle is
+// one kill.
 // Claim: what was acknowledged is there, once and unaltered; what was not told is there once after it was sent again.
 // Control: a server that acknowledges before it commits must be found to have lost messages.
 
 import { fileURLToPath } from 'node:url'
+import { GROUP_CONNECTIONS, readAppends, Strikes, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
 
@@ -17,7 +19,7 @@ export const kill: Proof = {
   defaultCycles: 100,
   async run(context) {
     const killer = new Killer(context)
-    const subject = await newSubject(context, { name: 'kill', load: killer.load })
+    const subject = await newSubject(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
     const { service, load } = subject
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       await service.start()
@@ -34,11 +36,10 @@ export const kill: Proof = {
     await service.stop()
     return {
       counts: { ...findings.counts, faults: killer.kills },
-      notes: [
-        `${killer.kills} kills with ${killer.inFlight} requests in flight; ${killer.repeated} re-sends were answered "duplicate".`,
-      ],
+      notes: [...killer.strikes.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
       broken: [
         ...brokenIn(findings),
+        ...killer.strikes.problems(),
         ...(findings.counts.unknown > 0 ? [] : ['no kill left a sender without an answer']),
       ],
       controls: [await control(context)],
@@ -68,8 +69,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
 
 class Killer {
   kills = 0
-  /** Requests under way when it struck, all kills together. */
-  inFlight = 0
+  readonly strikes = new Strikes('a kill')
   repeated = 0
   readonly #context: ProofContext
   #onAcknowledged = () => {}
@@ -80,7 +80,7 @@ class Killer {
 
   get load() {
     return {
-      connections: 24,
+      connections: GROUP_CONNECTIONS,
       onTrouble: 'end' as const,
       onAcknowledged: () => this.#onAcknowledged(),
       onAnswer: ({ duplicate }: { readonly duplicate: boolean }) => {
@@ -89,28 +89,22 @@ class Killer {
     }
   }
 
-  /** Kills after a random number of acknowledgements and some turns of the event loop, so that not every kill falls on the same point of a commit. */
+  /** Kills after a random number of acknowledgements, when a group is in flight. */
   async killUnderLoad({ service, load }: Subject): Promise<void> {
     const { random } = this.#context
-    let left = 10 + random.below(150)
-    let turns = random.below(12)
-    const killed = Promise.withResolvers<void>()
-    const strike = () => {
-      // A kill while nobody waits for an answer would show little.
-      if (turns-- > 0 || load.inFlight === 0) {
-        setImmediate(strike)
-        return
-      }
-      this.kills += 1
-      this.inFlight += load.inFlight
-      killed.resolve(service.kill())
-    }
+    let left = 10 + random.below(400)
+    const enough = Promise.withResolvers<void>()
     this.#onAcknowledged = () => {
       left -= 1
-      if (left === 0) strike()
+      if (left === 0) enough.resolve()
     }
     const running = load.run()
-    await killed.promise
+    await enough.promise
+    if (service.options.hasMetrics) this.strikes.appended(readAppends(await service.metrics()))
+    await untilGroupInFlight(load, random)
+    this.kills += 1
+    this.strikes.struck(load.inFlight)
+    await service.kill()
     await running
     this.#onAcknowledged = () => {}
   }

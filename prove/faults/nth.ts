@@ -1,5 +1,5 @@
-// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around a commit
-// and a checkpoint of the journal, and some among the writes of the index. A cycle is one n of each of the five faults.
+// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around the commit of
+// a group and a checkpoint of the journal, and some among the writes of the index. A cycle is one n of each of the five faults.
 // Claim: nothing acknowledged is lost, doubled or altered; an I/O error ends the process by itself with a non-zero code; a full
 // disk is answered 503, and the same process goes on.
 // Controls: a server that acknowledges before it commits must be found out by each fault; and a sender who takes 503
@@ -7,6 +7,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { addCounts, NO_COUNTS } from '../counts.ts'
+import { Strikes } from '../group-commit.ts'
 import { NearCheckpoint } from '../near-checkpoint.ts'
 import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
@@ -42,8 +43,8 @@ export const nth: Proof = {
         if (tally.runs % 10 === 0) context.progress(`${fault.name}: ${tally.inWords()}`)
       }
       misled += tally.storedUnknown
-      notes.push(tally.inWords())
-      broken.push(...tally.broken)
+      notes.push(tally.inWords(), ...tally.strikes.notes())
+      broken.push(...tally.broken, ...tally.strikes.problems())
       controls.push(await control(context, template, fault))
     }
     // A full disk misleads nobody: where only that was asked for, there is nothing to be found out.
@@ -85,6 +86,8 @@ class Tally {
   runs = 0
   storedUnknown = 0
   readonly broken: string[] = []
+  /** Those that fell on a commit. */
+  readonly strikes: Strikes
   readonly #fault: Fault
   readonly #places: Record<Place, number> = { commit: 0, 'index batch': 0, checkpoint: 0 }
   #injected = 0
@@ -93,10 +96,13 @@ class Tally {
 
   constructor(fault: Fault) {
     this.#fault = fault
+    this.strikes = new Strikes(`“${fault.name}”`)
   }
 
-  add(n: number, { injected, place, exitCode, storedUnknown, findings, broken }: Struck): void {
+  add(n: number, struck: Struck): void {
+    const { injected, place, inFlight, exitCode, storedUnknown, findings, broken } = struck
     this.runs += 1
+    if (injected > 0 && place === 'commit') this.strikes.struck(inFlight)
     this.#injected += injected
     this.#places[place] += 1
     if (exitCode === null) this.#wentOn += 1

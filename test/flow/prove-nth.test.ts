@@ -1,9 +1,10 @@
-// The short form of `npm run prove -- nth`: of each fault one n in a commit or an index batch and one in a checkpoint, and the
-// control that each must find out.
+// The short form of `npm run prove -- nth`: of each fault one n in the commit of a group and one behind it, in a checkpoint as a
+// rule, and the control that each must find out.
 
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import { UNSAFE_SERVER } from '../../prove/faults/nth.ts'
+import { FEW } from '../../prove/group-commit.ts'
 import { NearCheckpoint } from '../../prove/near-checkpoint.ts'
 import { seededRandom } from '../../prove/random.ts'
 import { hasStrace } from '../../prove/strace.ts'
@@ -37,14 +38,16 @@ function wrongIn({ findings, broken }: Struck): string[] {
 }
 
 for (const fault of FAULTS) {
-  // A checkpoint begins with the 4th sync or the 30th write, roughly: one before it, one in it.
-  const places = fault.name.endsWith('sync') ? [2, 5] : [7, 50]
+  // The first sync, and the first writes, are those of the first group.
+  const places = fault.name.endsWith('sync') ? [1, 5] : [5, 50]
   test(`${fault.name}: nothing acknowledged is lost, doubled or altered, and the service ${fault.must}`, {
     skip,
   }, async (t) => {
     for (const nth of places) {
       const struck = await strike(context, template, { fault, nth })
-      t.diagnostic(`n = ${nth}, in a ${struck.place}: ${inWords(struck.findings)}, exit ${struck.exitCode}`)
+      const { place, inFlight, findings, exitCode } = struck
+      t.diagnostic(`n = ${nth}, in a ${place}: ${inFlight} in flight, ${inWords(findings)}, exit ${exitCode}`)
+      if (nth === places[0]) assert.ok(inFlight > FEW, `only ${inFlight} messages shared the commit that was struck`)
       assert.equal(struck.injected, 1, 'the fault was injected')
       assert.deepEqual(wrongIn(struck), [])
     }
