@@ -80,7 +80,7 @@ async function fillAndFree(context: ProofContext, subject: Subject, disk: SmallD
   const goal = load.acknowledged + ACKNOWLEDGEMENTS
   const running = load.run()
   await waitFor('messages to be acknowledged', () => load.acknowledged >= goal)
-  // On a full disk nothing more is filed and indexed: what is to be read then has to be there before.
+  // On a full disk nothing more is indexed: the events to be read then have to be indexed before.
   await until('messages to be listed', async () => (await list(inbox)).events.length > 0)
   const refusals = watch.refusalsMs.length
   disk.fill()

@@ -4,10 +4,10 @@
 // The dedupe rows come first, since they are found by key and not by event: of each, eight bytes are kept in memory. Rows
 // that came in after the beginning are left out: half of them would not be there yet.
 
-import { hash } from 'node:crypto'
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
-import type { Cell, CopyRow, CopySide } from '../store/contract/copy.ts'
+import { isIntact } from '../model/payload.ts'
+import { type Cell, type CopyRow, type CopySide, keyOf } from '../store/contract/copy.ts'
 
 /** What is wrong with one row. */
 export interface RowProblem {
@@ -105,7 +105,7 @@ async function* journalRows(side: CopySide, upTo: number, sample: number | null)
 
 function damageOf({ payload, sha256, size }: JournalRow): string | null {
   if (payload === null) return 'its bytes are gone'
-  if (!hash('sha256', payload, 'buffer').equals(sha256)) return 'its bytes do not match their digest'
+  if (!isIntact(payload, sha256)) return 'its bytes do not match their digest'
   return payload.byteLength === size ? null : `it has ${payload.byteLength} bytes, and ${size} are noted`
 }
 
@@ -149,7 +149,7 @@ async function readKeys(side: CopySide, newest: number, onProgress: (text: strin
       const id = cell(row, 'event_id') as number
       if (id <= newest) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
     }
-    after = table.key.map((name) => cell(last, name))
+    after = keyOf(table, last)
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)
   }

@@ -1,9 +1,10 @@
 // Follows the journal in one loop: take a step, then pause or wait. A step reads committed rows only and keeps its place in the
 // database, so it can be killed anywhere.
 //
-// Messages that come in go first: after each step the loop pauses for PAUSE_FACTOR times as long as the step took. It does not
-// pause while a reader waits for the index, while it is more than MAX_LAG behind, or while rows are left and no message waits for
-// the disk. With nothing left it waits for a hint; hints may be lost, so it looks by itself every LOOK_EVERY_MS.
+// Messages that come in go first: after a step the loop pauses for PAUSE_FACTOR times as long as the step took. A reader that waits
+// for the index cuts the pause short. There is no pause after a step that left rows to do while no message waits for the disk, or
+// while the index is more than MAX_LAG behind. After a step that left nothing the loop then waits for a hint; hints may be lost, so
+// it looks by itself every LOOK_EVERY_MS.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'

@@ -123,17 +123,21 @@ export function indexedWords({ row, fields }: Derived): string | null {
   return prefix + fields.words.join(` ${prefix}`)
 }
 
-export interface StepBounds {
+/** What one step reads at most; always at least one row if there is one. */
+export interface StepLimits {
   readonly maxRows: number
   readonly maxBytes: number
 }
 
-/** Whether a step took as many rows as it may. */
-export function isFull(derived: readonly Derived[], { maxRows, maxBytes }: StepBounds): boolean {
-  return derived.length >= maxRows || derived.reduce((sum, { row }) => sum + row.size, 0) >= maxBytes
-}
-
-/** Where the cursor goes: to the last row of a full step, else to `upTo`, so that ids without a row are not waited for. */
-export function positionAfter(derived: readonly Derived[], upTo: number, bounds: StepBounds): number {
-  return isFull(derived, bounds) ? derived.at(-1)!.row.id : upTo
+/**
+ * Where the cursor goes: to the last row of a step that ended at its limits, else to `upTo`, so that ids without a row are not
+ * waited for.
+ */
+export function endOfStep(
+  derived: readonly Derived[],
+  upTo: number,
+  { maxRows, maxBytes }: StepLimits,
+): { readonly position: number; readonly isFull: boolean } {
+  const isFull = derived.length >= maxRows || derived.reduce((sum, { row }) => sum + row.size, 0) >= maxBytes
+  return { position: isFull ? derived.at(-1)!.row.id : upTo, isFull }
 }

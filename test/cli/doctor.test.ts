@@ -84,6 +84,20 @@ for (const driver of drivers) {
       for (const name of ['payloads', 'references', 'keys']) assert.ok(of(name).advice, name)
     })
 
+    test('an event without its key is wrong; a key without its event is not, and is counted', async () => {
+      const { url, ids } = await newDatabase(driver)
+      const backDoor = backDoorOf(driver)
+      await backDoor.deleteEvent(url, ids[2]!)
+      const outlived = await examine(url)
+      assert.deepEqual(wrongIn(outlived.checks), [])
+      assert.match(outlived.of('keys').summary, /1 keys outlived their event/)
+      await backDoor.deleteKey(url, ids[0]!)
+      const { of, code } = await examine(url)
+      assert.equal(code, 1)
+      const problem = 'it has no dedupe key: sent again, it would be stored again'
+      assert.deepEqual(of('keys').events, [{ id: ids[0], problem }])
+    })
+
     test('an erased event is nothing wrong', async () => {
       const { url, ids } = await newDatabase(driver)
       await backDoorOf(driver).erase(url, ids[2]!, Date.now())

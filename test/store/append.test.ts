@@ -439,3 +439,34 @@ everyStore('ids ascend inside a call, and with one writer in the order of the ca
   }
   assert.equal(new Set(ids.flat()).size, 80)
 })
+
+everyStore(
+  'a row that the database itself refuses fails alone, and can be stored once it is not',
+  async (store, database) => {
+    const backDoor = backDoorOf(database.driver)
+    const known = await append(store, { sourceRef: 'known', body: { n: 0 } })
+    await backDoor.refuseEvent(database.url, 'bad')
+    const bad = item({ sourceRef: 'bad' })
+    const [first, second] = await Promise.all([
+      store.journal.append([
+        item({ sourceRef: 'one' }),
+        bad,
+        item({ sourceRef: 'known', body: { n: 0 } }),
+        item({ sourceRef: 'known', body: { n: 1 } }),
+        item({ sourceRef: 'two' }),
+      ]),
+      store.journal.append([item({ sourceRef: 'three' }), item({ sourceRef: 'bad' }), item()]),
+    ])
+    assert.deepEqual(outcomesOf(first), ['stored', 'failed', 'duplicate', 'conflict', 'stored'])
+    assert.deepEqual(outcomesOf(second), ['stored', 'failed', 'stored'])
+    assert.deepEqual([idOf(first[2]), idOf(first[3])], [known, known])
+    // A key without its event would take the next message with that source_ref for a re-send.
+    assert.deepEqual(await backDoor.countJournal(database.url), { events: 6, resends: 1, dedupe: 5 })
+    await backDoor.refuseNothing(database.url)
+    assert.deepEqual(outcomesOf(await store.journal.append([bad])), ['stored'])
+    const ids = [...first, ...second].filter(({ outcome }) => outcome === 'stored').map(idOf)
+    assert.equal(new Set(ids).size, 4)
+    await indexAll(store)
+    assert.equal((await store.index.progress()).lag, 0)
+  },
+)

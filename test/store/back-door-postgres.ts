@@ -52,6 +52,21 @@ export const postgresBackDoor: BackDoor = {
       payload.byteLength,
       hash('sha256', payload, 'buffer'),
     ]),
+  deleteKey: (url, id) => run(url, 'DELETE FROM intray.dedupe WHERE event_id = $1', [id]),
+  deleteEvent: (url, id) => run(url, 'DELETE FROM intray.events WHERE id = $1', [id]),
+  refuseEvent: (url, sourceRef) =>
+    run(url, `ALTER TABLE intray.events ADD CONSTRAINT refuse CHECK (source_ref IS DISTINCT FROM '${sourceRef}')`),
+  refuseEntry: (url, contactName) =>
+    run(
+      url,
+      `ALTER TABLE intray.event_index ADD CONSTRAINT refuse CHECK (contact_name IS DISTINCT FROM '${contactName}')`,
+    ),
+  refuseNothing: (url) =>
+    run(
+      url,
+      `ALTER TABLE intray.events DROP CONSTRAINT IF EXISTS refuse;
+      ALTER TABLE intray.event_index DROP CONSTRAINT IF EXISTS refuse`,
+    ),
   dumpLanes: (url) =>
     withClient(url, async (client) => ({
       lanes: numbers<LaneRow>(await client.query(`SELECT ${LANE_COLUMNS} FROM intray.lanes`)),
@@ -68,8 +83,12 @@ function numbers<T>({ rows }: { readonly rows: readonly Record<string, unknown>[
   return rows.map((row) => Object.fromEntries(Object.entries(row).map(([name, value]) => [name, cell(value)])) as T)
 }
 
-function update(url: string, change: string, values: unknown[]): Promise<void> {
+function run(url: string, text: string, values?: unknown[]): Promise<void> {
   return withClient(url, async (client) => {
-    await client.query(`UPDATE intray.events ${change}`, values)
+    await client.query(text, values)
   })
+}
+
+function update(url: string, change: string, values: unknown[]): Promise<void> {
+  return run(url, `UPDATE intray.events ${change}`, values)
 }

@@ -56,6 +56,23 @@ export const sqliteBackDoor: BackDoor = {
         id,
       )
     }),
+  deleteKey: async (url, id) =>
+    using(url, {}, (db) => void db.prepare('DELETE FROM dedupe WHERE event_id = ?').run(id)),
+  deleteEvent: async (url, id) => using(url, {}, (db) => void db.prepare('DELETE FROM events WHERE id = ?').run(id)),
+  refuseEvent: async (url, sourceRef) =>
+    using(url, {}, (db) =>
+      db.exec(`CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.source_ref = '${sourceRef}'
+        BEGIN SELECT RAISE(ABORT, 'refused by the test'); END`),
+    ),
+  refuseEntry: async (url, contactName) =>
+    using(`sqlite:${indexPath(sqlitePath(url))}`, {}, (db) =>
+      db.exec(`CREATE TRIGGER refuse BEFORE INSERT ON event_index WHEN NEW.contact_name = '${contactName}'
+        BEGIN SELECT RAISE(ABORT, 'refused by the test'); END`),
+    ),
+  refuseNothing: async (url) => {
+    using(url, {}, (db) => db.exec('DROP TRIGGER IF EXISTS refuse'))
+    using(`sqlite:${indexPath(sqlitePath(url))}`, {}, (db) => db.exec('DROP TRIGGER IF EXISTS refuse'))
+  },
   dumpLanes: async (url) =>
     using(url, { readOnly: true }, (db) => ({
       lanes: db.prepare(`SELECT ${LANE_COLUMNS} FROM lanes`).all() as unknown as LaneRow[],

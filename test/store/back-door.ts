@@ -18,6 +18,14 @@ export interface BackDoor {
   replacePayload(url: string, id: number, payload: Uint8Array): Promise<void>
   /** Stores these bytes with their right digest, as an intake with a hole in it would have. */
   smugglePayload(url: string, id: number, payload: Uint8Array): Promise<void>
+  /** Removes the dedupe key of an event, or the event itself. */
+  deleteKey(url: string, id: number): Promise<void>
+  deleteEvent(url: string, id: number): Promise<void>
+  /** From now on the database refuses an event with this source_ref, and an index entry with this contact name. */
+  refuseEvent(url: string, sourceRef: string): Promise<void>
+  refuseEntry(url: string, contactName: string): Promise<void>
+  /** Takes both back. */
+  refuseNothing(url: string): Promise<void>
   /** What processing keeps: every lane, and every delivery that is not done or dead. */
   dumpLanes(url: string): Promise<{ readonly lanes: readonly LaneRow[]; readonly deliveries: readonly DeliveryRow[] }>
   /** What an erasure leaves. */

@@ -1,6 +1,7 @@
 // Conformance: the index. Every promise of src/store/contract/indexing.ts.
 
 import assert from 'node:assert/strict'
+import { newUuid } from '../../src/runtime/id.ts'
 import type { IndexStepResult } from '../../src/store/contract/indexing.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { backDoorOf } from './back-door.ts'
@@ -47,11 +48,11 @@ everyStore('a step takes the next rows in id order, no more than it was told to'
   const steps: IndexStepResult[] = []
   await indexAll(store, { maxRows: 4, maxBytes: 1 << 20 }, (result) => steps.push(result))
   assert.deepEqual(
-    steps.map(({ indexed, cursor, lag }) => ({ indexed, cursor, lag })),
+    steps.map(({ indexed, cursor, lag, more }) => ({ indexed, cursor, lag, more })),
     [
-      { indexed: 4, cursor: ids[3], lag: 6 },
-      { indexed: 4, cursor: ids[7], lag: 2 },
-      { indexed: 2, cursor: ids[9], lag: 0 },
+      { indexed: 4, cursor: ids[3], lag: 6, more: true },
+      { indexed: 4, cursor: ids[7], lag: 2, more: true },
+      { indexed: 2, cursor: ids[9], lag: 0, more: false },
     ],
   )
 })
@@ -70,6 +71,47 @@ everyStore('a step stops at its bound of bytes, and takes a larger row alone', a
     bodies.length,
   )
 })
+
+everyStore(
+  'a step says that there is more while re-sends are left, and while a rebuild empties the index',
+  async (store) => {
+    const given = Array.from({ length: 5 }, (_, n) => item({ sourceRef: `ref:${n}` }))
+    await store.journal.append(given)
+    await indexAll(store)
+    await store.journal.append(given.map((one) => ({ ...one, mintedKey: newUuid() })))
+    const more: boolean[] = []
+    await indexAll(store, { maxRows: 2, maxBytes: 1 << 20 }, (result) => more.push(result.more))
+    assert.deepEqual(more, [true, true, false])
+    await store.index.requestRebuild()
+    const clearing = await store.index.step({ maxRows: 2, maxBytes: 1 << 20 })
+    assert.deepEqual([clearing.clearing, clearing.more], [true, true])
+  },
+)
+
+everyStore(
+  'a row whose entry the database refuses is marked alone, and the rows behind it are indexed',
+  async (store, database) => {
+    const backDoor = backDoorOf(database.driver)
+    const items = Array.from({ length: 9 }, (_, n) =>
+      item({ channelRef: 'page', body: { contact: { name: `n${n}` } } }),
+    )
+    const ids = (await store.journal.append(items)).map(idOf)
+    await backDoor.refuseEntry(database.url, 'n4')
+    const result = await stepOnce(store)
+    assert.deepEqual([result.indexed, result.unindexed, result.lag], [9, 1, 0])
+    for (const [n, id] of ids.entries()) {
+      const entry = await store.events.indexEntry((await store.events.find(id))!)
+      assert.equal(entry?.unindexed !== null, n === 4)
+      assert.equal(entry?.contactName, n === 4 ? null : `n${n}`)
+      assert.equal(entry?.conversationId, ids[0])
+    }
+    assert.equal((await store.events.conversation(TENANT, 'page'))?.eventCount, 9)
+    const before = await backDoor.dumpIndex(database.url)
+    await store.index.requestRebuild()
+    await indexAll(store)
+    assert.deepEqual(await backDoor.dumpIndex(database.url), before)
+  },
+)
 
 everyStore('an event is found by what it says of itself', async (store) => {
   const id = await append(store, {

@@ -10,7 +10,7 @@ import { newPostgres, type PostgresServer } from '../support/postgres/server.ts'
 import { until } from '../support/until.ts'
 import { postgresBackDoor } from './back-door-postgres.ts'
 import { idOf, item } from './rows.ts'
-import { failure, outcomesOf, payloadText } from './suite.ts'
+import { append, failure, outcomesOf, payloadText } from './suite.ts'
 
 const APPEND = 'intray_append'
 
@@ -37,6 +37,23 @@ async function storeThroughCuts(t: TestContext) {
   proxy.cutAt = () => PLAN[statements++ % PLAN.length]!
   return { url, proxy, store }
 }
+
+test('the isolation level that a database is set to makes no difference', async (t) => {
+  const url = await newPostgresDatabase()
+  const name = new URL(url).pathname.slice(1)
+  await withClient(url, (client) =>
+    client.query(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`),
+  )
+  const store = await openStore(url, { role: 'server' })
+  t.after(() => store.close())
+  const ref = { sourceRef: 'ref:1' }
+  const id = await append(store, ref)
+  const again = await store.journal.append([item(ref), item({ ...ref, body: { text: 'other' } })])
+  assert.deepEqual(again, [
+    { outcome: 'duplicate', id },
+    { outcome: 'conflict', id },
+  ])
+})
 
 test('a connection that is cut around the commit: append resolves, each message is stored once', async (t) => {
   const { url, proxy, store } = await storeThroughCuts(t)

@@ -10,8 +10,8 @@ import { startProxy, through } from '../support/postgres/proxy.ts'
 import { until } from '../support/until.ts'
 import { backDoorOf } from './back-door.ts'
 import { drivers, postgresOn } from '../support/drivers.ts'
-import { idOf, item } from './rows.ts'
-import { indexAll, newDatabase, stepOnce } from './suite.ts'
+import { item } from './rows.ts'
+import { newDatabase } from './suite.ts'
 
 const postgres = drivers.find(({ name }) => name === 'postgres')!
 
@@ -102,29 +102,6 @@ test('while no server can be reached: 503 with Retry-After, not ready, alive; an
   const again = await node.post({ source_ref: 'during' })
   assert.deepEqual([again.status, again.json?.duplicate], [200, undefined])
   assert.equal((await backDoorOf(postgres).countJournal(url)).events, 2)
-})
-
-test('a row whose entry the database refuses is marked alone, and the rows behind it are indexed', async (t) => {
-  const database = await newDatabase(t, postgres)
-  const store = await database.open('server')
-  const items = Array.from({ length: 9 }, (_, n) => item({ channelRef: 'page', body: { contact: { name: `n${n}` } } }))
-  const ids = (await store.journal.append(items)).map(idOf)
-  await withClient(database.url, (client) =>
-    client.query(`ALTER TABLE intray.event_index ADD CHECK (contact_name IS DISTINCT FROM 'n4')`),
-  )
-  const result = await stepOnce(store)
-  assert.deepEqual([result.indexed, result.unindexed, result.lag], [9, 1, 0])
-  for (const [n, id] of ids.entries()) {
-    const entry = await store.events.indexEntry((await store.events.find(id))!)
-    assert.equal(entry?.unindexed !== null, n === 4)
-    assert.equal(entry?.contactName, n === 4 ? null : `n${n}`)
-    assert.equal(entry?.conversationId, ids[0])
-  }
-  assert.equal((await store.events.conversation({ accountId: 7, companyId: 42 }, 'page'))?.eventCount, 9)
-  const before = await backDoorOf(postgres).dumpIndex(database.url)
-  await store.index.requestRebuild()
-  await indexAll(store)
-  assert.deepEqual(await backDoorOf(postgres).dumpIndex(database.url), before)
 })
 
 test('an append after the schema is gone is fatal, and the process is told once', async (t) => {

@@ -64,7 +64,7 @@ export interface EventPage {
   readonly partial: boolean
 }
 
-/** How far the index follows the journal, in ids of both lanes. */
+/** How far the index follows the journal, in ids of events and of resends. */
 export interface Coverage {
   readonly newest: { readonly events: number; readonly resends: number }
   readonly covered: { readonly events: number; readonly resends: number }

@@ -7,10 +7,9 @@
 // - A rebuild empties the derived tables in bounded steps and starts from the first row; what it arrives at is, row for
 //   row, what it was before. Primary data is never touched.
 
-export interface IndexLimits {
-  readonly maxRows: number
-  readonly maxBytes: number
-}
+import type { StepLimits } from '../../model/index-step.ts'
+
+export type IndexLimits = StepLimits
 
 export interface IndexProgress {
   /** The last journal id that is indexed. */

@@ -4,14 +4,7 @@ import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 import fc from 'fast-check'
 import type pg from 'pg'
-import {
-  ArrayWriter,
-  bigints,
-  byteas,
-  Room,
-  sliceArray,
-  texts,
-} from '../../../src/store/postgres/connection/binary-array.ts'
+import { bigints, byteas, sliceArray, texts } from '../../../src/store/postgres/connection/binary-array.ts'
 import { connect, newPostgresDatabase } from '../../support/postgres/databases.ts'
 
 let client: pg.Client
@@ -73,12 +66,6 @@ test('bytes of every value, none, and many', async () => {
     back.map((value) => value?.toString('hex') ?? null),
     values.map((value) => (value === null ? null : Buffer.from(value).toString('hex'))),
   )
-})
-
-test('truth values', async () => {
-  const writer = new ArrayWriter('boolean', new Room(0))
-  for (const value of [true, false, true]) writer.boolean(value)
-  assert.deepEqual(await readBack('boolean', writer.done()), [true, false, true])
 })
 
 test('an empty array is an array', async () => {

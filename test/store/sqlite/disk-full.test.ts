@@ -12,7 +12,7 @@ import { idOf, item, newToken } from '../rows.ts'
 import { failure, indexAll } from '../suite.ts'
 import { mountSmallDisk } from '../../support/disk.ts'
 
-/** What has arrived is written once more when it is filed. */
+/** Room that is freed when the ballast goes: for the write-ahead log, and for the pages that a checkpoint copies from it. */
 const ROOM_BYTES = 16_000_000
 
 /** Null, and the test reported as skipped, where no file system can be mounted. */

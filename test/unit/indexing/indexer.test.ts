@@ -135,6 +135,19 @@ test('many hints in a short time are one step, so that it takes many rows', asyn
   assert.equal(index.steps, 3)
 })
 
+test('a hint that comes during a step is not lost', async (t) => {
+  const { promise, resolve } = Promise.withResolvers<IndexStepResult>()
+  const index = new ScriptedIndex(promise)
+  const { indexer, settle, pass } = await start(t, index)
+  indexer.wake()
+  await settle()
+  assert.equal(index.steps, 1, 'one step at a time')
+  resolve(IDLE)
+  await settle()
+  await pass(20)
+  assert.equal(index.steps, 2)
+})
+
 test('without any hint it looks after a second', async (t) => {
   const index = new ScriptedIndex()
   const { pass } = await start(t, index)
@@ -254,4 +267,12 @@ test('a step that is under way is finished before it stops', async (t) => {
   underWay.resolve(LAGGING)
   await stopped
   assert.deepEqual(results, [LAGGING])
+})
+
+test('stopping twice, or what was never started, is fine', async (t) => {
+  const { indexer } = await start(t, new ScriptedIndex())
+  await Promise.all([indexer.stop(), indexer.stop()])
+  await indexer.stop()
+  const never = new Indexer({ index: new ScriptedIndex(), limits: LIMITS, onTrouble: () => {}, waiting: () => 0 })
+  await never.stop()
 })

@@ -6,7 +6,6 @@ import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
 
 const BEAT_EVERY_MS = 1000
-/** Also in intray.take_pen (migrations/0012_late_keys.sql). */
 const GONE_AFTER_S = 4
 /** So long after its last sign the row itself goes. */
 const FORGOTTEN_AFTER_S = 3600

@@ -6,7 +6,7 @@
 import type { Cell, ColumnType } from '../../contract/copy.ts'
 
 const HEADER_BYTES = 20
-const TYPES = { boolean: 16, bytea: 17, bigint: 20, text: 25 } as const
+const TYPES = { bytea: 17, bigint: 20, text: 25 } as const
 
 export type ElementType = keyof typeof TYPES
 
@@ -77,18 +77,6 @@ export class ArrayWriter {
     this.#length += 1
   }
 
-  /** So many elements of the same size, one behind the other. */
-  chunks(values: Uint8Array, size: number): void {
-    const room = this.#room
-    room.reserve((values.length / size) * (4 + size))
-    for (let at = 0; at < values.length; at += size) {
-      room.buffer.writeInt32BE(size, room.at)
-      for (let n = 0; n < size; n++) room.buffer[room.at + 4 + n] = values[at + n]!
-      room.at += 4 + size
-      this.#length += 1
-    }
-  }
-
   /** A whole number that a JavaScript number holds exactly. */
   bigint(value: number | null): void {
     if (value === null) {
@@ -103,15 +91,6 @@ export class ArrayWriter {
     room.buffer.writeInt32BE(high, room.at + 4)
     room.buffer.writeUInt32BE(value - high * 2 ** 32, room.at + 8)
     room.at += 12
-    this.#length += 1
-  }
-
-  boolean(value: boolean): void {
-    const room = this.#room
-    room.reserve(5)
-    room.buffer.writeInt32BE(1, room.at)
-    room.buffer[room.at + 4] = value ? 1 : 0
-    room.at += 5
     this.#length += 1
   }
 

@@ -5,9 +5,8 @@
 import {
   countRepeats,
   derive,
-  isFull,
+  endOfStep,
   type JournalRow,
-  positionAfter,
   type ResendRow,
   tallyTraffic,
 } from '../../../model/index-step.ts'
@@ -143,10 +142,6 @@ export function createIndexing(pool: Pool) {
   }
 }
 
-export async function readWatermark(connection: Connection): Promise<number> {
-  return (await readCursors(connection)).watermark.events
-}
-
 async function stepInTurn(
   connection: Connection,
   limits: IndexLimits,
@@ -176,8 +171,9 @@ async function stepInTurn(
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
   await writeRepeats(connection, countRepeats(derived, resends))
   await writeTraffic(connection, tallyTraffic(derived, resends))
+  const end = endOfStep(derived, upTo.events, bounds)
   const position = {
-    events: positionAfter(derived, upTo.events, bounds),
+    events: end.position,
     resends: resends.length < maxRows ? upTo.resends : resends.at(-1)!.id,
   }
   await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
@@ -186,7 +182,7 @@ async function stepInTurn(
     ...progress,
     indexed: derived.length,
     unindexed: derived.filter((one) => one.unindexed !== null).length,
-    more: isFull(derived, bounds) || resends.length === maxRows,
+    more: end.isFull || resends.length === maxRows,
   }
 }
 

@@ -9,7 +9,7 @@ import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns
 import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
-import { readWatermark } from '../index/indexing.ts'
+import { readWatermark } from './watermark.ts'
 
 const SELECT: Statement = { name: 'intray_event', text: `SELECT ${EVENT_COLUMNS} FROM intray.events WHERE id = $1` }
 const SELECT_PAYLOAD: Statement = {

@@ -26,6 +26,10 @@ const SELECT_LAST: Statement = {
     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS resends
   FROM intray.event_ids e, intray.resend_ids r`,
 }
+const SELECT_WATERMARK: Statement = {
+  name: 'intray_watermark',
+  text: `SELECT watermark FROM intray.index_cursors WHERE source = 'events'`,
+}
 /**
  * First the ids, then the xid, in one statement, so that no pooler can put another server between the two: the row is
  * fetched from the materialized part before anything is computed from it.
@@ -59,6 +63,12 @@ interface Noted {
 export async function readLastIds(connection: Connection): Promise<Ids> {
   const [row] = await connection.query<{ events: number; resends: number }>(SELECT_LAST)
   return { events: row!.events, resends: row!.resends }
+}
+
+/** Up to which event readers may read. */
+export async function readWatermark(connection: Connection): Promise<number> {
+  const [row] = await connection.query<{ watermark: number }>(SELECT_WATERMARK)
+  return row?.watermark ?? 0
 }
 
 export class Watermark {

@@ -8,7 +8,7 @@ import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
-import { together } from '../connection/retry-transaction.ts'
+import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
 import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
@@ -36,7 +36,7 @@ const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 A
 
 export function createProcessing(pool: Pool): ProcessingStore {
   const inQueue = <T>(name: QueueName, work: (connection: Connection, queue: Queue) => Promise<T>): Promise<T | null> =>
-    together(pool, async (connection) => {
+    retryTransaction(pool, async (connection) => {
       const queue = await queueOf(connection, name)
       return queue && work(connection, queue)
     })
@@ -61,7 +61,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
       return runPlan(planNotice(course.noticeRows, course.order), connection, queue)
     }
-    const [claimed, noticed] = await together(pool, async (connection) => {
+    const [claimed, noticed] = await retryTransaction(pool, async (connection) => {
       const first = await runPlan(planClaim(course.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
       // A lane that was waited for and is no longer ready is not found, and locked all the same.
@@ -70,9 +70,9 @@ export function createProcessing(pool: Pool): ProcessingStore {
     })
     course.take(claimed)
     if (noticed) course.takeNoticed(noticed)
-    while (course.noticeRows > 0) course.takeNoticed(await together(pool, notice))
+    while (course.noticeRows > 0) course.takeNoticed(await retryTransaction(pool, notice))
     const look = (connection: Connection) => runPlan(planClaim(course.order), connection, queue)
-    if (course.mayLookAgain) course.take(await together(pool, look))
+    if (course.mayLookAgain) course.take(await retryTransaction(pool, look))
     return course.grants
   }
 

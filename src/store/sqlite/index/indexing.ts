@@ -6,9 +6,8 @@ import {
   countRepeats,
   type Derived,
   derive,
-  isFull,
+  endOfStep,
   type JournalRow,
-  positionAfter,
   type ResendRow,
   tallyTraffic,
 } from '../../../model/index-step.ts'
@@ -58,14 +57,14 @@ export function prepareIndexing(db: DatabaseSync) {
     const resends = selectResends.all(before.resends, limits.maxRows) as unknown as ResendRow[]
     writes.writeRepeats(countRepeats(derived, resends))
     writes.writeTraffic(tallyTraffic(derived, resends))
-    const events = positionAfter(derived, newest, limits)
-    const after = { events, resends: resends.at(-1)?.id ?? before.resends, clearing: false }
+    const end = endOfStep(derived, newest, limits)
+    const after = { events: end.position, resends: resends.at(-1)?.id ?? before.resends, clearing: false }
     if (after.events !== before.events) moveCursor.run(after.events, 'events')
     if (after.resends !== before.resends) moveCursor.run(after.resends, 'resends')
     const last = derived.at(-1)
     if (last) noteLast.run(last.row.id, last.row.requestId)
     const unindexed = derived.filter((one) => one.unindexed !== null).length
-    const more = isFull(derived, limits) || resends.length === limits.maxRows
+    const more = end.isFull || resends.length === limits.maxRows
     return { ...progressAt(db, after), indexed: derived.length, unindexed, more }
   }
 
