@@ -10,7 +10,7 @@ import { type Proof, type StoreName, STORES } from './proof.ts'
 import { formatMarkdown, formatReport } from './report.ts'
 import { ProofRun } from './run.ts'
 
-const DRAWINGS = new URL('../docs/reliability/', import.meta.url)
+const DRAWINGS = new URL('../docs/internals/reliability/', import.meta.url)
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 const MAX_MINUTES = 60
 
@@ -32,7 +32,7 @@ function help(): string {
     '  --only TEXT      of several faults (nth, failover) those whose name has this in it; the choices of a seed are then others',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
-    '  --markdown       also print the lines for docs/reliability.md, and draw what there is to draw',
+    '  --markdown       also print the cells for docs/internals/reliability.md, and write its drawings',
   ].join('\n')
 }
 
@@ -102,7 +102,7 @@ async function main(argv: readonly string[]): Promise<number> {
     for (const [file, text] of Object.entries(report.files ?? {})) {
       mkdirSync(DRAWINGS, { recursive: true })
       writeFileSync(new URL(file, DRAWINGS), text)
-      say(`drawn: docs/reliability/${file}`)
+      say(`drawn: docs/internals/reliability/${file}`)
     }
   }
   return report.problems.length === 0 ? 0 : 1

@@ -84,7 +84,7 @@ export interface ProofResult {
   readonly controls: readonly ControlResult[]
   /** Tables, as they go into a document. */
   readonly appendix?: string
-  /** Drawings by name, for docs/reliability/. */
+  /** Drawings by name, for docs/internals/reliability/. */
   readonly files?: Readonly<Record<string, string>>
 }
 

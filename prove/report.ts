@@ -1,4 +1,4 @@
-// How a proof is told: lines of progress, a table at the end, and the lines that go into docs/reliability.md.
+// How a proof is told: lines of progress, a table at the end, and the cells that go into docs/internals/reliability.md.
 
 import { WRONG } from './proof.ts'
 import type { ProofReport } from './run.ts'
@@ -26,23 +26,21 @@ export function formatReport(report: ProofReport): string {
   ].join('\n')
 }
 
-/** A row for the table of a section of docs/reliability.md, and what is said under it. */
+/** The measured cells of a row of docs/internals/reliability.md: command, faults injected, result, control. The notes follow it. */
 export function formatMarkdown(report: ProofReport): string {
-  const { counts, fsync, notes, controls } = report
+  const { name, store, cycles, seed, counts, notes, controls } = report
+  const wrong = WRONG.filter((kind) => counts[kind] > 0).map((kind) => `${grouped(counts[kind])} ${kind}`)
   const cells = [
-    `${report.date.slice(0, 10)}, seed ${report.seed}`,
-    `${report.store}`,
-    ...COUNTED.map((name) => grouped(counts[name])),
+    `\`prove ${name} --store ${store} --cycles ${cycles} --seed ${seed}\``,
     grouped(counts.faults),
-    ...WRONG.map((name) => grouped(counts[name])),
-    `${fsync.p50Ms.toFixed(2)} ms`,
+    `${grouped(counts.acknowledged)} acknowledged, ${wrong.length === 0 ? '0 wrong' : wrong.join(', ')}`,
+    controls.map(({ about, detail }) => `${about}: ${detail}`).join('; '),
   ]
   return [
     `| ${cells.join(' | ')} |`,
     '',
     ...(report.appendix === undefined ? [] : [report.appendix, '']),
     ...notes.map((note) => `- ${note}`),
-    ...controls.map(({ about, detail }) => `- Control, ${about}: ${detail}.`),
   ].join('\n')
 }
 

@@ -170,7 +170,7 @@ export const SETTINGS = {
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
   metrics: listenAddress(
-    'Address for Prometheus, such as 127.0.0.1:9464: figures at /metrics, for whoever reaches it. With workers each has the next port',
+    'Address for Prometheus, such as 127.0.0.1:9464: metrics at /metrics, without a token. With workers each has the next port',
   ),
   headersTimeout: duration('10s', '50ms', '1h', 'A request whose headers take longer is answered 408'),
   requestTimeout: duration(

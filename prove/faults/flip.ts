@@ -17,7 +17,7 @@ const DETECTED = [
   ['dedupe', 'digest', 'keys'],
   ['dedupe', 'sha256', 'keys'],
 ] as const
-/** Nothing else says what these should be. docs/reliability.md lists them. */
+/** Nothing else says what these should be. docs/internals/reliability.md lists them. */
 const NOT_DETECTED = ['received_at', 'scope', 'route', 'content_type', 'request_id'] as const
 
 const ABOUT_ROWS = ['payloads', 'references', 'keys']

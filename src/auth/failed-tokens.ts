@@ -1,6 +1,6 @@
 // Back-off for addresses that keep coming with tokens nobody knows. It only ever changes the answer to a token that has been
 // looked at and found wrong: a valid token is never slowed or refused for where it comes from, since many share an address
-// (docs/adr/0025). Bounded: the addresses that failed longest ago are forgotten first.
+// (docs/internals/adr/0025). Bounded: the addresses that failed longest ago are forgotten first.
 
 import { networkOf } from './network.ts'
 import type { RateLimit } from '../model/rate-limit.ts'

@@ -109,7 +109,7 @@ function damageOf({ payload, sha256, size }: JournalRow): string | null {
   return payload.byteLength === size ? null : `it has ${payload.byteLength} bytes, and ${size} are noted`
 }
 
-/** A promoted revision keeps its bytes and gives up its reference (docs/adr/0018). */
+/** A promoted revision keeps its bytes and gives up its reference (docs/internals/adr/0005). */
 function disagreements({ payload, source_ref, channel_ref, origin }: JournalRow): string[] {
   const read = readEnvelope(Buffer.from(payload!.buffer, payload!.byteOffset, payload!.byteLength))
   if ('problem' in read) return ['its bytes are nothing that intake takes']

@@ -55,7 +55,7 @@ async function overview(): Promise<number> {
   }
   lines.push(
     '',
-    "'./intray <command> --help' tells more. Settings: docs/configuration.md, or './intray serve --print-config'.",
+    "'./intray <command> --help' tells more. Settings: docs/operating/configuration.md, or './intray serve --print-config'.",
   )
   process.stdout.write(`${lines.join('\n')}\n`)
   return 0
@@ -68,7 +68,7 @@ function report(error: unknown): number {
   }
   if (error instanceof ConfigError) {
     for (const problem of error.problems) process.stderr.write(`intray: ${problem}\n`)
-    process.stderr.write('All settings: docs/configuration.md\n')
+    process.stderr.write('All settings: docs/operating/configuration.md\n')
     return 2
   }
   if (error instanceof CommandError || error instanceof StoreRefused) {

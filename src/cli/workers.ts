@@ -60,7 +60,7 @@ async function requireServer(store: Store): Promise<void> {
   if (store.traits.concurrentWriters) return
   throw new CommandError(
     'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
-      'Leave INTRAY_WORKERS at 1, or see in docs/operations.md how to move.',
+      'Leave INTRAY_WORKERS at 1, or see docs/operating/scaling.md for how to move to one.',
   )
 }
 

@@ -1,6 +1,6 @@
 // A revision becomes an event of its conversation: its bytes are appended to the journal once more, as an event with an id
 // of its own, behind everything that is there. So whoever follows the journal meets it: index, queue, stream and copy need
-// to know nothing of promotions (docs/adr/0018).
+// to know nothing of promotions (docs/internals/adr/0005).
 //
 // Promoting again is the same arrival again: its key is made from the revision, and the journal keeps one of each key.
 

@@ -1,4 +1,4 @@
-// The catalogue: every failure a caller can meet is a row here. docs/errors.md and api/openapi.yaml are tested
+// The catalogue: every failure a caller can meet is a row here. docs/sending/errors.md and api/openapi.yaml are tested
 // against it. Codes never change; sentences may. http/problem.ts alone turns a kind into a status.
 
 /** What sort of trouble it is; each kind has one HTTP status. */

@@ -1,4 +1,4 @@
-// The figures of the service, by name. docs/operations.md lists them, and a test holds the list against this file.
+// The figures of the service, by name. docs/operating/monitoring.md lists them, and a test holds the list against this file.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { cached, Metrics } from './metrics.ts'

@@ -1,4 +1,4 @@
-// Takes the pictures of docs/console/ anew: `node_modules/.bin/node test/browser/screenshots.ts`. Not a test; run it when the
+// Takes the pictures of docs/operating/console/ anew: `node_modules/.bin/node test/browser/screenshots.ts`. Not a test; run it when the
 // console looks different.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -11,7 +11,7 @@ import { type Desk, openDesk, untilLive } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 import { smallPng } from './support/small-png.ts'
 
-const FOLDER = join(ROOT, 'docs/console')
+const FOLDER = join(ROOT, 'docs/operating/console')
 const MAX_BYTES = 80 * 1024
 
 const PICTURES = [

@@ -4,8 +4,8 @@ import test from 'node:test'
 import { statusOf } from '../../src/http/problem.ts'
 import { ERRORS, type ErrorCode } from '../../src/model/errors.ts'
 
-test('docs/errors.md lists every code of the catalogue, once, with its status and whether to retry', () => {
-  const text = readFileSync(new URL('../../docs/errors.md', import.meta.url), 'utf8')
+test('docs/sending/errors.md lists every code of the catalogue, once, with its status and whether to retry', () => {
+  const text = readFileSync(new URL('../../docs/sending/errors.md', import.meta.url), 'utf8')
   const rows = [...text.matchAll(/^\| `(\w+)` \| (\d{3}) \| (yes|no) \| .{20,} \|$/gm)].map(
     ([, code, status, retry]) => ({
       code,

@@ -1,4 +1,4 @@
-// docs/grafana/intray.json shows the figures that there are: all of them, and no other.
+// docs/operating/grafana/intray.json shows the figures that there are: all of them, and no other.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
@@ -20,7 +20,7 @@ interface Dashboard {
 }
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-const dashboard = JSON.parse(read('docs/grafana/intray.json')) as Dashboard
+const dashboard = JSON.parse(read('docs/operating/grafana/intray.json')) as Dashboard
 
 test('every figure of the code has a panel, and every figure in a panel is in the code', () => {
   const code = read('src/runtime/service-metrics.ts')
@@ -54,5 +54,5 @@ test('every panel goes by the data source that is chosen, and none lies on anoth
 })
 
 test('no panel goes by a tenant or a token', () => {
-  assert.doesNotMatch(read('docs/grafana/intray.json'), /account|company|tenant|key_id/)
+  assert.doesNotMatch(read('docs/operating/grafana/intray.json'), /account|company|tenant|key_id/)
 })

@@ -1,4 +1,4 @@
-// docs/security.md says what is so: the tests it names exist, its pattern finds tokens, and its list of install scripts is the
+// docs/operating/security.md says what is so: the tests it names exist, its pattern finds tokens, and its list of install scripts is the
 // lockfile's.
 
 import assert from 'node:assert/strict'
@@ -9,7 +9,7 @@ import { mintToken } from '../../src/auth/token.ts'
 
 const ROOT = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, ROOT), 'utf8')
-const page = read('docs/security.md')
+const page = read('docs/operating/security.md')
 
 interface Manifest {
   readonly workspaces?: readonly string[]

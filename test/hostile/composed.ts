@@ -156,7 +156,7 @@ export function anyRequest(tokens: Tokens): fc.Arbitrary<Drawn> {
     { arbitrary: fc.constant([]), weight: 3 },
     fc.array(fc.double({ min: 0, max: 1, noNaN: true }), { maxLength: 4 }),
   )
-  // Behind an Upgrade node's parser keeps silent about a body that breaks off: 408 after half a minute (docs/hostile-input.md).
+  // Behind an Upgrade node's parser keeps silent about a body that breaks off: 408 after half a minute (docs/internals/hostile-input.md).
   const known = composition.filter(({ further, framing }) => !(isUpgrade(further) && framing.verdict === 'body'))
   return fc.tuple(known, cuts).map(([{ aim, ...parts }, places]) => ({
     given: { ...parts, target: aim.target, sender: aim.sender, method: aim.method[0], isMethodBroken: aim.method[1] },

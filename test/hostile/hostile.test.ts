@@ -1,5 +1,5 @@
 // Hostile requests by the thousand, over bare sockets: the right answer each time, never a 5xx, never a hang, never a second
-// message out of one. HOSTILE_REQUESTS=20000 sends more; HOSTILE_SEED=<seed> repeats a run. See docs/hostile-input.md.
+// message out of one. HOSTILE_REQUESTS=20000 sends more; HOSTILE_SEED=<seed> repeats a run. See docs/internals/hostile-input.md.
 
 import assert from 'node:assert/strict'
 import { randomInt } from 'node:crypto'

@@ -1,5 +1,5 @@
 // Predicts the answer to a composed request from the verdicts of its parts and the order of checks that DESIGN and
-// docs/errors.md promise: framing, path, method, token, scope, encoding, media type, size, JSON, refs. It asks nothing
+// docs/sending/errors.md promise: framing, path, method, token, scope, encoding, media type, size, JSON, refs. It asks nothing
 // of the implementation.
 
 import {

@@ -1,5 +1,5 @@
 // Queries of the list of events: every parameter with values it takes and values it does not, in any number and order, and
-// the answer by the rules of docs/inbox.md.
+// the answer by the rules of docs/processing/inbox.md.
 
 import fc from 'fast-check'
 import { type Expected, type HostileCase, refusal, wireOf } from './hostile-case.ts'

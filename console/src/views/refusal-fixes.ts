@@ -36,7 +36,10 @@ const FIXES: Readonly<Record<string, Fix>> = {
 
 export function fixFor(code: string): Fix {
   return (
-    FIXES[code] ?? { why: `The request was refused with ${code}.`, fix: 'The code is explained in docs/errors.md.' }
+    FIXES[code] ?? {
+      why: `The request was refused with ${code}.`,
+      fix: 'The code is explained in docs/sending/errors.md.',
+    }
   )
 }
 

@@ -117,7 +117,7 @@ async function writable(store: Store): Promise<Check> {
       name,
       verdict: 'wrong',
       summary,
-      advice: 'Free some space, or see "When something is wrong" in docs/operations.md.',
+      advice: 'Free some space, or see docs/operating/troubleshooting.md.',
     }
   }
 }

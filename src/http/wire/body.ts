@@ -66,7 +66,7 @@ function hasArrived(req: IncomingMessage): boolean {
 
 /**
  * Node's parser hands every piece of a body, and null at its end, to the request's `push`. Taken there, a body skips the
- * machinery of a stream: bare node:http answers 1.2 times as many requests without it (docs/adr/0011). When no more is
+ * machinery of a stream: bare node:http answers 1.2 times as many requests without it (docs/internals/adr/0002). When no more is
  * wanted the stream is a stream again.
  */
 const takeFromParser: Taking = (req, take, isDone) => {
@@ -86,7 +86,7 @@ interface NodeInternals {
 
 /**
  * Nobody is left to read. Otherwise node would read the stream to its end once the answer is out, and wait for that end with
- * the request in its hands: requests then outlive young collections, which took 10 ms each instead of 2 (docs/adr/0011).
+ * the request in its hands: requests then outlive young collections, which took 10 ms each instead of 2 (docs/internals/adr/0002).
  */
 function markEnded(stream: NodeInternals): void {
   stream._consuming = true

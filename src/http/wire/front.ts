@@ -1,5 +1,5 @@
 // In front of node's HTTP parser: reads plain requests for intake from the bare socket and writes their answers there, which
-// costs half of what node's request and response objects do (docs/adr/0031). Whatever is not plain goes to node, with the
+// costs half of what node's request and response objects do (docs/internals/adr/0031). Whatever is not plain goes to node, with the
 // connection and every byte that has arrived, and stays there.
 //
 //   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …

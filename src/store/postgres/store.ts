@@ -27,7 +27,7 @@ import { type Identity, prepareSchema, readIdentity, readSchema } from './schema
 const OLDEST_VERSION = 150_000
 /**
  * The next batch is with the server before the last one is answered, on the same connection. Two, not more: a batch costs the
- * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/adr/0036).
+ * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/internals/adr/0036).
  */
 const APPENDS_IN_FLIGHT = 2
 
@@ -137,7 +137,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
 
 /** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
 class Life {
-  /** Counted, not collected (docs/adr/0010). */
+  /** Counted, not collected (docs/internals/adr/0002). */
   #underWay = 0
   readonly #idle = Promise.withResolvers<void>()
   readonly #fatalListeners: ((failure: Error) => void)[] = []

@@ -31,7 +31,7 @@ test('one that lags is woken, and waited for until it covers what there was at f
 test('after a while what is missing is told, re-sends included', async () => {
   const inbox = inboxOf([at(5, 3, 2)])
   assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, patienceMs: 30 })(), 4)
-  assert.equal(PATIENCE_MS, 2000, 'two seconds, as docs/inbox.md says')
+  assert.equal(PATIENCE_MS, 2000, 'two seconds, as docs/processing/inbox.md says')
 })
 
 test('a store that fails meanwhile fails the read', async () => {

@@ -25,7 +25,7 @@ export class StoreThread<O extends Calls> implements Executor<O> {
   readonly #worker: Worker
   /**
    * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
-   * tables behind, and each keeps alive what it held until a full collection (docs/adr/0010).
+   * tables behind, and each keeps alive what it held until a full collection (docs/internals/adr/0002).
    */
   readonly #pending: (Pending | undefined)[] = []
   readonly #fatalListeners: ((failure: Error) => void)[] = []
