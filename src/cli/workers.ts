@@ -17,6 +17,7 @@ import { CommandError } from './command.ts'
 import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
 import { welcome } from './starter.ts'
+import { closeUntakenConnections } from './untaken-connections.ts'
 
 const SHORT_LIFE_MS = 10_000
 const PAUSE_MS = 1000
@@ -97,6 +98,7 @@ class Fleet {
 
   #fork(slot: number): void {
     const worker = cluster.fork({ [SLOT]: String(slot) })
+    closeUntakenConnections(worker)
     const startedAt = performance.now()
     worker.on('message', ({ listening }: WorkerMessage) => {
       if (listening === undefined) return

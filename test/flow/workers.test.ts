@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import net from 'node:net'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { childrenOf, isRunning } from '../support/children.ts'
+import { childrenOf, isRunning, isStopped } from '../support/children.ts'
 import { parseAnswers, RawConnection, send } from '../support/client.ts'
 import { runToEnd } from '../support/command.ts'
 import { createToken, withStore } from '../support/journal.ts'
@@ -108,6 +108,22 @@ test('two workers share one port and both serve; one that is killed is replaced,
   assert.equal(found.acknowledged, ledger.sent.size)
   assert.ok(ledger.failed.length > 0, 'the kills fell on requests in flight')
   assert.deepEqual(ledger.refused, [])
+})
+
+test('a connection that a worker is given and does not live to take is closed: its client can send again', async (t) => {
+  const { server, workers } = await startFleet(t)
+  const [pid] = workers()
+  process.kill(pid!, 'SIGSTOP')
+  await until('the worker stands still', () => isStopped(pid!))
+  const connections = await Promise.all(Array.from({ length: 4 }, () => RawConnection.open(server.port)))
+  t.after(() => connections.map((connection) => connection.destroy()))
+  for (const connection of connections) connection.write('GET /livez HTTP/1.1\r\nHost: test\r\n\r\n')
+  const waiting = () => connections.filter(({ text }) => text === '')
+  await until('the other worker has answered all but one', () => waiting().length === 1)
+
+  process.kill(pid!, 'SIGKILL')
+  await within('the end of the connection', waiting()[0]!.closed)
+  await until('the worker is replaced', () => listenedOn(server) === 3)
 })
 
 test('a worker that dies while the database is away is tried again until it is back', async (t) => {

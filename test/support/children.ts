@@ -15,6 +15,11 @@ export function isRunning(pid: number): boolean {
   return processes().some((one) => one.pid === pid && one.state !== 'Z')
 }
 
+/** Whether SIGSTOP has taken effect. */
+export function isStopped(pid: number): boolean {
+  return processes().some((one) => one.pid === pid && one.state === 'T')
+}
+
 interface Process {
   readonly pid: number
   readonly parentPid: number
