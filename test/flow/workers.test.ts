@@ -32,7 +32,8 @@ interface Fleet {
 async function startFleet(t: TestContext, databaseUrl?: string): Promise<Fleet> {
   const url = databaseUrl ?? (await newPostgresDatabase())
   const token = await withStore(url, (store) => createToken(store))
-  const env = { INTRAY_DATABASE_URL: url, INTRAY_WORKERS: '2' }
+  // Without the console: its build is a child process as well, where no test run has built it before.
+  const env = { INTRAY_DATABASE_URL: url, INTRAY_WORKERS: '2', INTRAY_CONSOLE: 'off' }
   const server = await startServer(t, env)
   const workers = () => childrenOf(server.child.pid!)
   t.after(() => workers().map((pid) => process.kill(pid, 'SIGKILL')))
@@ -98,7 +99,7 @@ test('two workers share one port and both serve; one that is killed is replaced,
   await senders.more(50)
   await until('it is replaced, too', () => workers().length === 2)
   assert.equal(workers().filter((pid) => first.includes(pid)).length, 0)
-  await senders.stop()
+  await within('all senders to end', senders.stop())
   const found = auditRows(await readRows(url), ledger)
   t.diagnostic(
     `2 kills; ${8 - kept} of 8 connections cut by the first; ${found.acknowledged} acknowledged, ${ledger.failed.length} cut off, ` +
