@@ -3,8 +3,8 @@
 //
 // Messages that come in go first: after a step the loop pauses for PAUSE_FACTOR times as long as the step took. A reader that waits
 // for the index cuts the pause short. There is no pause after a step that left rows to do while no message waits for the disk, or
-// while the index is more than MAX_LAG behind. After a step that left nothing the loop then waits for a hint; hints may be lost, so
-// it looks by itself every LOOK_EVERY_MS.
+// when every step for MAX_BEHIND_MS has left rows to do. After a step that left nothing the loop waits for a hint; hints may be
+// lost, so it looks by itself every LOOK_EVERY_MS.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
@@ -12,10 +12,10 @@ import type { IndexLimits, IndexStepResult, IndexStore } from '../store/contract
 
 /** A command beside the server may have stored messages without a hint; after a failure the next try waits as long. */
 const LOOK_EVERY_MS = 1000
-/** So the indexer takes a tenth of the time that intake could use. One commit for many rows also costs less than many for a few. */
-const PAUSE_FACTOR = 9
-/** In rows: a few seconds of work. Past it processors would wait too long for what came in. */
-const MAX_LAG = 100_000
+/** So the indexer takes a fifth of the time that intake could use. One commit for many rows also costs less than many for a few. */
+const PAUSE_FACTOR = 4
+/** A message can be claimed about this long after it came in, however many come: a short burst goes first, a steady load does not. */
+const MAX_BEHIND_MS = 2000
 
 export interface IndexerOptions {
   readonly index: IndexStore
@@ -62,14 +62,18 @@ export class Indexer implements Service {
 
   async #run(): Promise<void> {
     const { index, limits, onStep, onTrouble } = this.#options
+    /** Since when every step has left rows to do. */
+    let behindSince = performance.now()
     while (!this.#stopped) {
       try {
         const startedAt = performance.now()
         const result = await index.step(limits)
         onStep?.(result)
-        if (!result.more || (result.lag <= MAX_LAG && this.#options.waiting() > 0)) {
+        const endedAt = performance.now()
+        if (!result.more) behindSince = endedAt
+        if (!result.more || (endedAt - behindSince < MAX_BEHIND_MS && this.#options.waiting() > 0)) {
           // A step may have waited for another node, or for a transaction that is open.
-          const pauseMs = PAUSE_FACTOR * (performance.now() - startedAt)
+          const pauseMs = PAUSE_FACTOR * (endedAt - startedAt)
           await this.#hurry.wait(Math.min(pauseMs, LOOK_EVERY_MS))
         }
         if (!result.more) await this.#wake.wait(LOOK_EVERY_MS)

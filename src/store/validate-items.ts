@@ -6,6 +6,9 @@ import { META_COLUMNS } from './event-columns.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
+/** What makes a message one message, or groups it: stored as it is, or not at all. */
+const IDENTITY_FIELDS = ['sourceRef', 'channelRef', 'idempotencyKey'] as const
+
 /** Appends the valid items; the others have failed, each in its place. */
 export async function appendValid(
   items: readonly AppendItem[],
@@ -27,6 +30,11 @@ function problemOf(item: AppendItem): string | null {
     if (type === 'text' ? typeof value !== 'string' : !Number.isSafeInteger(value)) {
       return `${field} is not ${type === 'text' ? 'a text' : 'a whole number'}`
     }
+  }
+  for (const field of IDENTITY_FIELDS) {
+    const ref = item[field]
+    // PostgreSQL stores no U+0000, and two lone surrogates would become the same bytes.
+    if (ref !== null && (ref.includes('\0') || !ref.isWellFormed())) return `${field} holds U+0000 or half a character`
   }
   return typeof item.mintedKey === 'string' && UUID.test(item.mintedKey) ? null : 'mintedKey is not a UUID'
 }

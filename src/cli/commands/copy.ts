@@ -93,7 +93,7 @@ async function release(side: CopySide): Promise<void> {
         'Go on with the copy, or delete the database and begin with an empty one.',
     )
   }
-  if (!(await side.isFrozen())) {
+  if ((await side.freezeMark()) === null) {
     print('The database was not frozen.\n')
     return
   }
@@ -122,15 +122,14 @@ async function copyDatabase(source: CopySide, target: CopySide): Promise<TableRe
   }
   const state = await target.begin(databaseUuid)
   if (state.finished) return null
-  await source.freeze()
+  const mark = await source.freeze()
   const identity = await source.identity()
   for (const table of source.tables) {
     await copyTable(source, target, databaseUuid, table, state.positions[table.name] ?? null)
   }
   const reports: TableReport[] = []
   for (const table of source.tables) reports.push(await compare(source, target, table))
-  const { lastIds } = await source.identity()
-  if (!(await source.isFrozen()) || JSON.stringify(lastIds) !== JSON.stringify(identity.lastIds)) {
+  if ((await source.freezeMark()) !== mark) {
     throw new CommandError('The source was released while it was copied. Empty the target and copy again.')
   }
   await target.finish(identity)

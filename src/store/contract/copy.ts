@@ -47,9 +47,10 @@ export interface CopySide {
   /** The rows after a key (null: from the first), in the order of the key. None: there are no more. */
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
   count(table: CopyTable): Promise<number>
-  /** Refuses if writers do not let go of the tables in a while. */
-  freeze(): Promise<void>
-  isFrozen(): Promise<boolean>
+  /** Refuses if writers do not let go of the tables in a while. Answers with the mark of this freeze. */
+  freeze(): Promise<string>
+  /** The mark of the freeze that is in effect; null if the database is not frozen. Another freeze has another mark. */
+  freezeMark(): Promise<string | null>
   release(): Promise<void>
 
   /** What it is a copy of; null if it is none. */

@@ -2,20 +2,24 @@
 // they hold for all nodes at once.
 
 import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
-import { type StoreFailure, StoreRefused } from '../../contract/failure.ts'
+import { newUuid } from '../../../runtime/id.ts'
+import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
-import { FROZEN_STATE, sqlState, storeFailure } from '../connection/failure.ts'
+import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { readIdentity } from '../schema.ts'
 import { readLiveNodes } from './nodes.ts'
 
 const STATE = 'copy'
+/** Written with the triggers and removed with them: tells one freeze from the next. */
+const MARK = 'freeze'
+const SET_MARK = 'INSERT INTO intray.meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
 const COUNTED = 1_000_000
-const FREEZE_WAIT_MS = 5000
+const LOCK_WAIT_MS = 5000
 const LOCK_NOT_AVAILABLE = '55P03'
 const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
 const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
@@ -90,18 +94,20 @@ export class PostgresCopy implements CopySide {
     })
   }
 
-  async freeze(): Promise<void> {
+  async freeze(): Promise<string> {
     try {
-      await this.#transaction(async (connection) => {
-        // Whoever waits for a lock holds up all who come behind it: not for long.
-        await connection.script(`SET LOCAL lock_timeout = ${FREEZE_WAIT_MS}; ${CREATE_REFUSAL}`)
+      return await this.#transaction(async (connection) => {
+        // A transaction that waits for a lock holds up all behind it: not for long.
+        await connection.script(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; ${CREATE_REFUSAL}`)
+        await connection.query(SET_MARK, [MARK, Buffer.from(newUuid())])
         for (const { name } of COPY_TABLES) {
           await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
             FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
         }
+        return (await readMark(connection))!
       })
     } catch (error) {
-      if (sqlState((error as StoreFailure).cause) !== LOCK_NOT_AVAILABLE) throw error
+      if (!isBusy(error)) throw error
       throw new StoreRefused(
         'A transaction keeps the tables of the source busy, so it could not be frozen. ' +
           'End it (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start) and copy again.',
@@ -109,18 +115,31 @@ export class PostgresCopy implements CopySide {
     }
   }
 
-  isFrozen(): Promise<boolean> {
-    return this.#use(isFrozen)
+  freezeMark(): Promise<string | null> {
+    return this.#use(async (connection) => ((await isFrozen(connection)) ? readMark(connection) : null))
   }
 
   state(): Promise<CopyState | null> {
     return this.#use((connection) => readState(connection))
   }
 
-  release(): Promise<void> {
-    return this.#transaction(async (connection) => {
-      for (const { name } of COPY_TABLES) await connection.script(`DROP TRIGGER IF EXISTS frozen ON intray.${name}`)
-    })
+  /** A table at a time: with several locks in one transaction it would deadlock with claims. `isFrozen` looks at `events`. */
+  async release(): Promise<void> {
+    const others = COPY_TABLES.map(({ name }) => name).filter((name) => name !== 'events')
+    for (const name of [...others, 'events']) {
+      await this.#transaction(async (connection) => {
+        await connection.script(
+          `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; DROP TRIGGER IF EXISTS frozen ON intray.${name}`,
+        )
+        if (name === 'events') await connection.query('DELETE FROM intray.meta WHERE key = $1', [MARK])
+      }).catch((error: unknown) => {
+        if (!isBusy(error)) throw error
+        throw new StoreRefused(
+          'A transaction keeps the tables busy, so the database is still frozen. Run the same command again, ' +
+            'or end it first (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start).',
+        )
+      })
+    }
   }
 
   begin(sourceUuid: string): Promise<CopyState> {
@@ -210,6 +229,17 @@ async function pageSize(
   let bytes = 0
   const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
   return full === -1 ? table.page : full + 1
+}
+
+/** Another transaction holds a lock, or the two waited for each other. */
+function isBusy(error: unknown): boolean {
+  const failure = storeFailure(error)
+  return sqlState(failure.cause) === LOCK_NOT_AVAILABLE || isRetryable(failure)
+}
+
+async function readMark(connection: Connection): Promise<string | null> {
+  const [row] = await connection.query<{ value: Buffer }>(SELECT_STATE, [MARK])
+  return row?.value.toString() ?? null
 }
 
 async function readState(connection: Connection): Promise<CopyState | null> {

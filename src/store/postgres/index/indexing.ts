@@ -137,8 +137,12 @@ export function createIndexing(pool: Pool) {
         await takeTurn(connection)
         await connection.query(REQUEST_REBUILD)
       }),
+    // In turn with the steps: a rebuild that counts what it clears would miss rows that were deleted meanwhile.
     pruneTraffic: (minutesBefore: number, hoursBefore: number): Promise<void> =>
-      pool.use((connection) => pruneTraffic(connection, minutesBefore, hoursBefore)),
+      pool.transaction(async (connection) => {
+        await takeTurn(connection)
+        await pruneTraffic(connection, minutesBefore, hoursBefore)
+      }, 'reads'),
   }
 }
 

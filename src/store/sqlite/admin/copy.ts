@@ -2,6 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
+import { newUuid } from '../../../runtime/id.ts'
 import type { Cell, CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
@@ -13,6 +14,8 @@ import { migrate, needsMigration, readMeta } from '../schema.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'
+/** Written with the triggers and removed with them: tells one freeze from the next. */
+const MARK = 'freeze'
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
   if (mustExist && !existsSync(path)) throw new StoreRefused(`There is no database at ${path}.`)
@@ -83,24 +86,27 @@ class SqliteCopy implements CopySide {
     return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
-  freeze(): Promise<void> {
+  freeze(): Promise<string> {
     return this.#inTransaction(() => {
+      this.#db.prepare('INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)').run(MARK, Buffer.from(newUuid()))
       for (const [trigger, table, change] of freezeTriggers()) {
         this.#db.exec(
           `CREATE TRIGGER IF NOT EXISTS ${trigger} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, '${FROZEN}'); END`,
         )
       }
+      return readMark(this.#db)
     })
   }
 
   release(): Promise<void> {
     return this.#inTransaction(() => {
+      this.#db.prepare('DELETE FROM meta WHERE key = ?').run(MARK)
       for (const [trigger] of freezeTriggers()) this.#db.exec(`DROP TRIGGER IF EXISTS ${trigger}`)
     })
   }
 
-  isFrozen(): Promise<boolean> {
-    return attempt(() => isFrozen(this.#db))
+  freezeMark(): Promise<string | null> {
+    return attempt(() => (isFrozen(this.#db) ? readMark(this.#db) : null))
   }
 
   state(): Promise<CopyState | null> {
@@ -160,7 +166,7 @@ class SqliteCopy implements CopySide {
       .run(STATE, Buffer.from(encodeState(state)))
   }
 
-  #inTransaction(work: () => void): Promise<void> {
+  #inTransaction<T>(work: () => T): Promise<T> {
     return attempt(() => inTransaction(this.#db, work))
   }
 }
@@ -173,6 +179,11 @@ function freezeTriggers(): [trigger: string, table: string, change: string][] {
 
 export function isFrozen(db: DatabaseSync): boolean {
   return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'frozen_%'").get() !== undefined
+}
+
+function readMark(db: DatabaseSync): string {
+  const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(MARK)
+  return Buffer.from((row?.value ?? '') as Uint8Array).toString()
 }
 
 function readState(db: DatabaseSync): CopyState | null {
