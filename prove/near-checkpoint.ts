@@ -6,13 +6,13 @@ import { cpSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import http from 'node:http'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { CHECKPOINT_PAGES } from '../src/store/sqlite/connection.ts'
+import { CHECKPOINT_PAGES, JOURNAL_PAGE_BYTES } from '../src/store/sqlite/connection.ts'
 import { Inbox } from './inbox.ts'
 import type { ProofContext } from './proof.ts'
 import { Service } from './service.ts'
 
 /** A page and the 24 bytes before it; the WAL begins with 32 bytes of its own. */
-const FRAME_BYTES = 4096 + 24
+const FRAME_BYTES = JOURNAL_PAGE_BYTES + 24
 const LARGE_FRAMES = 270
 /** Filled up to so many less in small steps: a small message takes about 5. */
 const SMALL_FRAMES = 8
@@ -47,7 +47,7 @@ export class NearCheckpoint {
     const inbox = new Inbox(() => service.port, readerToken)
     const frames = () => Math.floor((statSync(join(folder, 'intray.db-wal')).size - 32) / FRAME_BYTES)
     const fill = async (text: string, most: number) => {
-      while (frames() < CHECKPOINT_PAGES - MARGIN_FRAMES - most) {
+      while (frames() < CHECKPOINT_PAGES.journal - MARGIN_FRAMES - most) {
         await post(service.port, ballastToken, `{"message":{"type":"ballast"},"meta":"${text}"}`)
       }
     }

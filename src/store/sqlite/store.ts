@@ -79,8 +79,8 @@ async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
   prepareIndexFile(path)
   const served = isServerRunning(path)
   const index = openIndexWriter(path)
-  db.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES}`)
-  index.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES}`)
+  db.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES.journal}`)
+  index.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES.index}`)
   attachIndex(db, path)
   return composeStore({
     path,

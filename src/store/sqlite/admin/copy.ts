@@ -116,7 +116,7 @@ class SqliteCopy implements CopySide {
   async begin(sourceUuid: string): Promise<CopyState> {
     // Held until the copy is closed: no server starts in the middle of it.
     this.#lock ??= acquireServerLock(this.#path)
-    this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
+    this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES.journal}`)
     const state = readState(this.#db)
     if (state?.sourceUuid === sourceUuid) return state
     if (state) throw new StoreRefused('The target is a copy of another database. Give an empty one.')
