@@ -7,6 +7,7 @@ import { type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import type { Store } from '../../../src/store/contract/store.ts'
 import { openStore } from '../../../src/store/open.ts'
+import { JOURNAL_PAGE_BYTES } from '../../../src/store/sqlite/connection.ts'
 import { isServerRunning } from '../../../src/store/sqlite/lock.ts'
 import { idOf, item, newToken } from '../rows.ts'
 import { failure, payloadText, WIDE } from '../suite.ts'
@@ -147,7 +148,8 @@ test('a database that turns out to be damaged stops the writer: fatal, told once
   await first.journal.append(Array.from({ length: 400 }, () => item({ body: 'x'.repeat(3000) })))
   await first.close()
   const bytes = readFileSync(path)
-  bytes.fill(0xff, Math.floor(bytes.length / 8192) * 4096)
+  // Behind the root pages of the tables: the file still opens, and every row is damaged.
+  bytes.fill(0xff, JOURNAL_PAGE_BYTES * 64)
   writeFileSync(path, bytes)
 
   const store = await openStore(`sqlite:${path}`, { role: 'server' })
