@@ -116,8 +116,10 @@ async function startOn(port: number, folder: string, binaries: Binaries, setting
   child.stderr.on('data', (chunk: Buffer) => (log = `${log}${chunk}`.slice(-100_000)))
   const ended = once(child, 'close')
   const postmaster = await pid.promise
+  const pipes = [child.stdin, child.stdout, child.stderr] as unknown as net.Socket[]
   const kill = async () => {
-    child.ref()
+    // Its end is only told when its pipes are closed, and nothing else may be left to wait for.
+    for (const one of [child, ...pipes]) one.ref()
     child.stdin.end()
     await ended
   }
@@ -144,8 +146,7 @@ async function startOn(port: number, folder: string, binaries: Binaries, setting
   child.stdin.on('error', () => {})
   await untilListening(server, child)
   // Nothing here keeps a test process from ending: its end is what stops the server.
-  child.unref()
-  for (const stream of [child.stdin, child.stdout, child.stderr]) (stream as unknown as net.Socket).unref()
+  for (const one of [child, ...pipes]) one.unref()
   return server
 }
 
