@@ -76,11 +76,13 @@ export class Load {
     return this.#open.size
   }
 
-  /** Opens the connections, so that messages sent together arrive together. */
+  /** Opens the connections and shows the token, so that messages sent together arrive and are stored together. */
   async connect(): Promise<void> {
     const open = (sender: number): Promise<void> =>
       new Promise((resolve, reject) => {
-        const where = { host: '127.0.0.1', port: this.#options.port(sender), path: '/livez', agent: this.#agent }
+        const { token, port } = this.#options
+        const headers = { Authorization: `Bearer ${token}` }
+        const where = { host: '127.0.0.1', port: port(sender), path: '/api/ping', agent: this.#agent, headers }
         http.get(where, (res) => res.resume().on('end', resolve)).on('error', reject)
       })
     await Promise.all(Array.from({ length: this.#options.connections }, (_, sender) => open(sender)))

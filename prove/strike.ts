@@ -1,6 +1,6 @@
-// One strike: a service on a database that is near a checkpoint, strace on it, groups of messages and single ones with an
-// index batch after each, and a fault at the n-th sync or write from there. Then a restart, everything unknown sent again,
-// everything read back.
+// One strike: a service, groups of messages and single ones with an index batch after each, and a fault at the n-th call of its
+// store from there. Then a restart, everything unknown sent again, everything read back. Which calls those are is the target's
+// own: sqlite-target.ts, postgres-target.ts.
 //
 // A group is sent while the service stands still (SIGSTOP): when it goes on, all of it is there in one turn of its event loop and
 // shares one commit. So the messages of a group that had no answer when the fault was injected are what the struck commit held.
@@ -10,29 +10,47 @@ import { check, type Findings } from './check.ts'
 import { Inbox } from './inbox.ts'
 import { type AnswerLine, Journal } from './journal.ts'
 import { Load } from './load.ts'
-import type { NearCheckpoint } from './near-checkpoint.ts'
 import type { ProofContext } from './proof.ts'
 import { Service } from './service.ts'
-import { type Injection, injectedErrors, injectedKill, Strace, SYNCS, WRITES } from './strace.ts'
 import { waitFor } from './wait.ts'
 
 export interface Fault {
   readonly name: string
-  readonly calls: readonly string[]
-  readonly what: string
   /** What the service must do then. */
   readonly must: 'is killed' | 'ends by itself' | 'goes on'
 }
 
-export const FAULTS: readonly Fault[] = [
-  { name: 'kill at a sync', calls: SYNCS, what: 'signal=KILL', must: 'is killed' },
-  { name: 'kill at a write', calls: WRITES, what: 'signal=KILL', must: 'is killed' },
-  { name: 'EIO at a sync', calls: SYNCS, what: 'error=EIO', must: 'ends by itself' },
-  { name: 'EIO at a write', calls: WRITES, what: 'error=EIO', must: 'ends by itself' },
-  { name: 'ENOSPC at a write', calls: WRITES, what: 'error=ENOSPC', must: 'goes on' },
-]
+export type Place = 'commit' | 'index batch' | 'checkpoint' | 'other statement'
 
-export type Place = 'commit' | 'index batch' | 'checkpoint'
+/** Which database it is about, where the index has one of its own. */
+export type Part = 'journal' | 'index'
+
+/** A store whose n-th call can be made to fail. */
+export interface Target<F extends Fault> {
+  readonly token: string
+  readonly processorToken: string
+  readonly env: Readonly<Record<string, string>>
+  /** A database like every other one of this target, with a folder for what else is written; gone with the next. */
+  prepare(): Promise<Prepared<F>>
+}
+
+export interface Prepared<F extends Fault> {
+  readonly folder: string
+  /** For the service that is struck, and for the one that reads everything back. */
+  readonly struckUrl: string
+  readonly plainUrl: string
+  start(service: Service): Promise<void>
+  /** The n-th call from now on. */
+  arm(service: Service, load: Load, options: StrikeOptions<F>): Promise<Injector>
+  close(): Promise<void>
+}
+
+export interface Injector {
+  /** Something was injected that the service may have survived. */
+  hasStruck(): boolean
+  /** When it is over, with the service or without it. */
+  end(isOver: boolean): Promise<{ readonly injected: number; readonly place: Place }>
+}
 
 export interface Struck {
   /** 0: the n-th call was never made. */
@@ -54,46 +72,37 @@ const GROUP = 16
 /** One round in so many sends a single message. */
 const SINGLE_EVERY = 3
 const MAX_TEXT_PIECES = 20
-/** How Node names the threads of its workers: the one that writes the journal and the one that writes the index. */
-const WRITERS = 'WorkerThread'
 /** More than enough for 60 syncs: a round makes at least one, for its commit. */
 const MAX_ROUNDS = 80
 /** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
 const ROUNDS_AFTER = 3
 const RECOVER_LIMIT_MS = 30_000
 
-export type Part = 'journal' | 'index'
-const FILES: Readonly<Record<Part, readonly string[]>> = {
-  journal: ['intray.db', 'intray.db-wal'],
-  index: ['intray.index.db', 'intray.index.db-wal'],
-}
-
-export interface StrikeOptions {
-  readonly fault: Fault
+export interface StrikeOptions<F extends Fault> {
+  readonly fault: F
   readonly nth: number
-  /** Which database it is about; the journal, unless told otherwise. */
+  /** The journal, unless told otherwise. */
   readonly part?: Part
   /** Instead of the service: a control. */
   readonly command?: readonly string[]
 }
 
-export async function strike(
-  context: Pick<ProofContext, 'folder' | 'random' | 'onCleanup'>,
-  template: NearCheckpoint,
-  options: StrikeOptions,
+export async function strike<F extends Fault>(
+  context: Pick<ProofContext, 'random' | 'onCleanup'>,
+  target: Target<F>,
+  options: StrikeOptions<F>,
 ): Promise<Struck> {
   const { fault, nth, command } = options
-  const folder = join(context.folder, 'struck')
-  const databaseUrl = template.copyTo(folder)
-  const { env } = template
-  const under = new Service(context, { databaseUrl, env, ...(command ? { command } : {}) })
+  const { env } = target
+  const prepared = await target.prepare()
+  const under = new Service(context, { databaseUrl: prepared.struckUrl, env, ...(command ? { command } : {}) })
   const answers: AnswerLine[] = []
   const moment = new Moment()
-  const journal = new Journal(join(folder, 'journal'))
+  const journal = new Journal(join(prepared.folder, 'journal'))
   let service = under
   const load = new Load({
     journal,
-    token: template.token,
+    token: target.token,
     connections: GROUP,
     maxTextPieces: MAX_TEXT_PIECES,
     random: context.random.fork(`${fault.name} ${nth}`),
@@ -105,13 +114,14 @@ export async function strike(
     },
     onAcknowledged: () => {},
   })
-  const inbox = new Inbox(() => service.port, template.processorToken)
+  const inbox = new Inbox(() => service.port, target.processorToken)
   try {
-    await template.startOn(folder, under)
+    await prepared.start(under)
     await load.connect()
-    const { broken, ...struck } = await run(under, load, inbox, moment, folder, options)
+    const injector = await prepared.arm(under, load, options)
+    const { broken, ...struck } = await run(under, load, inbox, moment, injector, fault)
     await under.kill()
-    service = new Service(context, { databaseUrl, env })
+    service = new Service(context, { databaseUrl: prepared.plainUrl, env })
     await service.start()
     const { storedUnknown } = await check(journal.path, inbox)
     await load.settle()
@@ -122,6 +132,7 @@ export async function strike(
     load.close()
     inbox.close()
     await journal.close()
+    await prepared.close()
   }
 }
 
@@ -143,21 +154,11 @@ async function run(
   load: Load,
   inbox: Inbox,
   moment: Moment,
-  folder: string,
-  { fault, nth, part = 'journal' }: StrikeOptions,
+  injector: Injector,
+  fault: Fault,
 ): Promise<Run> {
-  const { calls, what } = fault
-  const output = join(folder, 'strace')
-  const strace = await Strace.attach({
-    pid: service.pid,
-    thread: WRITERS,
-    files: FILES[part].map((name) => join(folder, name)),
-    output,
-    calls: [...SYNCS, ...WRITES],
-    inject: { calls, what, nth },
-  })
-  moment.hasStruck = () => strace.read().includes('(INJECTED)')
-  const hasStruck = () => !service.isRunning || moment.hasStruck()
+  moment.hasStruck = () => injector.hasStruck()
+  const hasStruck = () => !service.isRunning || injector.hasStruck()
   const send = (round: number) => (round % SINGLE_EVERY === 0 ? load.run(1) : sendGroup(service, load))
   // Answered when the index covers everything, or after 2 s.
   const awaitIndex = () => inbox.ask('GET', '/v1/inbox/events?limit=1').catch(() => null)
@@ -172,19 +173,15 @@ async function run(
   })
   const isOver = !service.isRunning
   const exitCode = isOver ? ((await service.exited) ?? 'killed') : null
-  await (isOver ? strace.ended() : strace.end())
-  const seen = strace.read()
-  const found =
-    what === 'signal=KILL' ? [injectedKill(seen, calls, nth)].filter((one) => one !== null) : injectedErrors(seen)
-  const atCheckpoint = found.some((one) => isOfCheckpoint(seen, one))
+  const { injected, place } = await injector.end(isOver)
   const stopCode = isOver ? 0 : await service.stop()
   return {
-    injected: found.length,
+    injected,
     inFlight,
-    place: atCheckpoint ? 'checkpoint' : part === 'index' ? 'index batch' : 'commit',
+    place,
     exitCode,
     broken: [
-      ...misbehaviour(fault, exitCode, atCheckpoint),
+      ...misbehaviour(fault, exitCode, place === 'checkpoint'),
       ...(isOver || hasRecovered ? [] : [`${fault.name}: nothing was acknowledged afterwards`]),
       ...(stopCode === 0 ? [] : [`${fault.name}: it did not stop in order afterwards (${stopCode})`]),
     ],
@@ -235,19 +232,6 @@ function misbehaviour(fault: Fault, exitCode: Struck['exitCode'], atCheckpoint: 
     case 'goes on':
       return exitCode === null ? [] : [`${fault.name}: it ended with ${exitCode}`]
   }
-}
-
-/** A write to the database file, its sync, or the sync of a WAL to which nothing was written since the last one. */
-function isOfCheckpoint(seen: string, { file, line }: Injection): boolean {
-  if (file.endsWith('.db')) return true
-  let unsynced = 0
-  for (const one of seen.split('\n')) {
-    const isSync = SYNCS.some((call) => one.includes(`${call}(`))
-    if (one === line) return isSync && unsynced === 0
-    if (!one.includes('-wal>')) continue
-    unsynced = isSync ? 0 : unsynced + 1
-  }
-  return false
 }
 
 /** Everything that is neither an acknowledgement, nor a refusal of a bad message, nor an honest "unknown". */

@@ -1,16 +1,21 @@
-// The short form of `npm run prove -- nth`: of each fault one n in the commit of a group and one behind it, in a checkpoint as a
-// rule, and the control that each must find out.
+// The short form of `npm run prove -- nth`: of each fault one n in the commit of a group and one behind it (on SQLite in a checkpoint,
+// as a rule), and a control that must be found out.
 
 import assert from 'node:assert/strict'
-import { after, before, test } from 'node:test'
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, type TestContext, test } from 'node:test'
 import { UNSAFE_SERVER } from '../../prove/faults/nth.ts'
 import { FEW } from '../../prove/group-commit.ts'
 import { NearCheckpoint } from '../../prove/near-checkpoint.ts'
-import { seededRandom } from '../../prove/random.ts'
-import { hasStrace } from '../../prove/strace.ts'
-import { FAULTS, type Struck, strike } from '../../prove/strike.ts'
-import { brokenIn, inWords } from '../../prove/subject.ts'
+import { postgresTarget, WIRE_FAULTS } from '../../prove/postgres-target.ts'
 import { WRONG } from '../../prove/proof.ts'
+import { seededRandom } from '../../prove/random.ts'
+import { sqliteTarget, SYSCALL_FAULTS } from '../../prove/sqlite-target.ts'
+import { hasStrace } from '../../prove/strace.ts'
+import { type Fault, type Struck, strike, type Target } from '../../prove/strike.ts'
+import { brokenIn, inWords } from '../../prove/subject.ts'
+import { newPostgresDatabase } from '../support/postgres/databases.ts'
 import { tempFolder } from '../support/temp.ts'
 
 const skip = hasStrace() ? false : 'not run: strace is not installed'
@@ -18,52 +23,79 @@ const SEED = 20261115
 const CONTROL_TRIES = 10
 
 const undo: (() => void | Promise<void>)[] = []
-const context = {
-  folder: tempFolder('prove-nth'),
-  random: seededRandom(SEED),
-  onCleanup: (one: () => void | Promise<void>) => void undo.push(one),
-}
-let template: NearCheckpoint
-
-before(async () => {
-  if (!skip) template = await NearCheckpoint.create(context)
-})
 after(async () => {
   for (const one of undo.reverse()) await one()
 })
+
+const root = tempFolder('prove-nth')
+function contextIn(name: string) {
+  const folder = join(root, name)
+  mkdirSync(folder)
+  return {
+    folder,
+    random: seededRandom(SEED),
+    onCleanup: (one: () => void | Promise<void>) => void undo.push(one),
+    newDatabase: newPostgresDatabase,
+  }
+}
 
 function wrongIn({ findings, broken }: Struck): string[] {
   const counted = WRONG.filter((what) => findings.counts[what] > 0).map((what) => `${findings.counts[what]} ${what}`)
   return [...counted, ...brokenIn(findings), ...broken]
 }
 
-for (const fault of FAULTS) {
-  // The first sync, and the first writes, are those of the first group.
-  const places = fault.name.endsWith('sync') ? [1, 5] : [5, 50]
-  test(`${fault.name}: nothing acknowledged is lost, doubled or altered, and the service ${fault.must}`, {
-    skip,
-  }, async (t) => {
-    for (const nth of places) {
-      const struck = await strike(context, template, { fault, nth })
-      const { place, inFlight, findings, exitCode } = struck
-      t.diagnostic(`n = ${nth}, in a ${place}: ${inFlight} in flight, ${inWords(findings)}, exit ${exitCode}`)
-      if (nth === places[0]) assert.ok(inFlight > FEW, `only ${inFlight} messages shared the commit that was struck`)
-      assert.equal(struck.injected, 1, 'the fault was injected')
-      assert.deepEqual(wrongIn(struck), [])
-    }
-  })
+/** The first of the places is in the commit of the first group. */
+async function strikeAt<F extends Fault>(
+  t: TestContext,
+  target: Target<F>,
+  fault: F,
+  places: readonly number[],
+): Promise<void> {
+  for (const nth of places) {
+    const struck = await strike(context, target, { fault, nth })
+    const { place, inFlight, findings, exitCode } = struck
+    t.diagnostic(`n = ${nth}, at a ${place}: ${inFlight} in flight, ${inWords(findings)}, exit ${exitCode}`)
+    if (nth === places[0]) assert.ok(inFlight > FEW, `only ${inFlight} messages shared the commit that was struck`)
+    assert.equal(struck.injected, 1, 'the fault was injected')
+    assert.deepEqual(wrongIn(struck), [])
+  }
 }
 
-test('a server that acknowledges before it commits is found out by a kill at a sync', { skip }, async (t) => {
-  const fault = FAULTS[0]!
+async function findOut<F extends Fault>(t: TestContext, target: Target<F>, fault: F): Promise<void> {
+  const command = [process.execPath, UNSAFE_SERVER]
   for (let nth = 1; nth <= CONTROL_TRIES; nth += 1) {
-    const { findings, injected } = await strike(context, template, {
-      fault,
-      nth,
-      command: [process.execPath, UNSAFE_SERVER],
-    })
+    const { findings, injected } = await strike(context, target, { fault, nth, command })
     t.diagnostic(`n = ${nth}: ${inWords(findings)}`)
     if (injected > 0 && findings.counts.lost > 0) return
   }
   assert.fail('it lost nothing, so the check shows nothing')
-})
+}
+
+const context = contextIn('strikes')
+const sqlite = skip ? null : sqliteTarget(contextIn('sqlite'), await NearCheckpoint.create(contextIn('template')))
+
+for (const fault of SYSCALL_FAULTS) {
+  // The first sync, and the first writes, are those of the first group.
+  const places = fault.name.endsWith('sync') ? [1, 5] : [5, 50]
+  test(
+    `${fault.name}: nothing acknowledged is lost, doubled or altered, and the service ${fault.must}`,
+    {
+      skip,
+    },
+    (t) => strikeAt(t, sqlite!, fault, places),
+  )
+}
+
+test('a server that acknowledges before it commits is found out by a kill at a sync', { skip }, (t) =>
+  findOut(t, sqlite!, SYSCALL_FAULTS[0]!),
+)
+
+const postgres = await postgresTarget(contextIn('postgres'))
+
+for (const fault of WIRE_FAULTS) {
+  test(`${fault.name} of PostgreSQL: nothing acknowledged is lost, doubled or altered, and the service ${fault.must}`, (t) =>
+    strikeAt(t, postgres, fault, [1, 4]))
+}
+
+test('a server that acknowledges before PostgreSQL has committed is found out by a kill before a statement', (t) =>
+  findOut(t, postgres, WIRE_FAULTS[0]!))

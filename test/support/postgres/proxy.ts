@@ -15,6 +15,8 @@ export interface Proxy {
   readonly port: number
   /** Asked for each statement that matches; null lets it pass. */
   cutAt: () => CutPoint | null
+  /** Called in the moment of a cut. */
+  onCut: () => void
   readonly cuts: Record<CutPoint, number>
   /** Nobody gets through, and whoever was is cut off. */
   refuse(isRefusing: boolean): void
@@ -26,7 +28,7 @@ export async function startProxy(serverPort: number, watched: string): Promise<P
   const pairs = new Set<() => void>()
   const cuts: Record<CutPoint, number> = { before: 0, sent: 0, answered: 0 }
   let isRefusing = false
-  const proxy = { cutAt: () => null } as { cutAt: () => CutPoint | null }
+  const proxy: Pick<Proxy, 'cutAt' | 'onCut'> = { cutAt: () => null, onCut: () => {} }
   const listener = net.createServer((client) => {
     if (isRefusing) {
       client.destroy()
@@ -51,13 +53,23 @@ export async function startProxy(serverPort: number, watched: string): Promise<P
         return
       }
       cuts[point] += 1
-      if (point === 'before') cut()
-      else if (point === 'answered') server.write(chunk, () => (isArmed = true))
-      else server.write(chunk, () => client.destroy())
+      if (point === 'before') {
+        proxy.onCut()
+        cut()
+      } else if (point === 'answered') server.write(chunk, () => (isArmed = true))
+      else {
+        server.write(chunk, () => {
+          proxy.onCut()
+          client.destroy()
+        })
+      }
     })
     server.on('data', (chunk: Buffer) => {
-      if (isArmed) cut()
-      else client.write(chunk)
+      if (isArmed) {
+        isArmed = false
+        proxy.onCut()
+        cut()
+      } else client.write(chunk)
     })
   })
   listener.listen(0, '127.0.0.1')
