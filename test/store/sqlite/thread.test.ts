@@ -148,8 +148,7 @@ test('a database that turns out to be damaged stops the writer: fatal, told once
   await first.journal.append(Array.from({ length: 400 }, () => item({ body: 'x'.repeat(3000) })))
   await first.close()
   const bytes = readFileSync(path)
-  // Behind the root pages of the tables: the file still opens, and every row is damaged.
-  bytes.fill(0xff, JOURNAL_PAGE_BYTES * 64)
+  bytes.fill(0xff, Math.floor(bytes.length / 2 / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES)
   writeFileSync(path, bytes)
 
   const store = await openStore(`sqlite:${path}`, { role: 'server' })
@@ -157,7 +156,8 @@ test('a database that turns out to be damaged stops the writer: fatal, told once
   const told: Error[] = []
   store.onFatal((error) => told.push(error))
   await assert.rejects(store.index.step(WIDE), failure('fatal'))
-  await assert.rejects(store.journal.append([item()]), failure('fatal'))
+  // Enough keys to meet a damaged page of `dedupe`.
+  await assert.rejects(store.journal.append(Array.from({ length: 200 }, () => item())), failure('fatal'))
   await assert.rejects(store.probe(), failure('fatal'))
   assert.equal(told.length, 1)
   failure('fatal')(told[0])
