@@ -148,7 +148,7 @@ test('a database that turns out to be damaged stops the writer: fatal, told once
   await first.journal.append(Array.from({ length: 400 }, () => item({ body: 'x'.repeat(3000) })))
   await first.close()
   const bytes = readFileSync(path)
-  bytes.fill(0xff, Math.floor(bytes.length / 2 / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES)
+  bytes.fill(0xff, Math.floor((0.75 * bytes.length) / JOURNAL_PAGE_BYTES) * JOURNAL_PAGE_BYTES)
   writeFileSync(path, bytes)
 
   const store = await openStore(`sqlite:${path}`, { role: 'server' })
