@@ -1,6 +1,6 @@
-// How claims, acks, extensions, releases and requeues come about, written once for every database. A plan is a generator:
-// it asks for rows, decides, and says what to write. A driver answers its questions, all of one plan in one transaction,
-// and has locked the lanes whose deliveries it gives out.
+// Plans of claim, ack, extend, release and requeue, written once for every database. A plan is a generator: it asks for
+// rows, decides, and says what to write. A driver answers all questions of a plan in one transaction and locks the
+// lanes whose deliveries it returns.
 
 import { Board } from './processing-board.ts'
 import {
@@ -27,7 +27,7 @@ export interface LaneState extends LaneTimes {
 }
 
 export interface LaneChange extends LaneState {
-  /** How many more are done, and dead, than before. */
+  /** Added to the counts of the lane. */
   readonly done: number
   readonly dead: number
 }
@@ -39,7 +39,7 @@ export interface IndexedEvent {
   readonly size: number
 }
 
-/** What a subscription took notice of: what is leased at once, what waits, and the lanes of which all has to wait. */
+/** What an enqueue inserts: leased deliveries, pending deliveries, and the lanes of which no event was leased. */
 export interface NoticedEvents {
   readonly leased: readonly Delivery[]
   readonly waiting: readonly Delivery[]
@@ -48,11 +48,11 @@ export interface NoticedEvents {
 
 export interface ReadyLane {
   readonly lane: number
-  /** Something in it is under a lease, expired or not. */
+  /** The lane has a lease, expired or not. */
   readonly isHeld: boolean
 }
 
-/** Bytes of the payloads, by event. */
+/** Payload sizes in bytes, by event id. */
 export type Sizes = ReadonlyMap<number, number>
 
 export interface PendingDeliveries {
@@ -62,24 +62,24 @@ export interface PendingDeliveries {
 
 export interface Locked {
   readonly deliveries: readonly Delivery[]
-  /** All else that is under a lease in their lanes, by lane. */
+  /** The other leases in their lanes. */
   readonly others: readonly LeaseFacts[]
-  /** Null if they were not asked for. */
+  /** Null unless requested. */
   readonly facts: readonly PendingFacts[] | null
 }
 
-/** What a plan may ask, and what it is answered. */
+/** The questions of a plan, each with its answer. */
 export interface Questions {
-  /** Lanes that may be handed out from, in their order, and locked. */
+  /** Lanes that are ready, in hand-out order; locks them. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
   /**
-   * These deliveries as they are once their lanes are locked; if runs are wanted, what else is under an ordered lease there; and what is
-   * pending there, if a time is given. A driver may give more of what is under a lease.
+   * These deliveries, read after their lanes are locked; with `runs`, also the other deliveries under an ordered lease
+   * there; with `now`, facts about the pending ones. A driver may return more leased deliveries.
    */
   lock: [{ ids: readonly number[]; runs: boolean; now: number | null }, Locked]
   /**
-   * What is under a lease in those of the lanes that are held; and in each lane the first so many that are pending, in the order of events:
-   * only those available by then, if a time is given.
+   * The leased deliveries of the held lanes, and the first `perLane` pending ones of each lane in id order: with
+   * `availableBy`, only those available by then.
    */
   contents: [
     { lanes: readonly number[]; held: readonly number[]; perLane: number; availableBy: number | null },
@@ -90,11 +90,11 @@ export interface Questions {
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
   /**
-   * Gives their times to those of the lanes that have nothing to do, or never had, and without order adds to those that are under no ordered
-   * lease; which ones. All are locked, those named beside them too.
+   * Sets the times of lanes that are idle or new; unordered, also extends lanes without an ordered lease. Returns the
+   * lanes that it changed. Locks all of them, and those in `beside`.
    */
   take: [{ lanes: readonly LaneState[]; ordered: boolean; beside: readonly number[] }, readonly number[]]
-  /** What the index has beyond what the subscription took notice of; the subscription is locked. */
+  /** Index entries that are not enqueued yet; locks the subscription. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   notice: [NoticedEvents & { now: number }, unknown]
   moveFrontier: [{ frontier: number }, unknown]
@@ -112,7 +112,7 @@ export interface ClaimOrder {
   readonly lease: Lease
   readonly limit: number
   readonly maxBytes: number
-  /** The first is taken however large it is. */
+  /** The first event is taken whatever its size. */
   readonly atLeastOne: boolean
   /** Only from this lane. */
   readonly lane: number | null
@@ -122,11 +122,11 @@ export interface ClaimOrder {
 export interface Claimed {
   readonly handedOut: readonly Delivery[]
   readonly bytes: number
-  /** There is no room for more: in number, or in bytes. */
+  /** No room for more, in number or in bytes. */
   readonly isFull: boolean
 }
 
-/** What was handed out: the heads of the lanes first, then what follows them, in turns. */
+/** Claims from ready lanes: the head of each lane first, then the following events in turns. */
 export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNoLane: boolean }> {
   const { now, limit, lease } = order
   const ready = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
@@ -150,7 +150,10 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
   return { handedOut, bytes, isFull, foundNoLane: false }
 }
 
-/** Leases that nobody kept. Of a run only the first had begun, as far as one can tell: it alone answers for it. */
+/**
+ * Expires leases. Of a run only the first event counts an attempt: work on the others had not begun, as far as the
+ * service knows.
+ */
 function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
   const blamed = new Set<string>()
   for (const row of board.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
@@ -166,7 +169,7 @@ function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
   }
 }
 
-/** What a lane may hand out now, in the order of its events. */
+/** The events that a lane may hand out now, in id order. */
 function runOf(
   known: readonly Delivery[],
   waiting: readonly Delivery[],
@@ -175,12 +178,13 @@ function runOf(
 ): Delivery[] {
   const live = known.filter(({ state }) => state === 'leased')
   if (live.some(({ ordered }) => ordered || lease.ordered)) return []
-  // Where there may be more waiting than was asked for, what came back above them has to wait with those.
+  // If the lane may have more pending events than were read, returned deliveries above those must wait.
   const upTo = waiting.length < asked ? Number.POSITIVE_INFINITY : waiting.at(-1)!.eventId
   const back = known.filter(({ state, eventId }) => state === 'pending' && eventId <= upTo)
   const all = back.length === 0 ? waiting : [...back, ...waiting].toSorted((a, b) => a.eventId - b.eventId)
   if (!lease.ordered) return all.filter(({ availableAt }) => availableAt <= now)
-  // What failed before goes alone: if it takes its processor down, nothing behind it is touched.
+  // An event that failed before is handed out alone: if it crashes its processor, the events behind it are not
+  // affected.
   const end = all.findIndex(({ availableAt, attempts }, at) => availableAt > now || (at > 0 && attempts > 0))
   const run = end === -1 ? all : all.slice(0, end)
   return (run[0]?.attempts ?? 0) > 0 ? run.slice(0, 1) : [...run]
@@ -215,7 +219,7 @@ export function withinBytes(
   return { fitting, bytes }
 }
 
-/** One of a list of leases, and what is asked for it. */
+/** An event and the lease that should hold it. */
 export interface LeaseItem {
   readonly id: number
   readonly leaseId: string
@@ -236,9 +240,9 @@ export type Settled =
       readonly availableAt: number
     }
 
-/** An ack that is sent again is answered as before: whoever lost the first answer did its work. */
+/** A repeated ack gets the same answer: the processor may have lost the first one. */
 export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
-  // What is done was leased before: what is pending stays the same, and is asked for at once.
+  // An acked delivery was leased before, so the pending ones do not change and can be read at once.
   const { deliveries, others, facts } = yield* lock(items, { runs: false, now })
   const board = new Board(deliveries, others)
   const settled = items.map(({ id, leaseId }): Settled => {
@@ -300,7 +304,7 @@ export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules)
   return items.map((item) => settled.get(keyOf(item))!)
 }
 
-/** Brings back those of the events that are dead; the ids of these. */
+/** Requeues those of the events that are dead; returns their ids. */
 export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
   const board = yield* boardOf(
     ids.map((id) => ({ id })),
@@ -321,7 +325,10 @@ function lock(items: readonly { readonly id: number }[], more: { runs: boolean; 
   return ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))), ...more })
 }
 
-/** Writes what changed, and when each lane that changed, or is named, has something to hand out next; from what is pending there, if that is known. */
+/**
+ * Writes the changes, and when each changed or named lane next has an event to hand out. `known`: facts about the
+ * pending deliveries, if already read.
+ */
 function* finish(
   board: Board,
   named: readonly number[],
@@ -332,7 +339,7 @@ function* finish(
   if (deliveries.length > 0) yield* ask('saveDeliveries', { deliveries, entries })
   const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
   if (lanes.length === 0) return
-  // Under an ordered lease nothing else in the lane matters until its end.
+  // Under an ordered lease no other event of the lane matters until it ends.
   const leases = new Map(lanes.map((lane) => [lane, board.leasesOf(lane)]))
   const open = lanes.filter((lane) => !leases.get(lane)?.isOrdered)
   const found = known ?? (open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : [])
