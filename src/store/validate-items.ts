@@ -6,7 +6,7 @@ import { META_COLUMNS } from './event-columns.ts'
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
-/** Appends the valid items; the others have failed, each in its place. */
+/** Appends the valid items; each invalid item fails in its place. */
 export async function appendValid(
   items: readonly AppendItem[],
   append: (valid: readonly AppendItem[]) => Promise<AppendOutcome[]>,
@@ -19,7 +19,7 @@ export async function appendValid(
   return problems.map((reason) => (reason === null ? stored.next().value! : { outcome: 'failed', reason }))
 }
 
-/** Why an item cannot be stored at all; null if it can. */
+/** Why an item cannot be stored; null if it can. */
 function problemOf(item: AppendItem): string | null {
   for (const { field, type, isOptional } of META_COLUMNS) {
     const value = item[field]
