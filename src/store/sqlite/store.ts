@@ -1,5 +1,5 @@
-// The SQLite store: puts the capabilities together. A server writes the journal and the index through a thread each and reads
-// on a read-only connection of its own; a command does all of it in its own process, beside the server or without it.
+// The SQLite store: composes its parts. A server writes the journal and the index in one thread each and reads on a
+// read-only connection; a command does all of it in its own process, beside a server or alone.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
@@ -43,23 +43,23 @@ import { type Clearing, readSubscriptions } from './processing/subscriptions.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
 
-/** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
+/** The writer commits all waiting batches together: while it works, the next ones are on their way to it. */
 const APPENDS_IN_FLIGHT = 8
 
-/** Rows that one step of clearing away a subscription goes through: it delays the messages behind it. */
+/** Rows per step when deleting a subscription: each step delays the messages behind it. */
 const CLEAR_ROWS = 2000
 
-/** How long a command waits for a server that is starting to bring the schema up to date. */
+/** How long a command waits for a starting server to migrate the schema. */
 const SERVER_START_MS = 3000
 
-/** Who writes what, and who reads. */
+/** The connections of a store. */
 interface Parts {
   readonly path: string
   readonly facts: Store['facts']
   readonly writer: Executor<Operations>
   readonly indexer: Executor<IndexOperations>
   readonly reader: DatabaseSync
-  /** When all of these are closed. */
+  /** Called after all of them are closed. */
   readonly release: () => void
 }
 
@@ -92,7 +92,7 @@ async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
   })
 }
 
-/** `db` stays open and does nothing: what reads only can be opened while somebody who may write has the file open. */
+/** `db` stays open unused: a read-only connection can open the file only while a writable one has it open. */
 async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
   const lock = acquireServerLock(path)
   const opened: { close(): unknown }[] = []
@@ -118,7 +118,7 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
   }
 }
 
-/** A server that is just starting will have migrated in a moment. One that runs already must not find another schema. */
+/** A starting server migrates within moments. A running server must not meet a changed schema. */
 async function leaveChangesToServer(db: DatabaseSync, path: string): Promise<void> {
   const deadline = Date.now() + SERVER_START_MS
   while (isServerRunning(path) && (needsMigration(db) || needsIndexFile(path))) {
@@ -240,7 +240,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       closeSession: (hash) => writer.run('closeSession', [hash]),
       closeSessions: (operatorId) => writer.run('closeSessions', [operatorId]),
       addLink: (link) => writer.run('addSignInLink', [link]),
-      // A guess costs no write.
+      // Checked by a read first, so that a guessed link costs no write.
       useLink: async (hash, now) =>
         (await attempt(() => operators.hasLink(hash, now))) ? writer.run('useSignInLink', [hash, now]) : null,
       addAudit: (entry) => writer.run('addAudit', [entry]),
@@ -278,7 +278,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
   }
 }
 
-/** Reads are short and synchronous; callers see one asynchronous contract and one kind of failure. */
+/** Runs a short synchronous read: callers get a promise, and failures as StoreFailure. */
 async function attempt<T>(read: () => T): Promise<T> {
   try {
     return read()
@@ -287,7 +287,7 @@ async function attempt<T>(read: () => T): Promise<T> {
   }
 }
 
-/** The same for a capability that is asynchronous by itself. */
+/** The same for a capability whose calls are asynchronous. */
 function attempting<T extends object>(capability: T): T {
   const calls = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
   return Object.fromEntries(
@@ -301,7 +301,7 @@ function attempting<T extends object>(capability: T): T {
   ) as T
 }
 
-/** Writes in this process. */
+/** Runs operations in this process. */
 function inline<O extends Record<string, (...args: never[]) => unknown>>(db: DatabaseSync, operations: O): Executor<O> {
   return {
     run: (name, args) => attempt(() => operations[name]!(...(args as never[]))) as never,

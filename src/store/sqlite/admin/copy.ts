@@ -1,4 +1,5 @@
-// Either side of a copy, on SQLite. Freezing is triggers that refuse: they hold for a running server and for commands alike.
+// Copy source or target on SQLite. Triggers that raise an error freeze the database, for a running server and for
+// commands.
 
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
@@ -29,7 +30,7 @@ export async function openSqliteCopy(path: string, mustExist: boolean): Promise<
   }
 }
 
-/** Why no server may open this database; null if nothing speaks against it. */
+/** Why no server may open this database; null if one may. */
 export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
 }
@@ -108,7 +109,7 @@ class SqliteCopy implements CopySide {
   }
 
   async begin(sourceUuid: string): Promise<CopyState> {
-    // Held until the copy is closed: no server starts in the middle of it.
+    // Held until the copy is closed: no server can start in the meantime.
     this.#lock ??= acquireServerLock(this.#path)
     this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES}`)
     const state = readState(this.#db)

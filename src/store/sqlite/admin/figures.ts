@@ -1,4 +1,4 @@
-// Figures on SQLite. For each of at most 1,000 subscriptions a look into the index of its queue.
+// Store metrics on SQLite: index lookups in the queue of each of at most 1,000 subscriptions.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoreFigures } from '../../contract/figures.ts'

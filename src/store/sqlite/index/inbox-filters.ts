@@ -1,5 +1,5 @@
-// The filters of a list of events, in the words of SQLite: the range of an index that leads to the rows, and the conditions
-// that are looked at row by row. The state of processing has a file of its own.
+// Filters of event lists as SQLite SQL: the index range that leads to the rows, and the conditions checked row by row.
+// inbox-states.ts has the filter by processing state.
 
 import { type Lead, leadOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
@@ -11,7 +11,7 @@ export interface Condition {
   readonly values: readonly (string | number)[]
 }
 
-/** What the lead leaves to be looked at. */
+/** The conditions that the access path does not cover. */
 export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
@@ -32,8 +32,8 @@ export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: nu
 }
 
 /**
- * `table` names the index: without figures of its own the planner takes the primary key for every one of them, and so goes
- * through all events of the tenant.
+ * `table` names the index: without statistics the planner would use the primary key for every query, and scan all
+ * events of the tenant.
  */
 export interface Range {
   readonly table: string
@@ -44,7 +44,7 @@ export interface Range {
 
 const END = Number.MAX_SAFE_INTEGER
 
-/** The rows of a lead below a position, newest first. */
+/** The rows of the access path below a position, newest first. */
 export function rangeOf(
   { companyId, accountId }: Tenant,
   filter: EventFilter,

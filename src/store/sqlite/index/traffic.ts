@@ -1,4 +1,4 @@
-// Counts of what came in, on SQLite: read by tenant; and how deep the queue is.
+// Traffic counts and queue depth of a tenant on SQLite.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -15,7 +15,7 @@ const DELETE_OLD = 'DELETE FROM traffic WHERE span = ? AND at < ?'
 const SELECT_REFUSALS = `SELECT code, received_at FROM refusals WHERE company_id = ? AND account_id = ?
   ORDER BY id DESC LIMIT ? + 0`
 
-/** The subscription `default` has the number 0. */
+/** The subscription `default` has id 0. */
 const IN_STATE = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ?
   AND subscription = 0 AND state = ? AND entries >= 0 AND state <> 'done'`
 const COUNT_IN_STATE = `SELECT count(*) AS count FROM (SELECT 1 ${IN_STATE} LIMIT ? + 0) page`

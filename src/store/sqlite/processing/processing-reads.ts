@@ -1,5 +1,4 @@
-// What a reader sees of processing, on SQLite: the events of a claim, whether a claim is worth while, and what became of
-// an event.
+// Processing reads on SQLite: the events of a claim, whether a claim is worthwhile, and the deliveries of an event.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -48,7 +47,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
     ready(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
       const subscription = readSubscription(db, queue)
       const key = queueOf(db, queue)
-      // A claim finds out that it is gone.
+      // The subscription is gone: a claim reports it.
       if (!subscription || !key) return { ready: true, at: null }
       if (hasNews.get(key[0], key[1], subscription.frontier)) return { ready: true, at: null }
       const times = [firstReady.get(...key)?.at, queue.ordered ? null : firstOpen.get(...key)?.at]
@@ -61,7 +60,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
         const key = queueOf(db, { tenant, subscription: name })
         if (!key) return []
         const row = selectDelivery.get(...key, eventId)
-        // Passed over: it was there before the subscription.
+        // Skipped: the event is older than the subscription.
         if (!row && frontier >= eventId) return []
         return [
           {

@@ -1,12 +1,12 @@
-// The rows that processing works on, on SQLite: answers to what a plan asks, one statement each. The writer is one, so its
-// transaction is the lock.
+// Answers the questions of a processing plan on SQLite, one statement each. There is one writer, so its transaction is
+// the lock.
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../../model/processing.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
 
-/** A subscription of a tenant, as every key here begins. */
+/** A subscription of a tenant, as key columns. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
@@ -32,7 +32,7 @@ const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held 
   dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
 const TAKEN_READY_AT = 'max(coalesce(l.ready_at, 0), excluded.ready_at)'
 const TAKEN_OPEN_AT = `min(coalesce(l.open_at, l.ready_at, excluded.ready_at), coalesce(excluded.open_at, excluded.ready_at))`
-/** What is new is behind all that is there. */
+/** New events follow all existing ones of the lane. */
 const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
   ON CONFLICT DO UPDATE SET head = coalesce(l.head, excluded.head), ready_at = ${TAKEN_READY_AT}, held = excluded.held,
@@ -40,7 +40,7 @@ const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane
   WHERE l.head IS NULL OR (l.held <> 1 AND ? = 0)`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-// Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
+// Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped.
 const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
   FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
@@ -49,7 +49,10 @@ const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT
   ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
   lease_id, lease_expires_at, ordered, key_id, entries) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
-/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
+/**
+ * An idle lane becomes ready. In a busy one the event is added at the end, and is open unless the lane is held. Else
+ * nothing is written.
+ */
 const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
   ON CONFLICT DO UPDATE SET
@@ -95,7 +98,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     noticeLane: db.prepare(NOTICE_LANE),
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
-  // Rows as arrays: half the time of rows as objects.
+  // Rows as arrays: half the time of objects.
   const { delivery: oneDelivery, leased: leasedRows, pending, available, first, indexed } = prepared
   const arrays = [oneDelivery, leasedRows, pending, available, first, indexed]
   for (const one of arrays) one.setReturnArrays(true)

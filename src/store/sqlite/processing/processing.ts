@@ -1,5 +1,5 @@
-// Claims and what becomes of them, on SQLite: each call is one transaction on the writer. What was claimed is read
-// afterwards, on the reader's side, so that payloads do not pass through the writer.
+// Claims and their outcomes on SQLite: each call is one transaction on the writer. The reader loads the claimed events
+// afterwards, so that payloads do not pass through the writer.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -83,7 +83,7 @@ export function prepareProcessing(db: DatabaseSync) {
   }
 }
 
-/** Undefined for a conversation that is not there (yet). */
+/** Undefined if the conversation does not exist (yet). */
 function laneOf(db: DatabaseSync, { companyId, accountId }: Tenant, channelRef: string): number | undefined {
   return db.prepare(SELECT_CONVERSATION).get(companyId, accountId, channelRef)?.id as number | undefined
 }

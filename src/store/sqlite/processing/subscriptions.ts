@@ -1,4 +1,4 @@
-// Subscriptions on SQLite. The row of a deleted one stays, so that its id is never given to another.
+// Subscriptions on SQLite. A deleted subscription's row stays, so that its id is never reused.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -34,13 +34,13 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
         db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
         return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
       }),
-    /** Where to begin to clear away what it knew; null when there is none. */
+    /** Where deleting its rows begins; null if there is no such subscription. */
     remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
       if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
       const marked = db.prepare(MARK).get(at, tenant.companyId, tenant.accountId, subscription)
       return marked ? { subscription: marked.id as number, table: 0, after: 0 } : null
     },
-    /** One bounded step of clearing away what a deleted one knew. Null when nothing is left. */
+    /** One bounded step of deleting the rows of a deleted subscription. Null when nothing is left. */
     clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
       inTransaction(db, () => {
         const queue = [companyId, accountId, from.subscription] as const
@@ -61,14 +61,14 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
   }
 }
 
-/** How far clearing away is: it goes through the tables in the order of their keys. */
+/** Progress of the deletion: it walks the tables in key order. */
 export interface Clearing {
   readonly subscription: number
   readonly table: number
   readonly after: number
 }
 
-/** `default` first, whether it was used or not. */
+/** `default` first, used or not. */
 export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Tenant): Subscription[] {
   const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
   const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)

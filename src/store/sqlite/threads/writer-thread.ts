@@ -1,5 +1,5 @@
-// The writer thread: the only connection of the server that writes and checkpoints the journal. It takes jobs from its port, one at
-// a time, and answers each when its commit is on disk.
+// The writer thread: the only server connection that writes and checkpoints the journal. It runs jobs from its port one
+// at a time and answers each when its commit is on disk.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -18,7 +18,7 @@ attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
 const turns = new WriterTurns({ queue, execute, onEnd: close })
-/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+/** Set by the first fatal failure: this connection is not used afterwards. */
 let broken: string | null = null
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
@@ -55,7 +55,7 @@ function close(): void {
   try {
     if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // Nothing is lost: what is committed stays in the WAL, and the next start reads it there.
+    // Nothing is lost: committed data stays in the WAL, and the next start reads it there.
   }
   db.close()
   send('closed')
