@@ -1,5 +1,5 @@
-// Brings the database to the schema of this code, and gives a new one its identity. Ten nodes may start at once: one of
-// them migrates under a lock, the others wait for it and find nothing left to do.
+// Migrates the database to the schema of this code, and gives a new one its identity. Several nodes may start at once:
+// one migrates under a lock, the others wait and find nothing left to do.
 
 import { randomBytes } from 'node:crypto'
 import { newUuid } from '../../runtime/id.ts'
@@ -11,7 +11,7 @@ import { byteas, texts } from './connection/binary-array.ts'
 import type { Connection } from './connection/connection.ts'
 import { LOCKS } from './connection/locks.ts'
 
-/** A migration of a large database, or the wait for another node's. Whoever has no time stops the process. */
+/** A migration of a large database, or the wait for another node's, may take long. */
 const AS_LONG_AS_IT_TAKES = 2 ** 31 - 1
 
 const MIGRATIONS = readMigrations(new URL('./migrations/', import.meta.url))
@@ -38,7 +38,7 @@ interface SchemaState {
   readonly pending: readonly Migration[]
 }
 
-/** Refuses a database that is ahead of this code, or is not ours. */
+/** Refuses a database that is ahead of this code, or belongs to another program. */
 export async function readSchema(
   connection: Connection,
   known: readonly Migration[] = MIGRATIONS,
@@ -55,7 +55,7 @@ export async function readSchema(
 }
 
 /**
- * Brings the schema up to date and returns its version. A server that is new to the others does so; a command leaves it to a server
+ * Migrates if needed and returns the schema version. A starting server migrates; a command leaves it to the servers
  * while any is running.
  */
 export async function prepareSchema(
@@ -74,7 +74,7 @@ export async function prepareSchema(
   return known.length
 }
 
-/** All that is missing, in one transaction. */
+/** Applies all pending migrations in one transaction. */
 async function migrate(connection: Connection, known: readonly Migration[]): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')

@@ -1,5 +1,5 @@
-// The PostgreSQL store: puts the capabilities together. Any number of servers and commands work on one database; there is
-// no state between them but the database itself.
+// The PostgreSQL store: composes its parts. Any number of servers and commands use one database; they share no state
+// but the database.
 
 import type { CopySide } from '../contract/copy.ts'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
@@ -26,8 +26,9 @@ import { type Identity, prepareSchema, readIdentity, readSchema } from './schema
 
 const OLDEST_VERSION = 150_000
 /**
- * The next batch is with the server before the last one is answered, on the same connection. Two, not more: a batch costs the
- * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/adr/0036).
+ * The next batch is at the server before the last one is answered, on the same connection. Not more than two: a batch
+ * costs the server and the client nearly as much as ten messages, so few large ones beat many small ones
+ * (docs/adr/0036).
  */
 const APPENDS_IN_FLIGHT = 2
 
@@ -88,7 +89,7 @@ async function prepare(
       hosts: address.hosts.map(({ name }) => name).join(','),
       database: address.database,
       postgres_version: server.version,
-      // What the session began with; every append makes sure of `on` again.
+      // As the session began; every append sets `on` again if needed.
       synchronous_commit: server.synchronous_commit,
       synchronous_standby: server.synchronous_standby ? 'yes' : 'no',
       fsync: server.fsync,
@@ -135,9 +136,12 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   }
 }
 
-/** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
+/**
+ * Wraps every call of the store: refuses it after close, lets close wait for it, and converts its errors to
+ * StoreFailure.
+ */
 class Life {
-  /** Counted, not collected (docs/adr/0010). */
+  /** A counter, not a set of promises (docs/adr/0010). */
   #underWay = 0
   readonly #idle = Promise.withResolvers<void>()
   readonly #fatalListeners: ((failure: Error) => void)[] = []
@@ -151,7 +155,7 @@ class Life {
     return Object.fromEntries(guarded) as T
   }
 
-  /** Whoever asks after it happened is told as well. */
+  /** A listener added after a failure is called at once. */
   onFatal(listener: (failure: Error) => void): void {
     if (this.#fatal) listener(this.#fatal)
     else this.#fatalListeners.push(listener)
@@ -187,7 +191,7 @@ class Life {
   }
 }
 
-/** Why the database could not be opened, in a sentence that says what to do and names no secret. */
+/** Why the database could not be opened: a sentence that says what to do and names no secret. */
 function refusal(error: unknown, address: Address): Error {
   if (error instanceof StoreRefused) return error
   if (error instanceof NoHost) {

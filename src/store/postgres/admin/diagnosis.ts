@@ -1,11 +1,11 @@
-// What PostgreSQL can tell about itself.
+// Self-checks on PostgreSQL.
 
 import type { Diagnosis, Holder } from '../../contract/diagnosis.ts'
 import type { Pool } from '../connection/pool.ts'
 
 /**
- * Every transaction that has an xid below the newest snapshot's end, in any database of the server, holds the watermark back.
- * Those of a second or more: appends are over in milliseconds.
+ * Every open transaction with an xid below the end of the newest snapshot, in any database of the server, holds the
+ * watermark back. Only those of a second or more: appends take milliseconds.
  */
 const SELECT_HOLDERS = `SELECT pid, coalesce(datname, '') AS database, application_name AS application, state,
     extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds
@@ -16,7 +16,7 @@ const COUNT_UNINDEXED = 'SELECT count(*) AS count FROM intray.event_index WHERE 
 
 export function createDiagnosis(pool: Pool): Diagnosis {
   return {
-    // Checksums of pages are checked by the server itself, on every read, where the cluster has them.
+    // The server itself verifies page checksums on every read, if the cluster has them.
     structure: async () => [],
     holders: () => pool.use((connection) => connection.query<Holder & Record<string, never>>(SELECT_HOLDERS)),
     unindexed: () =>

@@ -1,4 +1,4 @@
-// Figures on PostgreSQL. For each of at most 1,000 subscriptions a look into the index of its queue.
+// Store metrics on PostgreSQL: index lookups in the queue of each of at most 1,000 subscriptions.
 
 import type { StoreFigures } from '../../contract/figures.ts'
 import type { Connection, Statement } from '../connection/connection.ts'

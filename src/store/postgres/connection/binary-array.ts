@@ -1,5 +1,5 @@
-// Arrays in PostgreSQL's binary form: a batch travels as one array for each column, without escaping, and bytes go as they
-// are (as text, a bytea in an array is hexadecimal: twice the size, encoded here and decoded there).
+// Arrays in PostgreSQL's binary format: a batch is sent as one array per column, without escaping, and bytes as they
+// are (in text format a bytea is hexadecimal: twice the size, encoded here and decoded there).
 //
 //   dimensions int4 · has nulls int4 · element type oid · length int4 · lower bound int4 · { size int4 · bytes }…
 
@@ -10,7 +10,7 @@ const TYPES = { boolean: 16, bytea: 17, bigint: 20, text: 25 } as const
 
 export type ElementType = keyof typeof TYPES
 
-/** Room that is written to from one end to the other. When it is full it becomes another one. */
+/** A buffer that is written from start to end and reallocated when full. */
 export class Room {
   buffer: Buffer
   at = 0
@@ -22,7 +22,7 @@ export class Room {
   reserve(bytes: number): void {
     if (this.at + bytes <= this.buffer.length) return
     const needed = this.at + bytes
-    // A little more than is needed for one that is large: what comes behind it is small.
+    // A large buffer gets little spare room: the data after a large value is small.
     const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, needed + (needed >> 4)))
     this.buffer.copy(larger, 0, 0, this.at)
     this.buffer = larger
@@ -77,7 +77,7 @@ export class ArrayWriter {
     this.#length += 1
   }
 
-  /** So many elements of the same size, one behind the other. */
+  /** Elements of the same size, one after the other. */
   chunks(values: Uint8Array, size: number): void {
     const room = this.#room
     room.reserve((values.length / size) * (4 + size))
@@ -123,7 +123,7 @@ export class ArrayWriter {
     return room.buffer.subarray(this.#from, room.at)
   }
 
-  /** Most columns of a batch say the same in every row. */
+  /** Most columns of a batch repeat the previous row's value. */
   #again(): void {
     const room = this.#room
     const size = 4 + room.buffer.readInt32BE(this.#lastAt)
@@ -168,14 +168,15 @@ export function packColumns(types: readonly ColumnType[], rows: readonly (readon
   return types.map((type, n) => PACK[type](rows.map((row) => row[n]) as never[]))
 }
 
-/** The parameters of `packColumns`, unnested. */
+/** The SQL for the parameters of `packColumns`. */
 export function unnestedColumns(types: readonly ColumnType[]): string {
   return unnested(types.map((type) => COLUMN_TYPES[type]).join(' '))
 }
 
 /**
- * The columns of a batch as parameters, from this number on: of 'bigint text', `unnest($1::bigint[]), unnest($2::text[])`.
- * For the list of a SELECT, where PostgreSQL walks them in step; in FROM it would first copy each into a table of its own.
+ * The columns of a batch as parameters, from this number on: for 'bigint text', `unnest($1::bigint[]),
+ * unnest($2::text[])`. For a SELECT list, where PostgreSQL walks them in step; in FROM it would first copy each array
+ * into a table.
  */
 export function unnested(types: string, from = 1): string {
   return types
@@ -199,7 +200,7 @@ export function sliceArray(array: Buffer, from: number, to: number): Buffer {
 
 function writeHeader(buffer: Buffer, at: number, oid: number, length: number): void {
   buffer.writeInt32BE(length === 0 ? 0 : 1, at)
-  // Only a hint: the elements tell which of them are null.
+  // Only a hint: the size of an element tells whether it is null.
   buffer.writeInt32BE(1, at + 4)
   buffer.writeInt32BE(oid, at + 8)
   buffer.writeInt32BE(length, at + 12)

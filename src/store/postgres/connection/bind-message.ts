@@ -1,14 +1,14 @@
-// The parameters of a statement as they travel to the server, written once and in their place: a Bind message of PostgreSQL's protocol,
-// and behind it what runs the statement and ends it.
+// A Bind message of PostgreSQL's protocol, followed by Execute and Sync, in one reusable buffer.
 //
-// `pg` would copy each parameter into a buffer that it makes anew for every statement, and larger step by step. For a batch of
-// messages that is three times its bytes, and so much memory outside of the heap that V8 went through the whole heap five times a second.
+// `pg` would copy each parameter into a new buffer per statement and grow it step by step. For a batch of messages that
+// is three times its bytes, and so much memory outside of the heap that V8 collected the whole heap five times a
+// second.
 //
 //   'B' · length int4 · portal "" · statement · formats int2 1 · binary int2 1 · count int2 · { size int4 · bytes }… · int2 1 · text int2 0
 //   'E' · length int4 · portal "" · all rows int4 0
 //   'S' · length int4
 //
-// Promises: the bytes stay as they are until it is written to again, which is refused once a try with them failed.
+// Promises: the bytes stay unchanged until the next write, which is refused after a failed try.
 
 import { ArrayWriter, type ElementType, Room } from './binary-array.ts'
 
@@ -19,13 +19,13 @@ const EXECUTE_AND_SYNC = Buffer.from([0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 
 
 export class BindMessage {
   readonly #room = new Room(FIRST_BYTES)
-  /** Where each parameter begins and ends. */
+  /** Start and end of each parameter. */
   readonly #places: { readonly from: number; readonly to: number }[] = []
   #countAt = 0
-  /** A try with it failed: part of it may still be on its way on some connection, and it is not written to again. */
+  /** A try failed: part of the message may still be in flight on a connection, so it must not be rewritten. */
   isSpoiled = false
 
-  /** Forgets what was in it. */
+  /** Starts a new message in the buffer. */
   begin(statement: string): void {
     if (this.isSpoiled) throw new Error('this message may still be on its way')
     const room = this.#room
@@ -51,7 +51,7 @@ export class BindMessage {
     })
   }
 
-  /** The next parameter: in its binary form already. */
+  /** The next parameter: already in binary format. */
   value(bytes: Uint8Array): void {
     this.#next((room) => {
       room.reserve(bytes.byteLength)
@@ -79,7 +79,7 @@ export class BindMessage {
     return this.#places.map(({ from, to }) => this.#room.buffer.subarray(from, to))
   }
 
-  /** What it takes of the memory, however little is in it. */
+  /** Allocated bytes, whatever is in use. */
   get capacity(): number {
     return this.#room.buffer.length
   }

@@ -1,5 +1,5 @@
-// A transaction that is tried again when another one got in its way. Nothing of the first try stays, and nobody was
-// answered yet. It begins with a look or a lock, or with what may stand by itself.
+// Retries a transaction on 40001 and 40P01: the failed try left nothing, and no caller was answered yet. It must begin
+// with a read or a lock, or with a statement that may commit by itself.
 
 import type { Connection } from './connection.ts'
 import { isRetryable, storeFailure } from './failure.ts'

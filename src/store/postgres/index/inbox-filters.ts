@@ -1,9 +1,9 @@
-// The filters of a list of events, in the words of PostgreSQL: the range of an index that leads to the rows, and the
-// conditions that are looked at row by row. The state of processing has a file of its own.
+// Filters of event lists as PostgreSQL SQL: the index range that leads to the rows, and the conditions checked row by
+// row. inbox-states.ts has the filter by processing state.
 //
-// A range is written so that only its own index has the order that is asked for. With an equality in place of the
-// comparisons, the planner may as well walk down the primary key and hope to meet the rows soon: for a conversation that
-// ended long ago it would pass over everything since.
+// A range is written so that only its own index provides the requested order. With an equality instead of the
+// comparisons, the planner may walk down the primary key in the hope of early matches: for a conversation that ended
+// long ago it would pass all later events.
 
 import { type Lead, leadOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
@@ -21,10 +21,10 @@ export class Values {
   }
 }
 
-/** SQL over rows of the index that go by the name `listed`; it adds its values. */
+/** SQL over index rows under the alias `listed`; adds its values. */
 export type Condition = (values: Values) => string
 
-/** What the lead leaves to be looked at. */
+/** The conditions that the access path does not cover. */
 export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
@@ -51,7 +51,7 @@ export interface Range {
   readonly order: string
 }
 
-/** The rows of a lead below a position, newest first. */
+/** The rows of the access path below a position, newest first. */
 export function rangeOf(
   { companyId, accountId }: Tenant,
   filter: EventFilter,

@@ -1,4 +1,4 @@
-// The filter by the state of processing, on PostgreSQL.
+// Filter by processing state on PostgreSQL.
 
 import type { FoundIds } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
@@ -9,7 +9,7 @@ import type { Pool } from '../connection/pool.ts'
 import type { Queue } from '../processing/processing-rows.ts'
 import type { Condition } from './inbox-filters.ts'
 
-/** The state of a delivery at a time: nobody writes down that a lease has expired. */
+/** The state of a delivery at a time: no row records that a lease has expired. */
 export const stateAt = (time: string): string =>
   `CASE WHEN state = 'leased' AND lease_expires_at <= ${time} THEN 'pending' ELSE state END`
 
@@ -18,19 +18,19 @@ const SELECT_SUBSCRIPTION: Statement = {
   text: `SELECT id, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
     AND deleted_at IS NULL`,
 }
-/** Written so that no other index has the order: by the primary key, every delivery of everybody would be passed over. */
+/** Written so that only one index has the order: by the primary key, the query would pass the deliveries of all tenants. */
 const inState = (state: string): string => `SELECT event_id FROM intray.deliveries
   WHERE company_id = $1 AND account_id = $2 AND subscription = $3 AND entries >= 0 AND state <> 'done'
     AND state >= ${state} AND (state, event_id) < (${state}, $4)
   ORDER BY state DESC, event_id DESC LIMIT $5`
 const SELECT_IN_STATE: Statement = { name: 'intray_in_state', text: inState('$6::text') }
-/** Of what was noticed nearly everything is done. */
+/** Nearly all enqueued events are done. */
 const SELECT_NOTICED: Statement = {
   name: 'intray_noticed',
   text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id <= $5
     AND event_id < $3 ORDER BY event_id DESC LIMIT $4`,
 }
-/** One statement, so that nothing is missed that changes from one to the other meanwhile. */
+/** One statement, so that an event that changes its state meanwhile is not missed. */
 const SELECT_PENDING: Statement = {
   name: 'intray_in_state_pending',
   text: `SELECT event_id FROM (
@@ -40,14 +40,14 @@ const SELECT_PENDING: Statement = {
   ) found ORDER BY event_id DESC LIMIT $5`,
 }
 
-/** A state that is asked for, and the subscription as it is. */
+/** A requested state, and the subscription that it refers to. */
 export interface StateView {
   readonly filter: StateFilter
   readonly queue: Queue
   readonly frontier: number
 }
 
-/** Null: there is no such subscription. */
+/** Null: no such subscription. */
 export async function stateViewOf(pool: Pool, tenant: Tenant, filter: StateFilter): Promise<StateView | null> {
   const { companyId, accountId } = tenant
   const [row] = await pool.use((connection) =>
@@ -61,7 +61,7 @@ export async function stateViewOf(pool: Pool, tenant: Tenant, filter: StateFilte
   return filter.subscription === DEFAULT_SUBSCRIPTION ? { filter, queue: [companyId, accountId, 0], frontier: 0 } : null
 }
 
-/** What moved the frontier since it was read has made rows, which count. */
+/** Events enqueued after `enqueuedUpTo` was read have deliveries by then, which count. */
 export function stateCondition({ filter, queue, frontier }: StateView): Condition {
   return (values) => {
     const [companyId, accountId, subscription] = queue.map((part) => values.add(part))
@@ -72,7 +72,7 @@ export function stateCondition({ filter, queue, frontier }: StateView): Conditio
   }
 }
 
-/** Ids that may be in the state, highest first, below a given one. Whether they are, the condition tells. */
+/** Candidate ids for the state, highest first, below the given one. The condition decides. */
 export async function findInState(
   pool: Pool,
   { filter, queue, frontier }: StateView,

@@ -1,4 +1,4 @@
-// Reading the inbox on PostgreSQL. Readers see committed rows only, and always on the server that takes writes.
+// Reads the inbox on PostgreSQL. Readers see committed rows only, always on the server that accepts writes.
 
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
@@ -37,8 +37,8 @@ const SELECT_HIGHEST: Statement = {
   ORDER BY event_id DESC LIMIT 1`,
 }
 /**
- * What the words lead to is collected first, on its own: nothing but the index of words can be used for it. Its hits are
- * bounded by the span of ids that is part of each word.
+ * Collects the word matches first, in a step of its own, which only the index of words can serve. The span of ids in
+ * each word bounds the matches.
  */
 const SEARCH: Statement = {
   name: 'intray_search',
@@ -72,7 +72,7 @@ const SELECT_CONVERSATIONS: Statement = {
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
   WHERE company_id = $1 AND account_id = $2 AND last_event_id < $3 ORDER BY last_event_id DESC LIMIT $4`,
 }
-/** A conversation has the id of its first event, and that one its channel_ref. */
+/** A conversation has the id of its first event, whose channel_ref is the key. */
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_by_id',
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
@@ -130,7 +130,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     return asked.value
   }
 
-  /** The event of a source_ref and its revisions, which all came after it. */
+  /** The event of a source_ref and its revisions, which all have higher ids. */
   const findSource = async (
     { companyId, accountId }: Tenant,
     first: number,
@@ -256,7 +256,7 @@ function positionOf(row: Row): EventPosition {
   return { id: row.event_id as number, receivedAt: row.received_at as number }
 }
 
-/** Words hold letters and digits only: inside of quotes nothing in them means anything to a tsquery. */
+/** Words hold letters and digits only, so a quoted word contains no tsquery syntax. */
 function queryText(spans: readonly (readonly string[])[]): string {
   return spans.map((words) => `(${words.map((word) => `'${word}':*`).join(' & ')})`).join(' | ')
 }

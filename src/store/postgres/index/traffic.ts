@@ -1,4 +1,4 @@
-// Counts of what came in, on PostgreSQL: read by tenant; and how deep the queue is.
+// Traffic counts and queue depth of a tenant on PostgreSQL.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { COUNTED_UP_TO, REFUSALS_LOOKED_AT, type TrafficRow } from '../../../model/traffic.ts'
@@ -16,7 +16,7 @@ const DELETE_OLD = 'DELETE FROM intray.traffic WHERE span = $1 AND at < $2'
 const SELECT_REFUSALS = `SELECT code, received_at FROM intray.refusals WHERE company_id = $1 AND account_id = $2
   ORDER BY id DESC LIMIT $3`
 
-/** The subscription `default` has the number 0. What is in the order of `state, event_id` no other index has. */
+/** The subscription `default` has id 0. Only one index has the order `state, event_id`. */
 const inState = (state: string): string => `FROM intray.deliveries
   WHERE company_id = $1 AND account_id = $2 AND subscription = 0 AND entries >= 0 AND state <> 'done'
     AND state = '${state}'`

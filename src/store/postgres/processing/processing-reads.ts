@@ -1,5 +1,4 @@
-// What a reader sees of processing, on PostgreSQL: the events of a claim, whether a claim is worth while, and what became
-// of an event.
+// Processing reads on PostgreSQL: the events of a claim, whether a claim is worthwhile, and the deliveries of an event.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../../model/processing.ts'
@@ -17,7 +16,7 @@ const SELECT_EVENTS: Statement = {
   name: 'intray_claimed_events',
   text: `SELECT ${EVENT_AND_PAYLOAD_COLUMNS} FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
 }
-/** One look for all who wait: for each queue an entry of two or three indexes. */
+/** One statement for all waiting claims: two or three index lookups per queue. */
 const READY: Statement = {
   name: 'intray_ready',
   text: `SELECT s.id IS NULL AND q.name <> '${DEFAULT_SUBSCRIPTION}' AS gone,
@@ -101,7 +100,7 @@ export async function readReady(
     texts(queues.map(({ subscription }) => subscription)),
   ])
   return rows.map((row, n) => {
-    // A claim finds out that it is gone.
+    // The subscription is gone: a claim reports it.
     if (row.gone || row.news) return { ready: true, at: null }
     const never = Number.MAX_SAFE_INTEGER
     const at = Math.min(row.ready_at ?? never, queues[n]!.ordered ? never : (row.open_at ?? never))
@@ -116,7 +115,7 @@ export async function readHistory(
 ): Promise<DeliveryRecord[]> {
   const records: DeliveryRecord[] = []
   for (const row of await connection.query(SELECT_RECORDS, [companyId, accountId, eventId])) {
-    // Passed over: it was there before the subscription.
+    // Skipped: the event is older than the subscription.
     if (row.state === null && (row.frontier as number) >= eventId) continue
     const entries = await connection.query(SELECT_HISTORY, [companyId, accountId, row.id as number, eventId])
     records.push({

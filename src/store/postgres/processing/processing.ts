@@ -1,5 +1,5 @@
-// Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane; taking
-// notice of new events has to wait for lanes, and begins with none.
+// Claims and their outcomes on PostgreSQL. A claim's transaction waits for no lane while it holds one; enqueueing new
+// events must wait for lanes, and starts without any.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
@@ -20,7 +20,7 @@ const SELECT_ID: Statement = {
 }
 const ADD_DEFAULT: Statement = {
   name: 'intray_add_default',
-  // It is nearly always there, and to find that by a conflict costs many times a look.
+  // The row nearly always exists, and finding that by a conflict costs many times a lookup.
   text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
     SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
     WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
@@ -41,7 +41,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       return queue && work(connection, queue)
     })
 
-  /** Which queue, and which lane of it if one is named. Undefined: there is no such conversation (yet). */
+  /** The queue, and the lane if the request names a conversation. Undefined: no such conversation (yet). */
   async function placeOf(request: ClaimRequest): Promise<{ queue: Queue | null; lane: number | null | undefined }> {
     return pool.use(async (connection) => {
       const queue = await queueOf(connection, request)
@@ -64,7 +64,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
     const [claimed, noticed] = await together(pool, async (connection) => {
       const first = await runPlan(planClaim(course.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
-      // A lane that was waited for and is no longer ready is not found, and locked all the same.
+      // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
       connection.startOver()
       return [first, await notice(connection)] as const
     })

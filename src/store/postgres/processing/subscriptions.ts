@@ -1,5 +1,5 @@
-// Subscriptions on PostgreSQL. They are made one after the other, under a lock. The row of a deleted one stays, so that its
-// id is never given to another.
+// Subscriptions on PostgreSQL, created one after the other under a lock. A deleted subscription's row stays, so that
+// its id is never reused.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
@@ -11,7 +11,7 @@ import type { Pool } from '../connection/pool.ts'
 import { together } from '../connection/retry-transaction.ts'
 import { readWatermark } from '../index/indexing.ts'
 
-/** Rows that one step of clearing away goes through. */
+/** Rows per step when deleting the rows of a subscription. */
 const CLEAR_ROWS = 5000
 
 const SELECT_ALL: Statement = {
@@ -43,7 +43,7 @@ export function createSubscription(
     const existing = all.find(named)
     if (existing) return { subscription: existing, created: false }
     if (max !== undefined && all.length >= max) return null
-    // Up to there everything is committed: what commits from now on is above it.
+    // Everything up to the watermark is committed: later commits have higher ids.
     const frontier = from === 'now' ? await readWatermark(connection) : 0
     await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, frontier])
     return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
@@ -64,14 +64,14 @@ export async function deleteSubscription(pool: Pool, { tenant, subscription }: Q
   return marked !== undefined
 }
 
-/** How far clearing away is: it goes through the tables in the order of their keys. */
+/** Progress of the deletion: it walks the tables in key order. */
 interface Clearing {
   readonly subscription: number
   readonly table: number
   readonly after: number
 }
 
-/** One bounded step. Null when nothing is left of those that were deleted. */
+/** One bounded step. Null when nothing is left. */
 async function clearSome(
   connection: Connection,
   { companyId, accountId }: Tenant,
@@ -95,7 +95,7 @@ async function clearSome(
   return { ...from, after: upTo }
 }
 
-/** `default` first, whether it was used or not. */
+/** `default` first, used or not. */
 export async function readSubscriptions(
   connection: Connection,
   { companyId, accountId }: Tenant,
