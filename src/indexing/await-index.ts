@@ -1,22 +1,22 @@
-// A read that needs the index waits for it: until it covers what was given out when the read arrived, but not for long. Then
-// it answers what is there, and says how much is missing.
+// Makes a read wait until the index covers every id given out before the read arrived, at most MAX_WAIT_MS. Then the
+// read answers from the index as it is and reports how many rows are missing.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Coverage, InboxReader } from '../store/contract/inbox.ts'
 
 export const PATIENCE_MS = 2000
-/** Another node may be the one that indexes, so the store is asked: soon at first, then less and less often. */
+/** Another node may be the one that indexes, so the store is polled, at growing intervals. */
 const FIRST_LOOK_MS = 2
 const LAST_LOOK_MS = 100
 
 export interface AwaitIndexOptions {
   readonly inbox: Pick<InboxReader, 'coverage'>
-  /** Hints to the indexer that somebody waits; again and again, since each hint is good for a step. */
+  /** Tells the indexer that a reader waits; repeated, since each hint counts for one step. */
   readonly hurry: () => void
   readonly patienceMs?: number
 }
 
-/** Resolves with the number of rows that the index still lacks: 0 as a rule. */
+/** Resolves with the number of rows that the index still lacks, usually 0. */
 export function createAwaitIndex({ inbox, hurry, patienceMs = PATIENCE_MS }: AwaitIndexOptions): () => Promise<number> {
   return async () => {
     let coverage = await inbox.coverage()

@@ -1,19 +1,22 @@
-// Follows the journal in one loop: take a step, then pause or wait. A step reads committed rows only and keeps its place in the
-// database, so it can be killed anywhere.
+// Indexer loop: take a step, then pause or wait. A step reads committed rows only and keeps its position in the
+// database, so it can be killed at any point.
 //
-// Messages that come in go first: after each step the loop pauses for PAUSE_FACTOR times as long as the step took. It does not
-// pause while a reader waits for the index, while it is more than MAX_LAG behind, or while rows are left and no message waits for
-// the disk. With nothing left it waits for a hint; hints may be lost, so it looks by itself every LOOK_EVERY_MS.
+// Intake has priority: after each step the loop pauses for PAUSE_FACTOR times the duration of the step. It does not
+// pause while a reader waits for the index, while it lags by more than MAX_LAG, or while rows are left and no message
+// waits for the disk. With no rows left it waits for a hint; hints may be lost, so it polls every LOOK_EVERY_MS.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
 import type { IndexLimits, IndexStepResult, IndexStore } from '../store/contract/indexing.ts'
 
-/** A command beside the server may have stored messages without a hint; after a failure the next try waits as long. */
+/** Poll interval, since a command beside the server may store messages without a hint. Also the delay after a failure. */
 const LOOK_EVERY_MS = 1000
-/** So the indexer takes a tenth of the time that intake could use. One commit for many rows also costs less than many for a few. */
+/**
+ * The indexer uses a tenth of the time that intake could use. One commit for many rows also costs less than many small
+ * ones.
+ */
 const PAUSE_FACTOR = 9
-/** In rows: a few seconds of work. Past it processors would wait too long for what came in. */
+/** In rows: a few seconds of work. A larger lag would delay processors too much. */
 const MAX_LAG = 100_000
 
 export interface IndexerOptions {
@@ -21,7 +24,7 @@ export interface IndexerOptions {
   readonly limits: IndexLimits
   readonly onStep?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
-  /** How many messages wait for the disk now. */
+  /** Messages that wait for a commit now. */
   readonly waiting: () => number
 }
 
@@ -41,12 +44,12 @@ export class Indexer implements Service {
     this.#running = this.#run()
   }
 
-  /** A hint that there is something new. */
+  /** Hints at new rows. */
   wake(): void {
     this.#wake.raise()
   }
 
-  /** A hint that a reader waits for the index: good for one step. */
+  /** Hints that a reader waits for the index: counts for one step. */
   hurry(): void {
     this.#wake.raise()
     this.#hurry.raise()
@@ -67,7 +70,7 @@ export class Indexer implements Service {
         const result = await index.step(limits)
         onStep?.(result)
         if (!result.more || (result.lag <= MAX_LAG && this.#options.waiting() > 0)) {
-          // A step may have waited for another node, or for a transaction that is open.
+          // The step may include a wait for another node or an open transaction, so the pause is bounded.
           const pauseMs = PAUSE_FACTOR * (performance.now() - startedAt)
           await this.#hurry.wait(Math.min(pauseMs, LOOK_EVERY_MS))
         }
