@@ -40,7 +40,7 @@ export interface IndexedEvent {
 }
 
 /** What an enqueue inserts: leased deliveries, pending deliveries, and the lanes of which no event was leased. */
-export interface NoticedEvents {
+export interface NewDeliveries {
   readonly leased: readonly Delivery[]
   readonly waiting: readonly Delivery[]
   readonly behind: readonly { readonly lane: number; readonly head: number }[]
@@ -96,7 +96,7 @@ export interface Questions {
   take: [{ lanes: readonly LaneState[]; ordered: boolean; beside: readonly number[] }, readonly number[]]
   /** Index entries that are not enqueued yet; locks the subscription. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
-  notice: [NoticedEvents & { now: number }, unknown]
+  enqueue: [NewDeliveries & { now: number }, unknown]
   moveFrontier: [{ frontier: number }, unknown]
 }
 

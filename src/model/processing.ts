@@ -81,7 +81,7 @@ export interface Change {
   readonly entry: HistoryEntry | null
 }
 
-export function noticed(eventId: number, lane: number, now: number): Delivery {
+export function newDelivery(eventId: number, lane: number, now: number): Delivery {
   return {
     eventId,
     lane,

@@ -25,8 +25,8 @@ const inState = (state: string): string => `SELECT event_id FROM intray.deliveri
   ORDER BY state DESC, event_id DESC LIMIT $5`
 const SELECT_IN_STATE: Statement = { name: 'intray_in_state', text: inState('$6::text') }
 /** Nearly all enqueued events are done. */
-const SELECT_NOTICED: Statement = {
-  name: 'intray_noticed',
+const SELECT_ENQUEUED: Statement = {
+  name: 'intray_enqueued',
   text: `SELECT event_id FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id <= $5
     AND event_id < $3 ORDER BY event_id DESC LIMIT $4`,
 }
@@ -81,7 +81,7 @@ export async function findInState(
 ): Promise<FoundIds> {
   const rows = await pool.use((connection) => {
     if (filter.is === 'done')
-      return connection.query<{ event_id: number }>(SELECT_NOTICED, [queue[0], queue[1], below, limit, frontier])
+      return connection.query<{ event_id: number }>(SELECT_ENQUEUED, [queue[0], queue[1], below, limit, frontier])
     return filter.is === 'pending'
       ? connection.query<{ event_id: number }>(SELECT_PENDING, [...queue, below, limit, frontier])
       : connection.query<{ event_id: number }>(SELECT_IN_STATE, [...queue, below, limit, filter.is])

@@ -140,7 +140,7 @@ const answers: Answers = {
       }),
     )
   },
-  notice: async (connection, queue, { leased, waiting, behind, now }) => {
+  enqueue: async (connection, queue, { leased, waiting, behind, now }) => {
     const placesOf = (some: readonly Delivery[]) => [
       bigints(some.map(({ eventId }) => eventId)),
       bigints(some.map(({ lane }) => lane)),
@@ -154,7 +154,7 @@ const answers: Answers = {
     if (waiting.length > 0) connection.send(sql.INSERT, [...queue, ...placesOf(waiting), now])
     if (behind.length === 0) return
     const [lanes, heads] = [behind.map(({ lane }) => lane), behind.map(({ head }) => head)]
-    connection.send(sql.NOTICE_LANES, [...queue, bigints(lanes), bigints(heads), now])
+    connection.send(sql.ENQUEUE_LANES, [...queue, bigints(lanes), bigints(heads), now])
   },
   moveFrontier: async (connection, queue, { frontier }) => {
     connection.send(sql.MOVE_FRONTIER, [...queue, frontier])

@@ -177,8 +177,8 @@ export const INSERT_LEASED = statement(
  * An idle lane becomes ready. In a busy one the event is added at the end, and is open unless the lane is held. Else
  * nothing is written.
  */
-export const NOTICE_LANES = statement(
-  'notice_lanes',
+export const ENQUEUE_LANES = statement(
+  'enqueue_lanes',
   `INSERT INTO intray.lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count)
   SELECT $1, $2, $3, k.lane, k.head, $6, 0, 0, 0 FROM unnest($4::bigint[], $5::bigint[]) AS k (lane, head)

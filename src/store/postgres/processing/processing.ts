@@ -3,7 +3,7 @@
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
 import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../../model/processing-plan.ts'
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
@@ -56,24 +56,24 @@ export function createProcessing(pool: Pool): ProcessingStore {
     if (!queue) return null
     if (lane === undefined) return []
     const held = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const course = new ClaimCourse({ now, lease: held, lane, limit, maxBytes, maxAttempts })
-    const notice = (connection: Connection) => {
+    const progress = new ClaimProgress({ now, lease: held, lane, limit, maxBytes, maxAttempts })
+    const enqueue = (connection: Connection) => {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
-      return runPlan(planNotice(course.noticeRows, course.order), connection, queue)
+      return runPlan(planEnqueue(progress.enqueueRows, progress.order), connection, queue)
     }
-    const [claimed, noticed] = await together(pool, async (connection) => {
-      const first = await runPlan(planClaim(course.order), connection, queue)
+    const [claimed, enqueued] = await together(pool, async (connection) => {
+      const first = await runPlan(planClaim(progress.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
       // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
       connection.startOver()
-      return [first, await notice(connection)] as const
+      return [first, await enqueue(connection)] as const
     })
-    course.take(claimed)
-    if (noticed) course.takeNoticed(noticed)
-    while (course.noticeRows > 0) course.takeNoticed(await together(pool, notice))
-    const look = (connection: Connection) => runPlan(planClaim(course.order), connection, queue)
-    if (course.mayLookAgain) course.take(await together(pool, look))
-    return course.grants
+    progress.add(claimed)
+    if (enqueued) progress.addEnqueued(enqueued)
+    while (progress.enqueueRows > 0) progress.addEnqueued(await together(pool, enqueue))
+    const claimAgain = (connection: Connection) => runPlan(planClaim(progress.order), connection, queue)
+    if (progress.mayClaimAgain) progress.add(await together(pool, claimAgain))
+    return progress.grants
   }
 
   return {

@@ -15,9 +15,9 @@ export const STATE_NOW = "CASE WHEN state = 'leased' AND lease_expires_at <= ? T
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const SELECT_IN_STATE = `SELECT event_id FROM deliveries INDEXED BY deliveries_by_state WHERE ${OF_QUEUE} AND state = ?
   AND event_id < ? AND entries >= 0 AND state <> 'done' ORDER BY event_id DESC LIMIT ? + 0`
-const SELECT_UNNOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?
+const SELECT_UNQUEUED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?
   AND event_id < ? ORDER BY event_id DESC LIMIT ? + 0`
-const SELECT_NOTICED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id <= ?
+const SELECT_ENQUEUED = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id <= ?
   AND event_id < ? ORDER BY event_id DESC LIMIT ? + 0`
 
 /** A requested state, and the subscription that it refers to. */
@@ -56,14 +56,14 @@ export function findInState(db: DatabaseSync, view: StateView, below: number, li
       .all(...args, below, limit)
       .map((row) => row.event_id as number)
   // Nearly all enqueued events are done.
-  if (filter.is === 'done') return found(idsOf(SELECT_NOTICED, queue[0], queue[1], frontier), limit)
+  if (filter.is === 'done') return found(idsOf(SELECT_ENQUEUED, queue[0], queue[1], frontier), limit)
   if (filter.is !== 'pending') return found(idsOf(SELECT_IN_STATE, ...queue, filter.is), limit)
-  const unnoticed = idsOf(SELECT_UNNOTICED, queue[0], queue[1], frontier)
-  if (unnoticed.length === limit) return found(unnoticed, limit)
+  const unqueued = idsOf(SELECT_UNQUEUED, queue[0], queue[1], frontier)
+  if (unqueued.length === limit) return found(unqueued, limit)
   // Leases are read first: a delivery that is given back meanwhile is found twice, not missed.
   const leased = idsOf(SELECT_IN_STATE, ...queue, 'leased')
   const pending = idsOf(SELECT_IN_STATE, ...queue, 'pending')
-  const all = Array.from(new Set([...unnoticed, ...leased, ...pending])).toSorted((a, b) => b - a)
+  const all = Array.from(new Set([...unqueued, ...leased, ...pending])).toSorted((a, b) => b - a)
   return found(all.slice(0, limit), limit)
 }
 

@@ -24,9 +24,9 @@ const COUNT_LEASED = `SELECT count(*) AS leased, coalesce(sum(lease_expires_at <
   FROM (SELECT event_id, lease_expires_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
     AND account_id = ? AND subscription = 0 AND state = 'leased' AND entries >= 0 AND state <> 'done' LIMIT ? + 0) page`
 const FIRST_IN_STATE = `SELECT event_id ${IN_STATE} ORDER BY event_id LIMIT 1`
-const UNNOTICED = 'FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?'
-const COUNT_UNNOTICED = `SELECT count(*) AS count FROM (SELECT kind ${UNNOTICED} LIMIT ? + 0) page WHERE kind = 'event'`
-const FIRST_UNNOTICED = `SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1`
+const UNQUEUED = 'FROM event_index WHERE company_id = ? AND account_id = ? AND event_id > ?'
+const COUNT_UNQUEUED = `SELECT count(*) AS count FROM (SELECT kind ${UNQUEUED} LIMIT ? + 0) page WHERE kind = 'event'`
+const FIRST_UNQUEUED = `SELECT event_id ${UNQUEUED} AND kind = 'event' ORDER BY event_id LIMIT 1`
 const SELECT_RECEIVED_AT = `SELECT received_at FROM event_index WHERE company_id = ? AND account_id = ?
   AND event_id = ?`
 
@@ -62,8 +62,8 @@ function queueDepth(db: DatabaseSync, tenant: Tenant, now: number): QueueDepth {
     db.prepare(sql).get(companyId, accountId, ...args)?.event_id as number | undefined
   const leases = db.prepare(COUNT_LEASED).get(now, now, companyId, accountId, COUNTED_UP_TO)
   const { leased, expired, first: expiredId } = leases as { leased: number; expired: number; first: number | null }
-  const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNNOTICED, frontier)
-  const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNNOTICED, frontier)].filter(
+  const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNQUEUED, frontier)
+  const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNQUEUED, frontier)].filter(
     (id) => id !== undefined,
   )
   const received =

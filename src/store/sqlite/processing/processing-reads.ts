@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import type { DeliveryState } from '../../../model/processing.ts'
-import type { Grant } from '../../../model/processing-notice.ts'
+import type { Grant } from '../../../model/processing-enqueue.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'

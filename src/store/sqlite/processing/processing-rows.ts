@@ -53,7 +53,7 @@ const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, ev
  * An idle lane becomes ready. In a busy one the event is added at the end, and is open unless the lane is held. Else
  * nothing is written.
  */
-const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
+const ENQUEUE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
   ON CONFLICT DO UPDATE SET
     head = coalesce(l.head, excluded.head),
@@ -95,7 +95,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     addEntry: db.prepare(ADD_ENTRY),
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
-    noticeLane: db.prepare(NOTICE_LANE),
+    enqueueLane: db.prepare(ENQUEUE_LANE),
     moveFrontier: db.prepare(MOVE_FRONTIER),
   }
   // Rows as arrays: half the time of objects.
@@ -171,9 +171,9 @@ export function prepareAnswers(db: DatabaseSync): Answers {
           size: size ?? 0,
         }),
       ),
-    notice: (queue, { leased, waiting, behind, now }) => {
+    enqueue: (queue, { leased, waiting, behind, now }) => {
       for (const one of [...leased, ...waiting]) prepared.insert.run(...queue, ...newCells(one))
-      for (const { lane, head } of behind) prepared.noticeLane.run(...queue, lane, head, now)
+      for (const { lane, head } of behind) prepared.enqueueLane.run(...queue, lane, head, now)
     },
     moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
       prepared.moveFrontier.run(frontier, companyId, accountId, subscription)

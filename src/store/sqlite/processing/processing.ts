@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
 import {
   planAck,
   planClaim,
@@ -55,13 +55,13 @@ export function prepareProcessing(db: DatabaseSync) {
     const lane = request.channelRef === null ? null : laneOf(db, tenant, request.channelRef)
     if (lane === undefined) return []
     const lease = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const course = new ClaimCourse({ now, lease, lane, limit, maxBytes, maxAttempts })
-    course.take(runPlan(planClaim(course.order), answers, queue))
-    while (course.noticeRows > 0) {
-      course.takeNoticed(runPlan(planNotice(course.noticeRows, course.order), answers, queue))
+    const progress = new ClaimProgress({ now, lease, lane, limit, maxBytes, maxAttempts })
+    progress.add(runPlan(planClaim(progress.order), answers, queue))
+    while (progress.enqueueRows > 0) {
+      progress.addEnqueued(runPlan(planEnqueue(progress.enqueueRows, progress.order), answers, queue))
     }
-    if (course.mayLookAgain) course.take(runPlan(planClaim(course.order), answers, queue))
-    return course.grants
+    if (progress.mayClaimAgain) progress.add(runPlan(planClaim(progress.order), answers, queue))
+    return progress.grants
   }
 
   return {

@@ -1,7 +1,7 @@
 // Enqueues events for a subscription: creates deliveries for the next entries of the index. A claim leases the ones it
 // may have at once, so that most deliveries are inserted as leased, not as pending.
 
-import { type Delivery, handOut, laneTimes, leaseFacts, noticed } from './processing.ts'
+import { type Delivery, handOut, laneTimes, leaseFacts, newDelivery } from './processing.ts'
 import {
   ask,
   type Claimed,
@@ -14,10 +14,10 @@ import {
 } from './processing-plan.ts'
 
 /** Bounds on the work of one claim: index entries per enqueue, and the number of enqueues. */
-const NOTICE_ROWS = 1000
-const NOTICES = 2
+const ENQUEUE_ROWS = 1000
+const MAX_ENQUEUES = 2
 
-export interface Noticed extends Claimed {
+export interface Enqueued extends Claimed {
   /** Index entries that were read. */
   readonly rows: number
   /** Events that were enqueued as pending. */
@@ -28,15 +28,15 @@ export interface Noticed extends Claimed {
  * Enqueues the next `rows` index entries; or ENQUEUE_ROWS, if order matters and a conversation has several of them: the
  * heads of other conversations may come after those and are handed out first. Leases what the order has room for.
  */
-export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
+export function* planEnqueue(rows: number, order: ClaimOrder): Plan<Enqueued> {
   const { now, limit, lease } = order
   const few = yield* ask('indexed', { limit: rows })
   const seeksHeads = lease.ordered && few.length === rows && !areHeads(few)
-  const found = seeksHeads ? yield* ask('indexed', { limit: NOTICE_ROWS }) : few
+  const found = seeksHeads ? yield* ask('indexed', { limit: ENQUEUE_ROWS }) : few
   const last = found.at(-1)
   if (!last) return { rows: 0, left: 0, handedOut: [], bytes: 0, isFull: false }
   const events = found.filter(({ isEvent }) => isEvent)
-  const news = events.map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now))
+  const news = events.map(({ eventId, conversationId }) => newDelivery(eventId, conversationId ?? eventId, now))
   const byLane = Map.groupBy(news, ({ lane }) => lane)
   const wanted = order.lane === null ? byLane : new Map([[order.lane, byLane.get(order.lane) ?? []]])
   const runs = Array.from(wanted.values())
@@ -54,7 +54,7 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const behind = Array.from(byLane).flatMap(([lane, [head]]) =>
     taken.has(lane) ? [] : [{ lane, head: head!.eventId }],
   )
-  if (byLane.size > 0) yield* ask('notice', { leased, waiting, behind: behind.toSorted(byId), now })
+  if (byLane.size > 0) yield* ask('enqueue', { leased, waiting, behind: behind.toSorted(byId), now })
   yield* ask('moveFrontier', { frontier: last.eventId })
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
@@ -105,11 +105,11 @@ export interface Grant {
 }
 
 /** Progress of one claim: first from ready lanes, then from newly enqueued events. */
-export class ClaimCourse {
+export class ClaimProgress {
   readonly grants: Grant[] = []
   readonly #whole: Omit<ClaimOrder, 'atLeastOne'>
   #bytes = 0
-  #notices = 0
+  #enqueues = 0
   #left = 0
   #isFull = false
   #isAtEnd = false
@@ -126,9 +126,9 @@ export class ClaimCourse {
   }
 
   /** How many index entries to enqueue next; 0: the claim is complete. */
-  get noticeRows(): number {
-    if (this.#isFull || this.#isAtEnd || this.#notices === NOTICES) return 0
-    return this.#notices > 0 && this.grants.length === 0 ? NOTICE_ROWS : this.order.limit
+  get enqueueRows(): number {
+    if (this.#isFull || this.#isAtEnd || this.#enqueues === MAX_ENQUEUES) return 0
+    return this.#enqueues > 0 && this.grants.length === 0 ? ENQUEUE_ROWS : this.order.limit
   }
 
   /**
@@ -136,20 +136,20 @@ export class ClaimCourse {
    * more than it had room for; and if it is unordered, since newly enqueued events may follow pending ones that do not
    * block them.
    */
-  get mayLookAgain(): boolean {
+  get mayClaimAgain(): boolean {
     return !this.#isFull && (this.grants.length === 0 || (this.#left > 0 && !this.#whole.lease.ordered))
   }
 
-  take({ handedOut, bytes, isFull }: Claimed): void {
+  add({ handedOut, bytes, isFull }: Claimed): void {
     for (const { eventId, lane, attempts } of handedOut) this.grants.push({ eventId, lane, attempts })
     this.#bytes += bytes
     this.#isFull ||= isFull
   }
 
-  takeNoticed(noticed: Noticed): void {
-    this.take(noticed)
-    this.#notices += 1
-    this.#left += noticed.left
-    this.#isAtEnd ||= noticed.rows === 0
+  addEnqueued(enqueued: Enqueued): void {
+    this.add(enqueued)
+    this.#enqueues += 1
+    this.#left += enqueued.left
+    this.#isAtEnd ||= enqueued.rows === 0
   }
 }
