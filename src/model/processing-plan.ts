@@ -2,7 +2,7 @@
 // rows, decides, and says what to write. A driver answers all questions of a plan in one transaction and locks the
 // lanes whose deliveries it returns.
 
-import { Board } from './processing-board.ts'
+import { UnitOfWork } from './processing-unit-of-work.ts'
 import {
   acknowledge,
   backOffMs,
@@ -136,16 +136,16 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now
   const { leased, pending } = yield* ask('contents', { lanes, held, perLane: share, availableBy })
-  const board = new Board(leased)
-  expireAll(board, order)
+  const unit = new UnitOfWork(leased)
+  expireAll(unit, order)
   const waiting = Map.groupBy(pending.deliveries, ({ lane }) => lane)
-  const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], share, order))
+  const runs = lanes.map((lane) => runOf(unit.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
   const back = picked.flatMap(({ eventId }) => (pending.sizes.has(eventId) ? [] : [eventId]))
   const sizes = back.length > 0 ? new Map([...pending.sizes, ...(yield* ask('sizes', { ids: back }))]) : pending.sizes
   const { fitting, bytes } = withinBytes(picked, sizes, order)
-  const handedOut = fitting.map((delivery) => board.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
-  yield* finish(board, lanes, now)
+  const handedOut = fitting.map((delivery) => unit.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
+  yield* finish(unit, lanes, now)
   const isFull = handedOut.length === limit || fitting.length < picked.length
   return { handedOut, bytes, isFull, foundNoLane: false }
 }
@@ -154,18 +154,18 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
  * Expires leases. Of a run only the first event counts an attempt: work on the others had not begun, as far as the
  * service knows.
  */
-function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
+function expireAll(unit: UnitOfWork, { now, maxAttempts }: ClaimOrder): void {
   const blamed = new Set<string>()
-  for (const row of board.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
+  for (const row of unit.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
     const run = `${row.lane} ${row.leaseId}`
     if (row.ordered && blamed.has(run)) {
-      board.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
+      unit.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
       continue
     }
     blamed.add(run)
     const { keyId } = row
     const availableAt = row.leaseExpiresAt ?? now
-    board.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
+    unit.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
   }
 }
 
@@ -244,29 +244,29 @@ export type Settled =
 export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
   // An acked delivery was leased before, so the pending ones do not change and can be read at once.
   const { deliveries, others, facts } = yield* lock(items, { runs: false, now })
-  const board = new Board(deliveries, others)
+  const unit = new UnitOfWork(deliveries, others)
   const settled = items.map(({ id, leaseId }): Settled => {
-    const row = board.get(id)
+    const row = unit.get(id)
     if (row?.state === 'done' && row.leaseId === leaseId) return settledAs(row)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
-    return settledAs(board.put(row, { delivery: acknowledge(row, now), entry: null }))
+    return settledAs(unit.put(row, { delivery: acknowledge(row, now), entry: null }))
   })
-  yield* finish(board, [], now, facts)
+  yield* finish(unit, [], now, facts)
   return settled
 }
 
 /** A run has one lease: extending an event of it extends the run. */
 export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now: number): Plan<Settled[]> {
-  const board = yield* boardOf(items, true)
+  const unit = yield* readUnit(items, true)
   const settled = items.map(({ id, leaseId }): Settled => {
-    const row = board.get(id)
+    const row = unit.get(id)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
-    for (const one of row.ordered ? board.runOf(row) : [row]) {
-      board.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
+    for (const one of row.ordered ? unit.runOf(row) : [row]) {
+      unit.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
     }
-    return settledAs(board.get(id)!)
+    return settledAs(unit.get(id)!)
   })
-  yield* finish(board, [], now)
+  yield* finish(unit, [], now)
   return settled
 }
 
@@ -281,44 +281,44 @@ export interface ReleaseRules {
 /** Gives back the events, and with an event of a run all that come after it: otherwise they would overtake it. */
 export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules): Plan<Settled[]> {
   const { now, maxAttempts, keyId, jitter } = rules
-  const board = yield* boardOf(items, true)
+  const unit = yield* readUnit(items, true)
   const settled = new Map<string, Settled>()
   const keyOf = ({ id, leaseId }: LeaseItem): string => `${id} ${leaseId}`
   for (const item of items.toSorted((a, b) => a.id - b.id)) {
-    const row = board.get(item.id)
+    const row = unit.get(item.id)
     if (settled.has(keyOf(item))) continue
     if (!isHeld(row, item.leaseId, now)) {
       settled.set(keyOf(item), { id: item.id, ok: false })
       continue
     }
-    const behind = row.ordered ? board.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
+    const behind = row.ordered ? unit.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
     const availableAt = now + (item.delayMs ?? backOffMs(row.attempts, jitter))
     const failure = { what: 'released', at: now, availableAt, maxAttempts, keyId, error: item.error } as const
-    settled.set(keyOf(item), settledAs(board.put(row, fail(row, failure))))
+    settled.set(keyOf(item), settledAs(unit.put(row, fail(row, failure))))
     for (const one of behind) {
-      const back = board.put(one, { delivery: giveBack(one), entry: null })
+      const back = unit.put(one, { delivery: giveBack(one), entry: null })
       settled.set(`${one.eventId} ${item.leaseId}`, settledAs(back))
     }
   }
-  yield* finish(board, [], now)
+  yield* finish(unit, [], now)
   return items.map((item) => settled.get(keyOf(item))!)
 }
 
 /** Requeues those of the events that are dead; returns their ids. */
 export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
-  const board = yield* boardOf(
+  const unit = yield* readUnit(
     ids.map((id) => ({ id })),
     false,
   )
-  const dead = board.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
-  for (const row of dead) board.put(row, requeue(row, now, keyId))
-  yield* finish(board, [], now)
+  const dead = unit.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
+  for (const row of dead) unit.put(row, requeue(row, now, keyId))
+  yield* finish(unit, [], now)
   return dead.map(({ eventId }) => eventId)
 }
 
-function* boardOf(items: readonly { readonly id: number }[], runs: boolean): Plan<Board> {
+function* readUnit(items: readonly { readonly id: number }[], runs: boolean): Plan<UnitOfWork> {
   const { deliveries, others } = yield* lock(items, { runs, now: null })
-  return new Board(deliveries, others)
+  return new UnitOfWork(deliveries, others)
 }
 
 function lock(items: readonly { readonly id: number }[], more: { runs: boolean; now: number | null }): Plan<Locked> {
@@ -330,23 +330,23 @@ function lock(items: readonly { readonly id: number }[], more: { runs: boolean; 
  * pending deliveries, if already read.
  */
 function* finish(
-  board: Board,
+  unit: UnitOfWork,
   named: readonly number[],
   now: number,
   known: readonly PendingFacts[] | null = null,
 ): Plan<void> {
-  const { deliveries, entries } = board.changes()
+  const { deliveries, entries } = unit.changes()
   if (deliveries.length > 0) yield* ask('saveDeliveries', { deliveries, entries })
   const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
   if (lanes.length === 0) return
   // Under an ordered lease no other event of the lane matters until it ends.
-  const leases = new Map(lanes.map((lane) => [lane, board.leasesOf(lane)]))
+  const leases = new Map(lanes.map((lane) => [lane, unit.leasesOf(lane)]))
   const open = lanes.filter((lane) => !leases.get(lane)?.isOrdered)
   const found = known ?? (open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : [])
   const facts = new Map(found.map((one) => [one.lane, one]))
   const nothing = { head: null, openAt: null }
   const changes = lanes.map((lane): LaneChange => {
-    return { lane, ...laneTimes(leases.get(lane) ?? null, facts.get(lane) ?? nothing), ...board.counts(lane) }
+    return { lane, ...laneTimes(leases.get(lane) ?? null, facts.get(lane) ?? nothing), ...unit.counts(lane) }
   })
   yield* ask('saveLanes', { lanes: changes })
 }

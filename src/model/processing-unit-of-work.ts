@@ -10,7 +10,7 @@ import {
   leaseFacts,
 } from './processing.ts'
 
-export class Board {
+export class UnitOfWork {
   readonly #before = new Map<number, Delivery>()
   readonly #now = new Map<number, Delivery>()
   readonly #lanes = new Map<number, Set<number>>()
