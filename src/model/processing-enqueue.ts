@@ -55,7 +55,7 @@ export function* planEnqueue(rows: number, order: ClaimOrder): Plan<Enqueued> {
     taken.has(lane) ? [] : [{ lane, head: head!.eventId }],
   )
   if (byLane.size > 0) yield* ask('enqueue', { leased, waiting, behind: behind.toSorted(byId), now })
-  yield* ask('moveFrontier', { frontier: last.eventId })
+  yield* ask('setEnqueuedUpTo', { enqueuedUpTo: last.eventId })
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
   return { rows: found.length, left: waiting.length, handedOut: leased, bytes, isFull }

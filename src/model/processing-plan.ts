@@ -97,7 +97,7 @@ export interface Questions {
   /** Index entries that are not enqueued yet; locks the subscription. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   enqueue: [NewDeliveries & { now: number }, unknown]
-  moveFrontier: [{ frontier: number }, unknown]
+  setEnqueuedUpTo: [{ enqueuedUpTo: number }, unknown]
 }
 
 export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]

@@ -17,7 +17,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
       id: 'integer',
       name: 'text',
       created_at: 'integer',
-      frontier: 'integer',
+      enqueued_up_to: 'integer',
       deleted_at: 'integer',
     },
   },

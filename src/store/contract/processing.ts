@@ -85,7 +85,7 @@ export interface Subscription {
   readonly name: string
   readonly createdAt: number | null
   /** Index entries up to this id are enqueued, or older than the subscription. */
-  readonly frontier: number
+  readonly enqueuedUpTo: number
 }
 
 /** The state of an event in one subscription. */

@@ -51,7 +51,7 @@ test('what is new in a lane that is new or idle is handed out at once, heads fir
   assert.deepEqual(leased, [1, 3, 4])
   assert.deepEqual(waiting, [2, 5])
   assert.deepEqual([result.rows, result.bytes, result.isFull], [5, 30, true])
-  assert.deepEqual(asked.get('moveFrontier'), { frontier: 5 })
+  assert.deepEqual(asked.get('setEnqueuedUpTo'), { enqueuedUpTo: 5 })
   const held = { readyAt: 2000, openAt: null, held: 1 }
   assert.deepEqual(asked.get('take'), {
     lanes: [
@@ -143,7 +143,7 @@ test('where a conversation has several of the next, many are looked at: the head
 test('revisions are passed over, and an index with nothing new writes nothing', () => {
   const { result, asked } = enqueueOf([{ ...event(7), isEvent: false }])
   assert.deepEqual([result.rows, result.handedOut.length], [1, 0])
-  assert.deepEqual(Array.from(asked.keys()), ['indexed', 'moveFrontier'])
+  assert.deepEqual(Array.from(asked.keys()), ['indexed', 'setEnqueuedUpTo'])
   assert.deepEqual(Array.from(enqueueOf([]).asked.keys()), ['indexed'])
 })
 

@@ -4,7 +4,7 @@ import type { StoreFigures } from '../../contract/figures.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
-  (SELECT company_id, account_id, id, frontier FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
+  (SELECT company_id, account_id, id, enqueued_up_to FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
 const IN_QUEUE = `d.company_id = q.company_id AND d.account_id = q.account_id AND d.subscription = q.id
   AND d.entries >= 0 AND d.state <> 'done'`
 const SELECT_LEASES: Statement = {
@@ -22,7 +22,7 @@ const SELECT_OLDEST: Statement = {
       JOIN intray.events e ON e.id = d.event_id AND e.company_id = q.company_id),
     (SELECT min(i.received_at) FROM queues q CROSS JOIN LATERAL (
       SELECT received_at FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-      AND i.event_id > q.frontier AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) i)) AS oldest`,
+      AND i.event_id > q.enqueued_up_to AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) i)) AS oldest`,
 }
 const SELECT_UNSEEN: Statement = {
   name: 'intray_figures_unseen',

@@ -15,7 +15,7 @@ export const stateAt = (time: string): string =>
 
 const SELECT_SUBSCRIPTION: Statement = {
   name: 'intray_subscription_view',
-  text: `SELECT id, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
+  text: `SELECT id, enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
     AND deleted_at IS NULL`,
 }
 /** Written so that only one index has the order: by the primary key, the query would pass the deliveries of all tenants. */
@@ -44,46 +44,48 @@ const SELECT_PENDING: Statement = {
 export interface StateView {
   readonly filter: StateFilter
   readonly queue: Queue
-  readonly frontier: number
+  readonly enqueuedUpTo: number
 }
 
 /** Null: no such subscription. */
 export async function stateViewOf(pool: Pool, tenant: Tenant, filter: StateFilter): Promise<StateView | null> {
   const { companyId, accountId } = tenant
   const [row] = await pool.use((connection) =>
-    connection.query<{ id: number; frontier: number }>(SELECT_SUBSCRIPTION, [
+    connection.query<{ id: number; enqueued_up_to: number }>(SELECT_SUBSCRIPTION, [
       companyId,
       accountId,
       filter.subscription,
     ]),
   )
-  if (row) return { filter, queue: [companyId, accountId, row.id], frontier: row.frontier }
-  return filter.subscription === DEFAULT_SUBSCRIPTION ? { filter, queue: [companyId, accountId, 0], frontier: 0 } : null
+  if (row) return { filter, queue: [companyId, accountId, row.id], enqueuedUpTo: row.enqueued_up_to }
+  return filter.subscription === DEFAULT_SUBSCRIPTION
+    ? { filter, queue: [companyId, accountId, 0], enqueuedUpTo: 0 }
+    : null
 }
 
 /** Events enqueued after `enqueuedUpTo` was read have deliveries by then, which count. */
-export function stateCondition({ filter, queue, frontier }: StateView): Condition {
+export function stateCondition({ filter, queue, enqueuedUpTo }: StateView): Condition {
   return (values) => {
     const [companyId, accountId, subscription] = queue.map((part) => values.add(part))
     return `listed.kind = 'event' AND coalesce((SELECT ${stateAt(values.add(filter.now))} FROM intray.deliveries
       WHERE company_id = ${companyId} AND account_id = ${accountId} AND subscription = ${subscription}
         AND event_id = listed.event_id),
-      CASE WHEN listed.event_id > ${values.add(frontier)} THEN 'pending' END) = ${values.add(filter.is)}`
+      CASE WHEN listed.event_id > ${values.add(enqueuedUpTo)} THEN 'pending' END) = ${values.add(filter.is)}`
   }
 }
 
 /** Candidate ids for the state, highest first, below the given one. The condition decides. */
 export async function findInState(
   pool: Pool,
-  { filter, queue, frontier }: StateView,
+  { filter, queue, enqueuedUpTo }: StateView,
   below: number,
   limit: number,
 ): Promise<FoundIds> {
   const rows = await pool.use((connection) => {
     if (filter.is === 'done')
-      return connection.query<{ event_id: number }>(SELECT_ENQUEUED, [queue[0], queue[1], below, limit, frontier])
+      return connection.query<{ event_id: number }>(SELECT_ENQUEUED, [queue[0], queue[1], below, limit, enqueuedUpTo])
     return filter.is === 'pending'
-      ? connection.query<{ event_id: number }>(SELECT_PENDING, [...queue, below, limit, frontier])
+      ? connection.query<{ event_id: number }>(SELECT_PENDING, [...queue, below, limit, enqueuedUpTo])
       : connection.query<{ event_id: number }>(SELECT_IN_STATE, [...queue, below, limit, filter.is])
   })
   const ids = rows.map((row) => row.event_id)

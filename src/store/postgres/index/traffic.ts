@@ -21,7 +21,7 @@ const inState = (state: string): string => `FROM intray.deliveries
   WHERE company_id = $1 AND account_id = $2 AND subscription = 0 AND entries >= 0 AND state <> 'done'
     AND state = '${state}'`
 const UNQUEUED = `FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > coalesce((
-  SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0), 0)`
+  SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0), 0)`
 const count = (from: string): string => `(SELECT count(*) FROM (SELECT ${from} LIMIT ${COUNTED_UP_TO}) page)`
 const first = (from: string): string => `(SELECT event_id ${from} ORDER BY state, event_id LIMIT 1)`
 const SELECT_DEPTH: Statement = {

@@ -325,13 +325,13 @@ CREATE INDEX traffic_by_age ON intray.traffic (span, at);
 -- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
 -- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
 CREATE TABLE intray.subscriptions (
-  company_id bigint NOT NULL,
-  account_id bigint NOT NULL,
-  id         bigint NOT NULL,
-  created_at bigint NOT NULL,
-  frontier   bigint NOT NULL,
-  deleted_at bigint,
-  name       text   COLLATE "C" NOT NULL,
+  company_id     bigint NOT NULL,
+  account_id     bigint NOT NULL,
+  id             bigint NOT NULL,
+  created_at     bigint NOT NULL,
+  enqueued_up_to bigint NOT NULL,
+  deleted_at     bigint,
+  name           text   COLLATE "C" NOT NULL,
   PRIMARY KEY (company_id, account_id, id)
 );
 

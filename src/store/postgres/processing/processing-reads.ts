@@ -21,7 +21,7 @@ const READY: Statement = {
   name: 'intray_ready',
   text: `SELECT s.id IS NULL AND q.name <> '${DEFAULT_SUBSCRIPTION}' AS gone,
     EXISTS (SELECT FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-      AND i.event_id > coalesce(s.frontier, 0)
+      AND i.event_id > coalesce(s.enqueued_up_to, 0)
       AND i.event_id <= (SELECT position FROM intray.index_cursors WHERE source = 'events')) AS news,
     (SELECT ready_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id
       AND l.subscription = coalesce(s.id, 0) AND l.ready_at IS NOT NULL ORDER BY ready_at LIMIT 1) AS ready_at,
@@ -34,8 +34,8 @@ const READY: Statement = {
 }
 const SELECT_RECORDS: Statement = {
   name: 'intray_delivery_records',
-  text: `SELECT s.id, s.name, s.frontier, d.state, d.attempts, d.available_at, d.lease_expires_at, d.key_id, d.settled_at
-  FROM (SELECT id, name, frontier FROM intray.subscriptions
+  text: `SELECT s.id, s.name, s.enqueued_up_to, d.state, d.attempts, d.available_at, d.lease_expires_at, d.key_id, d.settled_at
+  FROM (SELECT id, name, enqueued_up_to FROM intray.subscriptions
     WHERE company_id = $1 AND account_id = $2 AND deleted_at IS NULL
     UNION ALL SELECT 0, '${DEFAULT_SUBSCRIPTION}', 0 WHERE NOT EXISTS (
       SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)) s
@@ -116,7 +116,7 @@ export async function readHistory(
   const records: DeliveryRecord[] = []
   for (const row of await connection.query(SELECT_RECORDS, [companyId, accountId, eventId])) {
     // Skipped: the event is older than the subscription.
-    if (row.state === null && (row.frontier as number) >= eventId) continue
+    if (row.state === null && (row.enqueued_up_to as number) >= eventId) continue
     const entries = await connection.query(SELECT_HISTORY, [companyId, accountId, row.id as number, eventId])
     records.push({
       subscription: row.name as string,

@@ -127,7 +127,7 @@ const answers: Answers = {
   indexed: async (connection, queue, { limit }) => {
     // The second statement sees the subscription as of when the first has its lock.
     const [locked, rows] = await Promise.all([
-      connection.query(sql.LOCK_FRONTIER, queue),
+      connection.query(sql.LOCK_SUBSCRIPTION, queue),
       connection.rows<IndexedCells>(sql.INDEXED, [...queue, limit]),
     ])
     if (locked.length === 0) return []
@@ -156,8 +156,8 @@ const answers: Answers = {
     const [lanes, heads] = [behind.map(({ lane }) => lane), behind.map(({ head }) => head)]
     connection.send(sql.ENQUEUE_LANES, [...queue, bigints(lanes), bigints(heads), now])
   },
-  moveFrontier: async (connection, queue, { frontier }) => {
-    connection.send(sql.MOVE_FRONTIER, [...queue, frontier])
+  setEnqueuedUpTo: async (connection, queue, { enqueuedUpTo }) => {
+    connection.send(sql.SET_ENQUEUED_UP_TO, [...queue, enqueuedUpTo])
   },
 }
 

@@ -147,9 +147,9 @@ export const TAKE = statement(
     open_at = CASE WHEN ${TAKEN_OPEN_AT} < greatest(l.ready_at, excluded.ready_at) THEN ${TAKEN_OPEN_AT} END
   WHERE l.head IS NULL OR (l.held <> 1 AND NOT $9) RETURNING lane`,
 )
-export const LOCK_FRONTIER = statement(
-  'lock_frontier',
-  `SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
+export const LOCK_SUBSCRIPTION = statement(
+  'lock_subscription',
+  `SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3
     AND deleted_at IS NULL FOR NO KEY UPDATE`,
 )
 /** Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped. */
@@ -157,7 +157,7 @@ export const INDEXED = statement(
   'indexed_after',
   `SELECT event_id, kind = 'event', conversation_id, (SELECT size FROM intray.events e WHERE e.id = event_id AND e.company_id = $1)
   FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > (
-      SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3)
+      SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3)
     AND event_id <= (SELECT position FROM intray.index_cursors WHERE source = 'events') ORDER BY event_id LIMIT $4`,
 )
 export const INSERT = statement(
@@ -191,9 +191,9 @@ export const ENQUEUE_LANES = statement(
   WHERE l.head IS NULL OR l.ready_at IS NULL
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`,
 )
-export const MOVE_FRONTIER = statement(
-  'move_frontier',
-  'UPDATE intray.subscriptions SET frontier = $4 WHERE company_id = $1 AND account_id = $2 AND id = $3',
+export const SET_ENQUEUED_UP_TO = statement(
+  'set_enqueued_up_to',
+  'UPDATE intray.subscriptions SET enqueued_up_to = $4 WHERE company_id = $1 AND account_id = $2 AND id = $3',
 )
 
 /** If the first event of a lane is not available yet, finds one that is: only events in back-off precede it. */

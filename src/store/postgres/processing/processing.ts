@@ -21,7 +21,7 @@ const SELECT_ID: Statement = {
 const ADD_DEFAULT: Statement = {
   name: 'intray_add_default',
   // The row nearly always exists, and finding that by a conflict costs many times a lookup.
-  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
     SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
     WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
     ON CONFLICT DO NOTHING`,

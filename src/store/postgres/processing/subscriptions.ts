@@ -16,10 +16,10 @@ const CLEAR_ROWS = 5000
 
 const SELECT_ALL: Statement = {
   name: 'intray_subscriptions',
-  text: `SELECT name, created_at, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
+  text: `SELECT name, created_at, enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
     AND deleted_at IS NULL ORDER BY id`,
 }
-const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT $1, $2, coalesce(max(id), 0) + 1, $3, $4, $5 FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2`
 const MARK = `UPDATE intray.subscriptions SET deleted_at = $4 WHERE company_id = $1 AND account_id = $2 AND name = $3
   AND deleted_at IS NULL RETURNING id`
@@ -44,8 +44,8 @@ export function createSubscription(
     if (existing) return { subscription: existing, created: false }
     if (max !== undefined && all.length >= max) return null
     // Everything up to the watermark is committed: later commits have higher ids.
-    const frontier = from === 'now' ? await readWatermark(connection) : 0
-    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, frontier])
+    const enqueuedUpTo = from === 'now' ? await readWatermark(connection) : 0
+    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo])
     return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
   })
 }
@@ -100,11 +100,11 @@ export async function readSubscriptions(
   connection: Connection,
   { companyId, accountId }: Tenant,
 ): Promise<Subscription[]> {
-  const rows = await connection.query<{ name: string; created_at: number; frontier: number }>(SELECT_ALL, [
+  const rows = await connection.query<{ name: string; created_at: number; enqueued_up_to: number }>(SELECT_ALL, [
     companyId,
     accountId,
   ])
-  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, frontier: row.frontier }))
+  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, enqueuedUpTo: row.enqueued_up_to }))
   if (all.some(({ name }) => name === DEFAULT_SUBSCRIPTION)) return all
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...all]
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...all]
 }

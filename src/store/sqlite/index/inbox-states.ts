@@ -24,7 +24,7 @@ const SELECT_ENQUEUED = `SELECT event_id FROM event_index WHERE company_id = ? A
 export interface StateView {
   readonly filter: StateFilter
   readonly queue: Queue
-  readonly frontier: number
+  readonly enqueuedUpTo: number
 }
 
 /** Null: no such subscription. */
@@ -32,33 +32,33 @@ export function stateViewOf(db: DatabaseSync, tenant: Tenant, filter: StateFilte
   const name = { tenant, subscription: filter.subscription }
   const queue = queueOf(db, name)
   const subscription = readSubscription(db, name)
-  return queue && subscription && { filter, queue, frontier: subscription.frontier }
+  return queue && subscription && { filter, queue, enqueuedUpTo: subscription.enqueuedUpTo }
 }
 
 /**
  * For index rows under the alias `listed`. Events enqueued after `enqueuedUpTo` was read have deliveries by then, which
  * count.
  */
-export function stateCondition({ filter, queue, frontier }: StateView): Condition {
+export function stateCondition({ filter, queue, enqueuedUpTo }: StateView): Condition {
   return {
     sql: `listed.kind = 'event' AND coalesce((SELECT ${STATE_NOW} FROM deliveries WHERE ${OF_QUEUE}
       AND event_id = listed.event_id), CASE WHEN listed.event_id > ? THEN 'pending' END) = ?`,
-    values: [filter.now, ...queue, frontier, filter.is],
+    values: [filter.now, ...queue, enqueuedUpTo, filter.is],
   }
 }
 
 /** Candidate ids for the state, highest first, below the given one. The condition decides. */
 export function findInState(db: DatabaseSync, view: StateView, below: number, limit: number): FoundIds {
-  const { filter, queue, frontier } = view
+  const { filter, queue, enqueuedUpTo } = view
   const idsOf = (sql: string, ...args: readonly (string | number)[]): number[] =>
     db
       .prepare(sql)
       .all(...args, below, limit)
       .map((row) => row.event_id as number)
   // Nearly all enqueued events are done.
-  if (filter.is === 'done') return found(idsOf(SELECT_ENQUEUED, queue[0], queue[1], frontier), limit)
+  if (filter.is === 'done') return found(idsOf(SELECT_ENQUEUED, queue[0], queue[1], enqueuedUpTo), limit)
   if (filter.is !== 'pending') return found(idsOf(SELECT_IN_STATE, ...queue, filter.is), limit)
-  const unqueued = idsOf(SELECT_UNQUEUED, queue[0], queue[1], frontier)
+  const unqueued = idsOf(SELECT_UNQUEUED, queue[0], queue[1], enqueuedUpTo)
   if (unqueued.length === limit) return found(unqueued, limit)
   // Leases are read first: a delivery that is given back meanwhile is found twice, not missed.
   const leased = idsOf(SELECT_IN_STATE, ...queue, 'leased')

@@ -55,15 +55,15 @@ export function pruneTraffic(db: DatabaseSync, minutesBefore: number, hoursBefor
 
 function queueDepth(db: DatabaseSync, tenant: Tenant, now: number): QueueDepth {
   const { companyId, accountId } = tenant
-  const frontier = readSubscription(db, { tenant, subscription: DEFAULT_SUBSCRIPTION })?.frontier ?? 0
+  const enqueuedUpTo = readSubscription(db, { tenant, subscription: DEFAULT_SUBSCRIPTION })?.enqueuedUpTo ?? 0
   const count = (sql: string, ...args: readonly (string | number)[]) =>
     Number(db.prepare(sql).get(companyId, accountId, ...args, COUNTED_UP_TO)?.count)
   const first = (sql: string, ...args: readonly (string | number)[]) =>
     db.prepare(sql).get(companyId, accountId, ...args)?.event_id as number | undefined
   const leases = db.prepare(COUNT_LEASED).get(now, now, companyId, accountId, COUNTED_UP_TO)
   const { leased, expired, first: expiredId } = leases as { leased: number; expired: number; first: number | null }
-  const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNQUEUED, frontier)
-  const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNQUEUED, frontier)].filter(
+  const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNQUEUED, enqueuedUpTo)
+  const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNQUEUED, enqueuedUpTo)].filter(
     (id) => id !== undefined,
   )
   const received =

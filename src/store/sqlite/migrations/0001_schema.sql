@@ -124,13 +124,13 @@ CREATE INDEX refusals_by_age ON refusals (received_at);
 -- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
 -- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
 CREATE TABLE subscriptions (
-  company_id INTEGER NOT NULL,
-  account_id INTEGER NOT NULL,
-  id         INTEGER NOT NULL,
-  name       TEXT    NOT NULL,
-  created_at INTEGER NOT NULL,
-  frontier   INTEGER NOT NULL,
-  deleted_at INTEGER,
+  company_id     INTEGER NOT NULL,
+  account_id     INTEGER NOT NULL,
+  id             INTEGER NOT NULL,
+  name           TEXT    NOT NULL,
+  created_at     INTEGER NOT NULL,
+  enqueued_up_to INTEGER NOT NULL,
+  deleted_at     INTEGER,
   PRIMARY KEY (company_id, account_id, id)
 ) STRICT, WITHOUT ROWID;
 

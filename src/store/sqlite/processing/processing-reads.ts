@@ -49,19 +49,19 @@ export function prepareProcessingReads(db: DatabaseSync) {
       const key = queueOf(db, queue)
       // The subscription is gone: a claim reports it.
       if (!subscription || !key) return { ready: true, at: null }
-      if (hasNews.get(key[0], key[1], subscription.frontier)) return { ready: true, at: null }
+      if (hasNews.get(key[0], key[1], subscription.enqueuedUpTo)) return { ready: true, at: null }
       const times = [firstReady.get(...key)?.at, queue.ordered ? null : firstOpen.get(...key)?.at]
       const at = Math.min(...times.map((time) => (time as number | null | undefined) ?? Number.MAX_SAFE_INTEGER))
       return { ready: at <= now, at: at === Number.MAX_SAFE_INTEGER ? null : at }
     },
 
     history: (tenant: Tenant, eventId: number): DeliveryRecord[] =>
-      readSubscriptions(db, tenant).flatMap(({ name, frontier }): DeliveryRecord[] => {
+      readSubscriptions(db, tenant).flatMap(({ name, enqueuedUpTo }): DeliveryRecord[] => {
         const key = queueOf(db, { tenant, subscription: name })
         if (!key) return []
         const row = selectDelivery.get(...key, eventId)
         // Skipped: the event is older than the subscription.
-        if (!row && frontier >= eventId) return []
+        if (!row && enqueuedUpTo >= eventId) return []
         return [
           {
             subscription: name,

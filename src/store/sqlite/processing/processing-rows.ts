@@ -44,7 +44,7 @@ const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscri
 const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
   FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
-    SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
+    SELECT enqueued_up_to FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
     AND i.event_id <= (SELECT position FROM index_cursors WHERE source = 'events')
   ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
@@ -62,7 +62,8 @@ const ENQUEUE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscripti
       THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END
   WHERE l.head IS NULL OR l.ready_at IS NULL
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`
-const MOVE_FRONTIER = 'UPDATE subscriptions SET frontier = ? WHERE company_id = ? AND account_id = ? AND id = ?'
+const SET_ENQUEUED_UP_TO =
+  'UPDATE subscriptions SET enqueued_up_to = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
 export type Answers = { readonly [N in keyof Questions]: (queue: Queue, ask: Questions[N][0]) => Questions[N][1] }
 
@@ -96,7 +97,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
     enqueueLane: db.prepare(ENQUEUE_LANE),
-    moveFrontier: db.prepare(MOVE_FRONTIER),
+    setEnqueuedUpTo: db.prepare(SET_ENQUEUED_UP_TO),
   }
   // Rows as arrays: half the time of objects.
   const { delivery: oneDelivery, leased: leasedRows, pending, available, first, indexed } = prepared
@@ -175,8 +176,8 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       for (const one of [...leased, ...waiting]) prepared.insert.run(...queue, ...newCells(one))
       for (const { lane, head } of behind) prepared.enqueueLane.run(...queue, lane, head, now)
     },
-    moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
-      prepared.moveFrontier.run(frontier, companyId, accountId, subscription)
+    setEnqueuedUpTo: ([companyId, accountId, subscription], { enqueuedUpTo }) => {
+      prepared.setEnqueuedUpTo.run(enqueuedUpTo, companyId, accountId, subscription)
     },
   }
 }

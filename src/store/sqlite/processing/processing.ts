@@ -27,7 +27,7 @@ import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
 const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
 const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?

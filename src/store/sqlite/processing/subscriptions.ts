@@ -8,11 +8,11 @@ import type { QueueName, Subscription } from '../../contract/processing.ts'
 import { inTransaction } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 
-const SELECT_ALL = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ?
+const SELECT_ALL = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ?
   AND deleted_at IS NULL ORDER BY id`
-const SELECT = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+const SELECT = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
 const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL RETURNING id`
@@ -30,8 +30,8 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
         const existing = all.find(({ name }) => name === subscription)
         if (existing) return { subscription: existing, created: false }
         if (max !== undefined && all.length >= max) return null
-        const frontier = from === 'now' ? readSequence(db, 'events') : 0
-        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
+        const enqueuedUpTo = from === 'now' ? readSequence(db, 'events') : 0
+        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo)
         return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
       }),
     /** Where deleting its rows begins; null if there is no such subscription. */
@@ -73,19 +73,19 @@ export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Te
   const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
   const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)
   if (byDefault) return rows
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...rows]
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...rows]
 }
 
 export function readSubscription(db: DatabaseSync, { tenant, subscription }: QueueName): Subscription | null {
   const row = db.prepare(SELECT).get(tenant.companyId, tenant.accountId, subscription)
   if (row) return subscriptionOf(row)
-  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, frontier: 0 } : null
+  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, enqueuedUpTo: 0 } : null
 }
 
 function subscriptionOf(row: Record<string, unknown>): Subscription {
   return {
     name: row.name as string,
     createdAt: row.created_at as number,
-    frontier: row.frontier as number,
+    enqueuedUpTo: row.enqueued_up_to as number,
   }
 }
