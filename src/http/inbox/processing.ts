@@ -78,5 +78,5 @@ function withoutQuery(call: Call, work: Parameters<typeof available>[0]): Return
 }
 
 function subscriptionBody({ name, createdAt, enqueuedUpTo }: Subscription): Record<string, unknown> {
-  return { name, created_at: createdAt === null ? null : isoTime(createdAt), noticed_up_to: enqueuedUpTo }
+  return { name, created_at: createdAt === null ? null : isoTime(createdAt), enqueued_up_to: enqueuedUpTo }
 }
