@@ -4,7 +4,7 @@
 // The extracted copies are for search and display; the payload's bytes are authoritative.
 
 import type { Warning } from './event.ts'
-import { cutWords } from './words.ts'
+import { cutWords } from './text-search.ts'
 
 export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
 

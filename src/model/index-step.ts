@@ -6,7 +6,7 @@ import { type Extract, extract, storable } from './extract.ts'
 import { DAMAGED, isIntact } from './payload.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
-import { spanOf, wordPrefix } from './words.ts'
+import { spanOf, wordPrefix } from './text-search.ts'
 
 const MAX_REASON = 200
 

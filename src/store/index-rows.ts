@@ -2,7 +2,7 @@
 
 import type { Derived, RepeatCount } from '../model/index-step.ts'
 import type { TrafficRow } from '../model/traffic.ts'
-import { foldEmail } from '../model/words.ts'
+import { foldEmail } from '../model/text-search.ts'
 import type { ColumnType } from './contract/copy.ts'
 import type { Value } from './event-columns.ts'
 

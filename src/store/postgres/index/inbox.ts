@@ -3,7 +3,7 @@
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
+import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
@@ -111,7 +111,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     })
   }
 
-  const look = ({ companyId, accountId }: Tenant, { spans, below, limit }: Look): Promise<number[]> =>
+  const runQuery = ({ companyId, accountId }: Tenant, { spans, below, limit }: SpanQuery): Promise<number[]> =>
     idsOf(SEARCH, [companyId, accountId, below, queryText(spans), limit])
 
   /** Runs a search to its end. */
@@ -124,7 +124,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       asked = course.next(
         typeof question === 'number'
           ? await idsOf(SELECT_HIGHEST, [companyId, accountId, question])
-          : await look(wanted.tenant, question),
+          : await runQuery(wanted.tenant, question),
       )
     }
     return asked.value
@@ -225,7 +225,8 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
           const matched = await matching(tenant, conditions, ids)
           if (!wordsLeft) return matched
           const having: number[] = []
-          for (const id of matched) if ((await look(tenant, lookAt(tenant, wordsLeft, id)))[0] === id) having.push(id)
+          for (const id of matched)
+            if ((await runQuery(tenant, spanQueryFor(tenant, wordsLeft, id)))[0] === id) having.push(id)
           return having
         },
       })

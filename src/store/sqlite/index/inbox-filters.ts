@@ -3,7 +3,7 @@
 
 import { type Lead, leadOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { foldEmail } from '../../../model/words.ts'
+import { foldEmail } from '../../../model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
 
 export interface Condition {

@@ -5,7 +5,7 @@ import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import { type FoundIds, type IdPage, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
+import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
@@ -61,7 +61,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     })
   }
 
-  const look = ({ spans, below, limit }: Look): number[] => idsOf(SEARCH, matchText(spans), below, limit)
+  const runQuery = ({ spans, below, limit }: SpanQuery): number[] => idsOf(SEARCH, matchText(spans), below, limit)
 
   /** Runs a search to its end. Between two queries the event loop takes in messages. */
   const findWords = async (wanted: Search): Promise<FoundIds> => {
@@ -72,7 +72,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       const question = asked.value
       if (typeof question !== 'number') await othersTurn()
       asked = course.next(
-        typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : look(question),
+        typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : runQuery(question),
       )
     }
     return asked.value
@@ -156,7 +156,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       },
       matching: (ids) => {
         const matched = matching(tenant, conditions, ids)
-        return wordsLeft ? matched.filter((id) => look(lookAt(tenant, wordsLeft, id))[0] === id) : matched
+        return wordsLeft ? matched.filter((id) => runQuery(spanQueryFor(tenant, wordsLeft, id))[0] === id) : matched
       },
     })
     const next = page.next === null ? null : { id: page.next, receivedAt: null }

@@ -124,9 +124,9 @@ function cutTo(word: string, length: number): string {
 /** Ids per span. */
 export const SPAN_IDS = 16_384
 /** Spans per query: the newest alone, then more and more, since common words are found in the first. */
-const SPANS_AT_ONCE = [1, 4, 16, 64] as const
+const SPANS_PER_QUERY = [1, 4, 16, 64] as const
 /** Then the search stops and says how far it came. */
-const MAX_LOOKS = 20
+const MAX_QUERIES = 20
 
 export function spanOf(id: number): number {
   return Math.floor(id / SPAN_IDS)
@@ -146,7 +146,7 @@ export interface Search {
 }
 
 /** One query to the database: the events that have all words in one of the spans, highest ids first, below the bound. */
-export interface Look {
+export interface SpanQuery {
   /** For each span, the word prefixes that an event must have. */
   readonly spans: readonly (readonly string[])[]
   readonly below: number
@@ -161,7 +161,7 @@ export interface SearchResult {
 }
 
 /** Query for one event: it has the words if it is the highest match below the next id. */
-export function lookAt(tenant: Tenant, words: readonly string[], id: number): Look {
+export function spanQueryFor(tenant: Tenant, words: readonly string[], id: number): SpanQuery {
   const prefix = wordPrefix(tenant, spanOf(id))
   return { spans: [words.map((word) => prefix + word)], below: id + 1, limit: 1 }
 }
@@ -170,14 +170,19 @@ export function lookAt(tenant: Tenant, words: readonly string[], id: number): Lo
  * The search algorithm, independent of the database. It yields queries and receives ids: for a SpanQuery the matches,
  * for a number the tenant's highest id below it, so that the search skips ids of other tenants.
  */
-export function* search({ tenant, words, below, limit }: Search): Generator<Look | number, SearchResult, number[]> {
+export function* search({
+  tenant,
+  words,
+  below,
+  limit,
+}: Search): Generator<SpanQuery | number, SearchResult, number[]> {
   const ids: number[] = []
   let from = below
-  for (let look = 0; look < MAX_LOOKS; look++) {
+  for (let query = 0; query < MAX_QUERIES; query++) {
     const [highest] = yield from
     if (highest === undefined) return { ids, searchedDownTo: null }
     const top = spanOf(highest)
-    const bottom = Math.max(0, top - (SPANS_AT_ONCE[look] ?? SPANS_AT_ONCE.at(-1)!) + 1)
+    const bottom = Math.max(0, top - (SPANS_PER_QUERY[query] ?? SPANS_PER_QUERY.at(-1)!) + 1)
     const spans = Array.from({ length: top - bottom + 1 }, (_, n) => {
       const prefix = wordPrefix(tenant, top - n)
       return words.map((word) => prefix + word)
