@@ -7,7 +7,7 @@ import type { DeliveryState } from './processing.ts'
 export const SCAN_ROWS = 10_000
 
 /** The filter whose index is used, the most selective first. */
-export type Lead = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'state' | 'time' | 'all'
+export type AccessPath = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'state' | 'time' | 'all'
 
 interface Filters {
   readonly sourceRef?: unknown
@@ -20,7 +20,7 @@ interface Filters {
   readonly state?: { readonly is: DeliveryState } | undefined
 }
 
-export function leadOf(filter: Filters): Lead {
+export function accessPathOf(filter: Filters): AccessPath {
   if (filter.sourceRef !== undefined) return 'source'
   if (filter.words !== undefined) return 'words'
   if (filter.contactEmail !== undefined) return 'email'

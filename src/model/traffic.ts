@@ -11,10 +11,10 @@ export const KEEP_MINUTES_MS = 48 * HOUR_MS
 export const KEEP_HOURS_MS = 35 * 24 * HOUR_MS
 
 /** Counts of a queue stop here: this value means this many or more. */
-export const COUNTED_UP_TO = 10_000
+export const MAX_QUEUE_COUNT = 10_000
 
 /** How many of the latest refusals are read to count them. */
-export const REFUSALS_LOOKED_AT = 1000
+export const REFUSAL_SCAN_ROWS = 1000
 
 export interface TrafficCounts {
   events: number

@@ -1,7 +1,7 @@
 // GET /v1/inbox/events and GET /v1/inbox/refusals: what there is, newest first, a page at a time.
 
 import type { EventKind } from '../../model/event.ts'
-import { leadOf } from '../../model/event-list.ts'
+import { accessPathOf } from '../../model/event-list.ts'
 import { eventView } from '../../model/event-view.ts'
 import { writeCursor } from '../../model/list-cursor.ts'
 import { isScope } from '../../model/principal.ts'
@@ -74,7 +74,7 @@ export function listOperations(options: InboxOptions) {
       keyId: given.key_id,
       messageType: given.message_type,
     }
-    const byTime = leadOf(filter) === 'time'
+    const byTime = accessPathOf(filter) === 'time'
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
       return {
         code: 'invalid_request',

@@ -5,7 +5,7 @@
 // comparisons, the planner may walk down the primary key in the hope of early matches: for a conversation that ended
 // long ago it would pass all later events.
 
-import { type Lead, leadOf } from '../../../model/event-list.ts'
+import { type AccessPath, accessPathOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { foldEmail } from '../../../model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
@@ -25,16 +25,16 @@ export class Values {
 export type Condition = (values: Values) => string
 
 /** The conditions that the access path does not cover. */
-export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
+export function conditionsOf(filter: EventFilter, path: AccessPath, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
     if (value !== undefined && value !== null) conditions.push((values) => `${sql} ${values.add(value)}`)
   }
-  if (lead !== 'revision') add('kind =', kind)
-  if (lead !== 'email') add('email_key =', contactEmail === undefined ? undefined : foldEmail(contactEmail))
-  if (lead !== 'conversation') add('conversation_id =', conversationId)
-  if (lead !== 'time') {
+  if (path !== 'revision') add('kind =', kind)
+  if (path !== 'email') add('email_key =', contactEmail === undefined ? undefined : foldEmail(contactEmail))
+  if (path !== 'conversation') add('conversation_id =', conversationId)
+  if (path !== 'time') {
     add('received_at >=', receivedAfter)
     add('received_at <', receivedBefore)
   }
@@ -68,7 +68,7 @@ export function rangeOf(
       order: `${column} DESC, event_id DESC`,
     }
   }
-  switch (leadOf(filter)) {
+  switch (accessPathOf(filter)) {
     case 'email':
       return among('email_key', foldEmail(filter.contactEmail!))
     case 'conversation':

@@ -1,7 +1,7 @@
 // Reads the inbox on PostgreSQL. Readers see committed rows only, always on the server that accepts writes.
 
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import { accessPathOf, type FoundIds, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
@@ -197,26 +197,26 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       }
     },
     async events(tenant, filter, after, limit) {
-      const lead = leadOf(filter)
+      const path = accessPathOf(filter)
       const conversationId = filter.channelRef === undefined ? null : await conversationOf(tenant, filter.channelRef)
       if (filter.channelRef !== undefined && conversationId === null) return NOTHING
       const state = filter.state === undefined ? null : await stateViewOf(pool, tenant, filter.state)
       if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
-      const rest = conditionsOf(filter, lead, conversationId)
+      const rest = conditionsOf(filter, path, conversationId)
       const conditions = state === null ? rest : [...rest, stateCondition(state)]
-      if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+      if (path !== 'source' && path !== 'words' && path !== 'state') {
         const { ids, ...place } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
         return { events: await load(tenant, ids), ...place }
       }
-      const first = lead === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
-      if (lead === 'source' && first === null) return NOTHING
-      const wordsLeft = lead === 'source' ? filter.words : undefined
+      const first = path === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
+      if (path === 'source' && first === null) return NOTHING
+      const wordsLeft = path === 'source' ? filter.words : undefined
       const page = await pageOfIds({
         below: after?.id ?? NEWEST,
         limit,
-        filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+        filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
         find: (below, many) => {
-          if (lead === 'state') return findInState(pool, state!, below, many)
+          if (path === 'state') return findInState(pool, state!, below, many)
           return first === null
             ? findWords({ tenant, words: filter.words!, below, limit: many })
             : findSource(tenant, first, below, many)

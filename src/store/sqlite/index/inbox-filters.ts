@@ -1,7 +1,7 @@
 // Filters of event lists as SQLite SQL: the index range that leads to the rows, and the conditions checked row by row.
 // inbox-states.ts has the filter by processing state.
 
-import { type Lead, leadOf } from '../../../model/event-list.ts'
+import { type AccessPath, accessPathOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { foldEmail } from '../../../model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
@@ -12,16 +12,16 @@ export interface Condition {
 }
 
 /** The conditions that the access path does not cover. */
-export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
+export function conditionsOf(filter: EventFilter, path: AccessPath, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
     if (value !== undefined && value !== null) conditions.push({ sql, values: [value] })
   }
-  if (lead !== 'revision') add('kind = ?', kind)
-  if (lead !== 'email') add('email_key = ?', contactEmail === undefined ? undefined : foldEmail(contactEmail))
-  if (lead !== 'conversation') add('conversation_id = ?', conversationId)
-  if (lead !== 'time') {
+  if (path !== 'revision') add('kind = ?', kind)
+  if (path !== 'email') add('email_key = ?', contactEmail === undefined ? undefined : foldEmail(contactEmail))
+  if (path !== 'conversation') add('conversation_id = ?', conversationId)
+  if (path !== 'time') {
     add('received_at >= ?', receivedAfter)
     add('received_at < ?', receivedBefore)
   }
@@ -59,7 +59,7 @@ export function rangeOf(
     order: 'event_id DESC',
     values: [companyId, accountId, ...values, below],
   })
-  switch (leadOf(filter)) {
+  switch (accessPathOf(filter)) {
     case 'email':
       return byId('events_by_email', 'email_key = ? AND ', foldEmail(filter.contactEmail!))
     case 'conversation':

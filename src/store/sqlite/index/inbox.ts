@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { type FoundIds, type IdPage, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import { accessPathOf, type FoundIds, type IdPage, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
@@ -129,27 +129,27 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     after: EventPosition | null,
     limit: number,
   ): Promise<EventPage> => {
-    const lead = leadOf(filter)
+    const path = accessPathOf(filter)
     const conversationId = filter.channelRef === undefined ? null : conversationOf(tenant, filter.channelRef)
     if (filter.channelRef !== undefined && conversationId === null) return NOTHING
     const state = filter.state === undefined ? null : stateViewOf(db, tenant, filter.state)
     if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
-    const rest = conditionsOf(filter, lead, conversationId)
+    const rest = conditionsOf(filter, path, conversationId)
     const conditions = state === null ? rest : [...rest, stateCondition(state)]
-    if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+    if (path !== 'source' && path !== 'words' && path !== 'state') {
       const { ids, ...place } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
       return { events: load(tenant, ids), ...place }
     }
-    const first = lead === 'source' ? firstOf(tenant, filter.sourceRef!) : null
-    if (lead === 'source' && first === null) return NOTHING
-    const wordsLeft = lead === 'source' ? filter.words : undefined
+    const first = path === 'source' ? firstOf(tenant, filter.sourceRef!) : null
+    if (path === 'source' && first === null) return NOTHING
+    const wordsLeft = path === 'source' ? filter.words : undefined
     const page: IdPage = await pageOfIds({
       below: after?.id ?? NEWEST,
       limit,
-      filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+      filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
       find: async (below, many) => {
         await othersTurn()
-        if (lead === 'state') return findInState(db, state!, below, many)
+        if (path === 'state') return findInState(db, state!, below, many)
         return first === null
           ? findWords({ tenant, words: filter.words!, below, limit: many })
           : findSource(tenant, first, below, many)

@@ -3,7 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { COUNTED_UP_TO, REFUSALS_LOOKED_AT, type TrafficRow } from '../../../model/traffic.ts'
+import { MAX_QUEUE_COUNT, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
 import type { QueueDepth, RefusalCount } from '../../contract/traffic.ts'
 import { refusalCounts, trafficRow } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
@@ -42,7 +42,7 @@ export function prepareTrafficReads(db: DatabaseSync) {
     hours: (tenant: Tenant, from: number) => rowsOf(tenant, 1, from),
     queueDepth: (tenant: Tenant, now: number) => queueDepth(db, tenant, now),
     refusalCounts: ({ companyId, accountId }: Tenant, since: number): RefusalCount[] =>
-      refusalCounts(db.prepare(SELECT_REFUSALS).all(companyId, accountId, REFUSALS_LOOKED_AT), since),
+      refusalCounts(db.prepare(SELECT_REFUSALS).all(companyId, accountId, REFUSAL_SCAN_ROWS), since),
   }
 }
 
@@ -57,10 +57,10 @@ function queueDepth(db: DatabaseSync, tenant: Tenant, now: number): QueueDepth {
   const { companyId, accountId } = tenant
   const enqueuedUpTo = readSubscription(db, { tenant, subscription: DEFAULT_SUBSCRIPTION })?.enqueuedUpTo ?? 0
   const count = (sql: string, ...args: readonly (string | number)[]) =>
-    Number(db.prepare(sql).get(companyId, accountId, ...args, COUNTED_UP_TO)?.count)
+    Number(db.prepare(sql).get(companyId, accountId, ...args, MAX_QUEUE_COUNT)?.count)
   const first = (sql: string, ...args: readonly (string | number)[]) =>
     db.prepare(sql).get(companyId, accountId, ...args)?.event_id as number | undefined
-  const leases = db.prepare(COUNT_LEASED).get(now, now, companyId, accountId, COUNTED_UP_TO)
+  const leases = db.prepare(COUNT_LEASED).get(now, now, companyId, accountId, MAX_QUEUE_COUNT)
   const { leased, expired, first: expiredId } = leases as { leased: number; expired: number; first: number | null }
   const pending = count(COUNT_IN_STATE, 'pending') + expired + count(COUNT_UNQUEUED, enqueuedUpTo)
   const oldest = [first(FIRST_IN_STATE, 'pending'), expiredId ?? undefined, first(FIRST_UNQUEUED, enqueuedUpTo)].filter(
@@ -69,7 +69,7 @@ function queueDepth(db: DatabaseSync, tenant: Tenant, now: number): QueueDepth {
   const received =
     oldest.length > 0 ? db.prepare(SELECT_RECEIVED_AT).get(companyId, accountId, Math.min(...oldest)) : undefined
   return {
-    pending: Math.min(pending, COUNTED_UP_TO),
+    pending: Math.min(pending, MAX_QUEUE_COUNT),
     leased: leased - expired,
     dead: count(COUNT_IN_STATE, 'dead'),
     oldestPendingAt: (received?.received_at as number | undefined) ?? null,
