@@ -44,7 +44,7 @@ const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 const EAGER_EVENTS = 32
 
 /** Poll interval of streams where other nodes index too: the most that it adds to their delay. */
-const LOOK_FOR_STREAMS_EVERY_MS = 250
+const STREAM_POLL_MS = 250
 
 export interface AppOptions {
   readonly config: Config
@@ -141,7 +141,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeat: HEARTBEAT,
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
-    lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
+    lookEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
     standing: (key) => (isSessionKey(key) ? sessions.standing(key) : principals.standing(key)),
     onTrouble,
   })
