@@ -114,13 +114,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag }, figures] = await Promise.all([store.index.progress(), store.figures.read(clock.now())])
+      const [{ lag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
-        leases: figures.leases,
-        oldestPendingSeconds: ageOf(figures.oldestPendingAt),
-        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
+        leases: stored.leases,
+        oldestPendingSeconds: ageOf(stored.oldestPendingAt),
+        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
     inbox: () => ({ ...shedding.underWay, streams: streams.size }),

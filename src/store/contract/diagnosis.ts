@@ -1,7 +1,7 @@
 // Self-checks of a store, for `./intray doctor`.
 
 /** An open transaction that holds the watermark back. */
-export interface Holder {
+export interface BlockingTransaction {
   /** Process id on the database server. */
   readonly pid: number
   readonly database: string
@@ -18,7 +18,7 @@ export interface Diagnosis {
    * Transactions of other programs that hold the watermark back now, the oldest first. Empty on a store with one
    * writer.
    */
-  holders(): Promise<readonly Holder[]>
+  blockingTransactions(): Promise<readonly BlockingTransaction[]>
   /** Events that could not be indexed. */
   unindexed(): Promise<number>
 }

@@ -3,7 +3,7 @@
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
-import type { FigureReader } from './figures.ts'
+import type { MetricsReader } from './metrics.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
@@ -36,7 +36,7 @@ export interface Store {
   readonly nodes: NodeStore
   readonly operators: OperatorStore
   readonly traffic: TrafficReader
-  readonly figures: FigureReader
+  readonly metrics: MetricsReader
   readonly diagnosis: Diagnosis
   /** Makes a small durable write; resolves if the store accepts writes now. */
   probe(): Promise<void>

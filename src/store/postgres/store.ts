@@ -6,7 +6,7 @@ import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
-import { readFigures } from './admin/figures.ts'
+import { readMetrics } from './admin/metrics.ts'
 import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
@@ -117,7 +117,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     refusals: life.guard(createRefusalStore(pool)),
     operators: life.guard(createOperatorStore(pool)),
     traffic: life.guard(createTrafficReader(pool)),
-    figures: { read: (now) => pool.use((connection) => readFigures(connection, now)) },
+    metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
     nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
     diagnosis: life.guard(createDiagnosis(pool)),
     ...life.guard({

@@ -7,7 +7,7 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
-import { readFigures } from './admin/figures.ts'
+import { readMetrics } from './admin/metrics.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
@@ -258,7 +258,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
       live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
-    figures: { read: (now) => attempt(() => readFigures(reader, now)) },
+    metrics: { read: (now) => attempt(() => readMetrics(reader, now)) },
     diagnosis: attempting(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {

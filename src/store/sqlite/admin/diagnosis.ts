@@ -15,7 +15,7 @@ export function createDiagnosis(db: DatabaseSync): Diagnosis {
         .all()
         .map((row) => String(Object.values(row)[0]))
         .filter((line) => line !== 'ok'),
-    holders: async () => [],
+    blockingTransactions: async () => [],
     unindexed: async () => Number(db.prepare(COUNT_UNINDEXED).get()?.count),
   }
 }

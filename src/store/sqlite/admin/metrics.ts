@@ -1,7 +1,7 @@
 // Store metrics on SQLite: index lookups in the queue of each of at most 1,000 subscriptions.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoreFigures } from '../../contract/figures.ts'
+import type { StoreMetrics } from '../../contract/metrics.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
   (SELECT company_id, account_id, id, enqueued_up_to FROM subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
@@ -18,7 +18,7 @@ const SELECT_OLDEST = `${QUEUES} SELECT min(received_at) AS oldest FROM (
   SELECT (SELECT i.received_at FROM event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
     AND i.event_id > q.enqueued_up_to AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) FROM queues q)`
 
-export function readFigures(db: DatabaseSync, now: number): StoreFigures {
+export function readMetrics(db: DatabaseSync, now: number): StoreMetrics {
   return {
     leases: db.prepare(SELECT_LEASES).get(now)!.leases as number,
     oldestPendingAt: db.prepare(SELECT_OLDEST).get()!.oldest as number | null,

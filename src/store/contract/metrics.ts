@@ -1,7 +1,7 @@
 // Store metrics for monitoring: cheap enough to read every few seconds at any store size. They use indexes, and counts
 // have a limit.
 
-export interface StoreFigures {
+export interface StoreMetrics {
   /** Unexpired leases; counting ends at 10,000. */
   readonly leases: number
   /** Arrival time of the oldest event that a subscription in use still has to hand out; null if there is none. */
@@ -13,6 +13,6 @@ export interface StoreFigures {
   readonly unseenSince: number | null
 }
 
-export interface FigureReader {
-  read(now: number): Promise<StoreFigures>
+export interface MetricsReader {
+  read(now: number): Promise<StoreMetrics>
 }
