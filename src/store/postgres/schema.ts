@@ -12,7 +12,7 @@ import type { Connection } from './connection/connection.ts'
 import { LOCKS } from './connection/locks.ts'
 
 /** A migration of a large database, or the wait for another node's, may take long. */
-const AS_LONG_AS_IT_TAKES = 2 ** 31 - 1
+const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 const MIGRATIONS = readMigrations(new URL('./migrations/', import.meta.url))
 
@@ -78,12 +78,12 @@ export async function prepareSchema(
 async function migrate(connection: Connection, known: readonly Migration[]): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
-    await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, AS_LONG_AS_IT_TAKES)
+    await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, NO_TIMEOUT_MS)
     const { pending } = await readSchema(connection, known)
     if (pending.length === 0) return
     await connection.script(CREATE_LEDGER)
     for (const { version, name, checksum, sql } of pending) {
-      await connection.script(sql, AS_LONG_AS_IT_TAKES)
+      await connection.script(sql, NO_TIMEOUT_MS)
       await connection.query(INSERT_APPLIED, [version, name, checksum, Date.now()])
     }
     const meta = { database_uuid: Buffer.from(newUuid()), dedupe_key: randomBytes(32), fence: Buffer.alloc(1) }

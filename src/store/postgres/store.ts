@@ -103,33 +103,33 @@ async function prepare(
 function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
-  const life = new Life()
+  const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
-    journal: life.guard({ append }),
-    events: life.guard(createEventReader(pool)),
-    inbox: life.guard(createInboxReader(pool, identity.dedupeKey)),
-    follow: life.guard(createFollower(pool)),
-    index: life.guard(createIndexing(pool)),
-    processing: life.guard(createProcessing(pool)),
-    tokens: life.guard(createTokenStore(pool)),
-    refusals: life.guard(createRefusalStore(pool)),
-    operators: life.guard(createOperatorStore(pool)),
-    traffic: life.guard(createTrafficReader(pool)),
+    journal: lifecycle.guard({ append }),
+    events: lifecycle.guard(createEventReader(pool)),
+    inbox: lifecycle.guard(createInboxReader(pool, identity.dedupeKey)),
+    follow: lifecycle.guard(createFollower(pool)),
+    index: lifecycle.guard(createIndexing(pool)),
+    processing: lifecycle.guard(createProcessing(pool)),
+    tokens: lifecycle.guard(createTokenStore(pool)),
+    refusals: lifecycle.guard(createRefusalStore(pool)),
+    operators: lifecycle.guard(createOperatorStore(pool)),
+    traffic: lifecycle.guard(createTrafficReader(pool)),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
-    nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
-    diagnosis: life.guard(createDiagnosis(pool)),
-    ...life.guard({
+    nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    diagnosis: lifecycle.guard(createDiagnosis(pool)),
+    ...lifecycle.guard({
       probe: () =>
         pool.transaction(async (connection) => {
           if (await isFrozen(connection)) throw new StoreFailure('unavailable', 'the database is frozen')
           await connection.query(PROBE)
         }),
     }),
-    onFatal: (listener) => life.onFatal(listener),
+    onFatal: (listener) => lifecycle.onFatal(listener),
     close: () =>
-      life.close(async () => {
+      lifecycle.close(async () => {
         nodes.stop()
         await pool.close()
       }),
@@ -140,7 +140,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
  * Wraps every call of the store: refuses it after close, lets close wait for it, and converts its errors to
  * StoreFailure.
  */
-class Life {
+class Lifecycle {
   /** A counter, not a set of promises (docs/adr/0010). */
   #underWay = 0
   readonly #idle = Promise.withResolvers<void>()

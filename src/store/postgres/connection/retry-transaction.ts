@@ -7,7 +7,7 @@ import type { Pool } from './pool.ts'
 
 const TRIES = 5
 
-export async function together<T>(pool: Pool, work: (connection: Connection) => Promise<T>): Promise<T> {
+export async function retryTransaction<T>(pool: Pool, work: (connection: Connection) => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await pool.transaction(work, 'reads')

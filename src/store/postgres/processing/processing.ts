@@ -8,7 +8,7 @@ import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
-import { together } from '../connection/retry-transaction.ts'
+import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
 import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
@@ -36,7 +36,7 @@ const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 A
 
 export function createProcessing(pool: Pool): ProcessingStore {
   const inQueue = <T>(name: QueueName, work: (connection: Connection, queue: Queue) => Promise<T>): Promise<T | null> =>
-    together(pool, async (connection) => {
+    retryTransaction(pool, async (connection) => {
       const queue = await queueOf(connection, name)
       return queue && work(connection, queue)
     })
@@ -61,7 +61,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
       return runPlan(planEnqueue(progress.enqueueRows, progress.order), connection, queue)
     }
-    const [claimed, enqueued] = await together(pool, async (connection) => {
+    const [claimed, enqueued] = await retryTransaction(pool, async (connection) => {
       const first = await runPlan(planClaim(progress.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
       // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
@@ -70,9 +70,9 @@ export function createProcessing(pool: Pool): ProcessingStore {
     })
     progress.add(claimed)
     if (enqueued) progress.addEnqueued(enqueued)
-    while (progress.enqueueRows > 0) progress.addEnqueued(await together(pool, enqueue))
+    while (progress.enqueueRows > 0) progress.addEnqueued(await retryTransaction(pool, enqueue))
     const claimAgain = (connection: Connection) => runPlan(planClaim(progress.order), connection, queue)
-    if (progress.mayClaimAgain) progress.add(await together(pool, claimAgain))
+    if (progress.mayClaimAgain) progress.add(await retryTransaction(pool, claimAgain))
     return progress.grants
   }
 

@@ -8,7 +8,7 @@ import type { QueueName, Subscription } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
-import { together } from '../connection/retry-transaction.ts'
+import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readWatermark } from '../index/indexing.ts'
 
 /** Rows per step when deleting the rows of a subscription. */
@@ -59,7 +59,7 @@ export async function deleteSubscription(pool: Pool, { tenant, subscription }: Q
   let step: Clearing | null = marked ? { subscription: marked.id, table: 0, after: 0 } : null
   while (step) {
     const from: Clearing = step
-    step = await together(pool, (connection) => clearSome(connection, tenant, from))
+    step = await retryTransaction(pool, (connection) => clearSome(connection, tenant, from))
   }
   return marked !== undefined
 }

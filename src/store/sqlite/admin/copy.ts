@@ -60,7 +60,7 @@ class SqliteCopy implements CopySide {
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
-    return attempt(() => {
+    return guard(() => {
       const key = table.key.join(', ')
       const places = table.key.map(() => '?').join(', ')
       const where = after ? `WHERE (${key}) > (${places})` : ''
@@ -81,7 +81,7 @@ class SqliteCopy implements CopySide {
   }
 
   count(table: CopyTable): Promise<number> {
-    return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
+    return guard(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
   freeze(): Promise<void> {
@@ -101,11 +101,11 @@ class SqliteCopy implements CopySide {
   }
 
   isFrozen(): Promise<boolean> {
-    return attempt(() => isFrozen(this.#db))
+    return guard(() => isFrozen(this.#db))
   }
 
   state(): Promise<CopyState | null> {
-    return attempt(() => readState(this.#db))
+    return guard(() => readState(this.#db))
   }
 
   async begin(sourceUuid: string): Promise<CopyState> {
@@ -162,7 +162,7 @@ class SqliteCopy implements CopySide {
   }
 
   #inTransaction(work: () => void): Promise<void> {
-    return attempt(() => inTransaction(this.#db, work))
+    return guard(() => inTransaction(this.#db, work))
   }
 }
 
@@ -181,7 +181,7 @@ function readState(db: DatabaseSync): CopyState | null {
   return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
 }
 
-async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
+async function guard<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

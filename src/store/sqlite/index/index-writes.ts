@@ -85,7 +85,7 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
   }
 
   /** Runs `work` in a savepoint; returns its error, or null. */
-  function attempt(work: () => void): unknown {
+  function inSavepoint(work: () => void): unknown {
     db.exec('SAVEPOINT one_row')
     try {
       work()
@@ -100,10 +100,10 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
 
   /** Writes the row as it is; else without extracted fields but in its conversation; else as a bare entry. */
   function writeAlone(one: Derived): Derived {
-    const failure = attempt(() => write([one]))
+    const failure = inSavepoint(() => write([one]))
     if (failure === null) return one
     const marked = unindexed(one.row, failure)
-    if (attempt(() => write([marked])) !== null) insertEntry.run(...entryValues(marked, null))
+    if (inSavepoint(() => write([marked])) !== null) insertEntry.run(...entryValues(marked, null))
     return marked
   }
 
