@@ -8,7 +8,7 @@ import {
   ArrayWriter,
   bigints,
   byteas,
-  Room,
+  GrowableBuffer,
   sliceArray,
   texts,
 } from '../../../src/store/postgres/connection/binary-array.ts'
@@ -76,7 +76,7 @@ test('bytes of every value, none, and many', async () => {
 })
 
 test('truth values', async () => {
-  const writer = new ArrayWriter('boolean', new Room(0))
+  const writer = new ArrayWriter('boolean', new GrowableBuffer(0))
   for (const value of [true, false, true]) writer.boolean(value)
   assert.deepEqual(await readBack('boolean', writer.done()), [true, false, true])
 })

@@ -11,7 +11,7 @@ const TYPES = { boolean: 16, bytea: 17, bigint: 20, text: 25 } as const
 export type ElementType = keyof typeof TYPES
 
 /** A buffer that is written from start to end and reallocated when full. */
-export class Room {
+export class GrowableBuffer {
   buffer: Buffer
   at = 0
 
@@ -30,19 +30,19 @@ export class Room {
 }
 
 export class ArrayWriter {
-  readonly #room: Room
+  readonly #out: GrowableBuffer
   readonly #from: number
   #length = 0
   readonly #type: ElementType
   #lastText: string | null = null
   #lastAt = 0
 
-  constructor(type: ElementType, room: Room) {
+  constructor(type: ElementType, out: GrowableBuffer) {
     this.#type = type
-    this.#room = room
-    this.#from = room.at
-    room.reserve(HEADER_BYTES)
-    room.at += HEADER_BYTES
+    this.#out = out
+    this.#from = out.at
+    out.reserve(HEADER_BYTES)
+    out.at += HEADER_BYTES
   }
 
   text(value: string | null): void {
@@ -54,13 +54,13 @@ export class ArrayWriter {
       this.#again()
       return
     }
-    const room = this.#room
+    const out = this.#out
     this.#lastText = value
-    this.#lastAt = room.at
-    room.reserve(4 + 3 * value.length)
-    const written = room.buffer.write(value, room.at + 4, 'utf8')
-    room.buffer.writeInt32BE(written, room.at)
-    room.at += 4 + written
+    this.#lastAt = out.at
+    out.reserve(4 + 3 * value.length)
+    const written = out.buffer.write(value, out.at + 4, 'utf8')
+    out.buffer.writeInt32BE(written, out.at)
+    out.at += 4 + written
     this.#length += 1
   }
 
@@ -69,22 +69,22 @@ export class ArrayWriter {
       this.#null()
       return
     }
-    const room = this.#room
-    room.reserve(4 + value.byteLength)
-    room.buffer.writeInt32BE(value.byteLength, room.at)
-    room.buffer.set(value, room.at + 4)
-    room.at += 4 + value.byteLength
+    const out = this.#out
+    out.reserve(4 + value.byteLength)
+    out.buffer.writeInt32BE(value.byteLength, out.at)
+    out.buffer.set(value, out.at + 4)
+    out.at += 4 + value.byteLength
     this.#length += 1
   }
 
   /** Elements of the same size, one after the other. */
   chunks(values: Uint8Array, size: number): void {
-    const room = this.#room
-    room.reserve((values.length / size) * (4 + size))
+    const out = this.#out
+    out.reserve((values.length / size) * (4 + size))
     for (let at = 0; at < values.length; at += size) {
-      room.buffer.writeInt32BE(size, room.at)
-      for (let n = 0; n < size; n++) room.buffer[room.at + 4 + n] = values[at + n]!
-      room.at += 4 + size
+      out.buffer.writeInt32BE(size, out.at)
+      for (let n = 0; n < size; n++) out.buffer[out.at + 4 + n] = values[at + n]!
+      out.at += 4 + size
       this.#length += 1
     }
   }
@@ -96,66 +96,66 @@ export class ArrayWriter {
       return
     }
     if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not a whole number`)
-    const room = this.#room
-    room.reserve(12)
+    const out = this.#out
+    out.reserve(12)
     const high = Math.floor(value / 2 ** 32)
-    room.buffer.writeInt32BE(8, room.at)
-    room.buffer.writeInt32BE(high, room.at + 4)
-    room.buffer.writeUInt32BE(value - high * 2 ** 32, room.at + 8)
-    room.at += 12
+    out.buffer.writeInt32BE(8, out.at)
+    out.buffer.writeInt32BE(high, out.at + 4)
+    out.buffer.writeUInt32BE(value - high * 2 ** 32, out.at + 8)
+    out.at += 12
     this.#length += 1
   }
 
   boolean(value: boolean): void {
-    const room = this.#room
-    room.reserve(5)
-    room.buffer.writeInt32BE(1, room.at)
-    room.buffer[room.at + 4] = value ? 1 : 0
-    room.at += 5
+    const out = this.#out
+    out.reserve(5)
+    out.buffer.writeInt32BE(1, out.at)
+    out.buffer[out.at + 4] = value ? 1 : 0
+    out.at += 5
     this.#length += 1
   }
 
   done(): Buffer {
-    const room = this.#room
-    writeHeader(room.buffer, this.#from, TYPES[this.#type], this.#length)
+    const out = this.#out
+    writeHeader(out.buffer, this.#from, TYPES[this.#type], this.#length)
     // An empty array has no dimension to describe.
-    if (this.#length === 0) room.at = this.#from + 12
-    return room.buffer.subarray(this.#from, room.at)
+    if (this.#length === 0) out.at = this.#from + 12
+    return out.buffer.subarray(this.#from, out.at)
   }
 
   /** Most columns of a batch repeat the previous row's value. */
   #again(): void {
-    const room = this.#room
-    const size = 4 + room.buffer.readInt32BE(this.#lastAt)
-    room.reserve(size)
-    room.buffer.copyWithin(room.at, this.#lastAt, this.#lastAt + size)
-    room.at += size
+    const out = this.#out
+    const size = 4 + out.buffer.readInt32BE(this.#lastAt)
+    out.reserve(size)
+    out.buffer.copyWithin(out.at, this.#lastAt, this.#lastAt + size)
+    out.at += size
     this.#length += 1
   }
 
   #null(): void {
-    const room = this.#room
-    room.reserve(4)
-    room.buffer.writeInt32BE(-1, room.at)
-    room.at += 4
+    const out = this.#out
+    out.reserve(4)
+    out.buffer.writeInt32BE(-1, out.at)
+    out.at += 4
     this.#length += 1
   }
 }
 
 export function bigints(values: readonly (number | null)[]): Buffer {
-  const writer = new ArrayWriter('bigint', new Room(HEADER_BYTES + 12 * values.length))
+  const writer = new ArrayWriter('bigint', new GrowableBuffer(HEADER_BYTES + 12 * values.length))
   for (const value of values) writer.bigint(value)
   return writer.done()
 }
 
 export function texts(values: readonly (string | null)[]): Buffer {
-  const writer = new ArrayWriter('text', new Room(HEADER_BYTES + 32 * values.length))
+  const writer = new ArrayWriter('text', new GrowableBuffer(HEADER_BYTES + 32 * values.length))
   for (const value of values) writer.text(value)
   return writer.done()
 }
 
 export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
-  const writer = new ArrayWriter('bytea', new Room(HEADER_BYTES + 256 * values.length))
+  const writer = new ArrayWriter('bytea', new GrowableBuffer(HEADER_BYTES + 256 * values.length))
   for (const value of values) writer.bytes(value)
   return writer.done()
 }

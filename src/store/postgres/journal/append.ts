@@ -52,7 +52,8 @@ export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
     const message = free.pop() ?? new BindMessage()
     const outcomes = await appendRows(pool, packRows(items, message))
     // Its only try was answered, so no socket still holds its bytes.
-    if (!message.isSpoiled && free.length < MAX_KEPT_MESSAGES && message.capacity <= MAX_KEPT_BYTES) free.push(message)
+    if (!message.mayBeInFlight && free.length < MAX_KEPT_MESSAGES && message.capacity <= MAX_KEPT_BYTES)
+      free.push(message)
     return outcomes
   }
 
@@ -92,7 +93,7 @@ async function commit(pool: Pool, { count, message }: AppendRows): Promise<Appen
       const limitMs = Math.min(TRY_MS + largeMs, left)
       return readOutcomes(count, await connection.cells(APPEND, message, limitMs))
     } catch (error) {
-      message.isSpoiled = true
+      message.mayBeInFlight = true
       const failure = storeFailure(error)
       if (isRetryable(failure)) {
         if (++collisions > MAX_COLLISIONS) throw failure
