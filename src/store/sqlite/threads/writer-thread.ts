@@ -9,7 +9,7 @@ import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
-import { WriterTurns } from './writer-turns.ts'
+import { WriterScheduler } from './writer-scheduler.ts'
 
 const port = parentPort!
 const { path } = workerData as { path: string }
@@ -17,13 +17,13 @@ const db = openConnection(path, 'writer')
 attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
-const turns = new WriterTurns({ queue, execute, onEnd: close })
+const scheduler = new WriterScheduler({ queue, execute, onEnd: close })
 /** Set by the first fatal failure: this connection is not used afterwards. */
 let broken: string | null = null
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
-  if ('close' in message) turns.end()
-  else turns.push(message)
+  if ('close' in message) scheduler.end()
+  else scheduler.push(message)
 })
 send('ready')
 

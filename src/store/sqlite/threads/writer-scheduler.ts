@@ -4,20 +4,20 @@
 
 import type { WriterJob, WriterQueue } from './writer-queue.ts'
 
-export interface WriterTurnsOptions {
+export interface WriterSchedulerOptions {
   readonly queue: WriterQueue
   readonly execute: (jobs: readonly WriterJob[]) => void
   /** The queue is empty, and no job will follow. */
   readonly onEnd: () => void
 }
 
-export class WriterTurns {
-  readonly #options: WriterTurnsOptions
+export class WriterScheduler {
+  readonly #options: WriterSchedulerOptions
   #isScheduled = false
   #isEnding = false
   #pausing: NodeJS.Timeout | undefined
 
-  constructor(options: WriterTurnsOptions) {
+  constructor(options: WriterSchedulerOptions) {
     this.#options = options
   }
 
