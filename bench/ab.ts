@@ -1,6 +1,7 @@
-// `bench ab`: this working tree (A) beside another commit (B), in one run, in rounds that alternate. Every line starts both sides
-// on databases of their own, by the launcher of their own checkout, and speaks to them over HTTP alone: their schemas may differ.
-// Promises: bounded in time; children, the other checkout and temporary folders are gone afterwards, whatever happened.
+// `bench ab`: compares this working tree (A) with another commit (B) in one run, in alternating rounds. Every scenario
+// starts both sides on fresh databases, with the launcher of their own checkout, and talks to them over HTTP alone:
+// their schemas may differ.
+// Promises: bounded in time; children, the other checkout and temporary folders are removed in any case.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +22,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FSYNCS = 500
 const IDLE_WAIT_SECONDS = 10
 
-/** A checkout without built pages would build them beside its first measurements. Commits without a console refuse the setting. */
+/**
+ * A checkout without built pages would build them during its first measurements. Commits without a console refuse the
+ * setting.
+ */
 function settingsOf(root: string): Record<string, string> {
   return existsSync(join(root, 'console')) ? { INTRAY_CONSOLE: 'off' } : {}
 }
@@ -114,7 +118,7 @@ class AbBench {
     return line
   }
 
-  /** A round in which either side was disturbed from outside of the machine is made again; no more often than there are rounds. */
+  /** A round in which the hypervisor stole time from either side is repeated; at most as often as there are rounds. */
   async #rounds(name: LineName, sides: Sides, measure: (side: Side) => Promise<Reading>): Promise<AbLine> {
     const rounds: AbRound[] = []
     const disturbed: AbRound[] = []

@@ -1,6 +1,7 @@
-// `bench intake`: how much of bare node:http's speed is left when every message is checked, deduplicated and on disk?
-// Starts the contestants, runs the sets of rounds, fills a store if asked, prints and writes the report.
-// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+// `bench intake`: the share of bare node:http's rate that is left when every message is validated, deduplicated and on
+// disk.
+// Starts the contestants, runs the sets of rounds, fills a store if requested, prints and writes the report.
+// Promises: bounded in time; children and temporary folders are removed in any case.
 
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -117,7 +118,7 @@ class IntakeBench {
     return drainIndex(intray)
   }
 
-  /** In a fresh Intray, so that the memory marks are exact: the one of the rounds holds some 100,000 events by now. */
+  /** In a fresh Intray, so that the memory marks are exact: the one of the rounds already holds some 100,000 events. */
   async #fill(
     bare: Contestant | null,
     databases: Databases,

@@ -1,6 +1,7 @@
-// `bench sustained`: a share of what bare node:http takes, for minutes, on a store that is full already. Does the index keep up? Bare is
-// measured in between, with the server stopped meanwhile, so that both see the machine at the same pace.
-// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+// `bench sustained`: a load for minutes at a share of the rate of bare node:http, on a store that is already filled.
+// Does the index keep up? Bare is measured in between, while the server is stopped, so that both see the machine at the
+// same speed.
+// Promises: bounded in time; children and temporary folders are removed in any case.
 
 import { setTimeout as interval } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
@@ -20,15 +21,21 @@ import { UsageError } from './usage-error.ts'
 
 const CONNECTIONS = 64
 const LEAST = 0.3
-/** The pace of a shared machine changes within seconds: bare runs before and behind each piece of the load, which follows the mean of the last few. */
+/**
+ * The speed of a shared machine changes within seconds: bare runs before and after each piece of the load, whose rate
+ * follows the mean of the last few.
+ */
 const BARE_SECONDS = 3
 const PIECE_SECONDS = 15
 const PACE_ROUNDS = 4
-/** A load that is disturbed is put on again; the last one counts, however it was. */
+/** A disturbed load is repeated; the last one counts in any case. */
 const LOADS = 3
-/** Of each piece. Asking is a command beside the server, which costs half a second of a core. */
+/** Into each piece. Reading the lag is a command beside the server, which costs half a second of a core. */
 const LOOK_AFTER_MS = 10_000
-/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
+/**
+ * The index works in steps and pauses in between: its lag varies by the messages that arrive meanwhile. A lag that
+ * grows by more keeps growing.
+ */
 const PAUSE_SECONDS = 2
 const CONVERSATIONS = 40_000
 
@@ -113,7 +120,7 @@ interface Run {
   readonly bareRate: number
   readonly pieces: readonly Piece[]
   readonly errors: number
-  /** Of the time of bare or of the load, whichever was more. */
+  /** The larger of the two shares: during bare, and during the load. */
   readonly stealShare: number
   readonly drainedMs: number | null
 }
@@ -127,14 +134,14 @@ interface Piece extends Measured {
   readonly lag: number
 }
 
-/** Bare and load in turns. The index cannot catch up meanwhile: Intray stands still, though its clocks run on. */
+/** Alternates bare and load. The index cannot catch up meanwhile: Intray is stopped, though its clock runs on. */
 async function loaded(
   load: LoadGenerator,
   bare: Contestant,
   intray: Intray,
   { seconds, share }: Pick<Options, 'seconds' | 'share'>,
 ): Promise<Run> {
-  // For warming up.
+  // Warm-up.
   await runBare(load, bare)
   const rounds: Measured[] = []
   const ratesOf = (measured: readonly Measured[]) => measured.map(({ report }) => report.rate)
@@ -153,7 +160,7 @@ async function loaded(
     pieces.push(piece)
   }
   const { drainedMs } = await drainIndex(intray)
-  // Of each piece, the rounds before and behind it.
+  // For each piece, the rounds before and after it.
   const beside = rounds.slice(PACE_ROUNDS - 1)
   return {
     rate: mean(ratesOf(pieces)),
@@ -188,7 +195,7 @@ async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Pro
   return { report: await running, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
 }
 
-/** `errors`: of all loads, those that were disturbed as well. */
+/** `errors`: of all loads, including disturbed ones. */
 function verdicts(run: Run, errors: number): string {
   const { rate, bareRate } = run
   const growth = growthOf(run)

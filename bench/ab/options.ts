@@ -16,9 +16,9 @@ export interface AbOptions {
   readonly store: StoreName
   readonly lines: readonly LineName[]
   readonly rounds: number
-  /** Of a burst. */
+  /** Length of a burst. */
   readonly seconds: number
-  /** Of a sustained load. */
+  /** Number of messages of a sustained load. */
   readonly messages: number
   readonly connections: number
   readonly folder: string
@@ -77,7 +77,7 @@ function linesOf(store: StoreName, only: readonly string[]): LineName[] {
   return LINES.filter((line) => (names.length === 0 ? line !== 'two' || store === 'postgres' : names.includes(line)))
 }
 
-/** Null when help was asked for. */
+/** Null if help was requested. */
 export function parseAbOptions(argv: readonly string[]): AbOptions | null {
   const flags = parse(argv)
   if (flags.help) return null

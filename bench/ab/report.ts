@@ -1,5 +1,5 @@
-// The outcome of `bench ab` for people (a table) and for programs (one JSON file with every measurement).
-// Promises: nothing is rounded in the JSON; a measurement that was disturbed is said to be.
+// The outcome of `bench ab`: a table for people, and one JSON file with every measurement.
+// Promises: nothing is rounded in the JSON; disturbed measurements are marked.
 
 import { writeFileSync } from 'node:fs'
 import type { FsyncCost, MachineFacts } from '../machine.ts'
@@ -9,7 +9,7 @@ import { compare, type Pair } from './compare.ts'
 import type { Reading } from './measure.ts'
 import type { AbOptions, LineName } from './options.ts'
 
-/** More than this share of a core for others: the machine was not ours. */
+/** Other processes used more than this share of a core: the measurement is noisy. */
 const NOISY_OTHERS = 0.15
 
 export interface AbRound {
@@ -20,7 +20,7 @@ export interface AbRound {
 export interface AbLine {
   readonly name: LineName
   readonly rounds: readonly AbRound[]
-  /** Made again, since too much of the machine was stolen, and counted nowhere. */
+  /** Repeated because too much time was stolen; not counted. */
   readonly disturbed: readonly AbRound[]
 }
 

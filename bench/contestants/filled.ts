@@ -1,4 +1,4 @@
-// An Intray on a database that was filled before it started, with its index whole: where reading and steady loads are measured.
+// Starts Intray on a database that was filled before and is indexed, for measuring reads and steady loads.
 
 import { putEvents } from '../inbox/client.ts'
 import { drainIndex } from '../intake/fill.ts'

@@ -1,5 +1,5 @@
-// The outcome of a run for people (tables) and for programs (one JSON file with every raw round).
-// Promises: figures are medians over rounds with their spread beside them; nothing is rounded in the JSON.
+// The outcome of `bench intake`: tables for people, and one JSON file with every round.
+// Promises: values are medians over rounds with their spread beside them; nothing is rounded in the JSON.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
@@ -14,11 +14,11 @@ import type { IntakeOptions } from './options.ts'
 import { type Measurement, measurementsOf, type Round } from './rounds.ts'
 import { type Figures, perRound, rateRatio, type Verdict } from './verdicts.ts'
 
-/** Above this the load generator, not the server, may be what a rate shows. */
+/** Above this the load generator may be the bottleneck, not the server. */
 const SATURATED_LOAD = 0.95
-/** More than this share of a core for others: the machine was not ours. */
+/** Other processes used more than this share of a core: the measurement is noisy. */
 const NOISY_OTHERS = 0.15
-/** Fsyncs of the quickest and the slowest round this far apart: somebody else was using the disk. */
+/** Fsyncs of the quickest and the slowest round this far apart: another process used the disk. */
 const UNSTEADY_FSYNC = 3
 /** No disk is this quick: the folder is in memory, or its fsync does nothing. */
 const IMPLAUSIBLE_FSYNC_MS = 0.02

@@ -1,6 +1,6 @@
-// What the figures have to hold: one row per bound, computed from raw rounds.
-// Promises: ratios are taken inside a round (both sides saw the same noise) and only then summed up; a row that lacks
-// its figures is left out, not passed.
+// Checks results against bounds: one row per bound, computed from raw rounds.
+// Promises: ratios are taken inside a round (both sides saw the same noise) and then summarised; a row without data is
+// left out, not passed.
 
 import type { ContestantName } from '../contestants/contestant.ts'
 import type { StoreName } from '../contestants/databases.ts'
@@ -85,13 +85,13 @@ function errors({ throughput, latency, filled, fill }: Figures): Verdict {
   return { what: 'answers that were not a proper 200', value: summary([count]), bound: '0', pass: count === 0 }
 }
 
-/** What each store has to hold against bare node:http and against the usual way. */
+/** Bounds of each store against bare node:http and against Express. */
 const BOUNDS: Record<StoreName, { readonly bare: number; readonly express: number; readonly note: string }> = {
   sqlite: { bare: 0.7, express: 5, note: ' (aim 0.80)' },
   postgres: { bare: 0.55, express: 3.5, note: '' },
 }
 
-/** An fsync in a database server is not ours to count. */
+/** The fsyncs of a database server cannot be counted here. */
 function addedLatency(store: StoreName, latency: readonly Round[]): Verdict[] {
   if (store !== 'sqlite') return []
   return atMost(
