@@ -23,7 +23,7 @@ const HELP = `Usage: npm run bench -- idle [options]
   --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
   --help`
 
-const MOST_OF_A_CORE = 0.03
+const MAX_CORE_SHARE = 0.03
 /** Opening streams and claims causes work for this long. */
 const SETTLE_MS = 5000
 /** The longest wait of a claim. */
@@ -32,7 +32,7 @@ const WAIT_S = 20
 interface Idle {
   readonly report: string
   /** Every stream stayed open. */
-  readonly isSound: boolean
+  readonly isValid: boolean
 }
 
 interface Options {
@@ -53,9 +53,9 @@ export async function runIdle(argv: readonly string[]): Promise<number> {
   try {
     const { cpu, cores, node } = machineFacts()
     console.log(`${cpu}, ${cores} cores, Node ${node}, ${options.store}\n`)
-    const { report, isSound } = await measure(scope, options)
+    const { report, isValid } = await measure(scope, options)
     console.log(report)
-    return isSound ? 0 : 1
+    return isValid ? 0 : 1
   } finally {
     await scope.close()
   }
@@ -105,12 +105,12 @@ async function measure(scope: Scope, { store, streams, polls, seconds }: Options
   await Promise.allSettled(polling)
   await databases.close()
   const rows = [
-    ['of one core', `${(cores * 100).toFixed(2)} %`, `< ${MOST_OF_A_CORE * 100} %`, verdict(cores < MOST_OF_A_CORE)],
+    ['of one core', `${(cores * 100).toFixed(2)} %`, `< ${MAX_CORE_SHARE * 100} %`, verdict(cores < MAX_CORE_SHARE)],
     ['streams still open', String(open), String(streams), verdict(open === streams)],
   ]
   const columns = [`${streams} streams, ${polls} claims that wait`, '', 'must be', ''].map((title) => ({ title }))
   const report = `${table(columns, rows)}\n\n${seconds} s, steal ${((stolen ?? 0) * 100).toFixed(1)} %`
-  return { report, isSound: open === streams }
+  return { report, isValid: open === streams }
 }
 
 function openStream(port: number, token: string, signal: AbortSignal): Promise<IncomingMessage> {

@@ -3,7 +3,7 @@
 
 import { parseArgs } from 'node:util'
 import { type Databases, STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
-import { startFilled } from './contestants/filled.ts'
+import { startFilledIntray } from './contestants/filled-intray.ts'
 import type { Intray } from './contestants/intray.ts'
 import { Processor } from './inbox/client.ts'
 import { machineFacts } from './machine.ts'
@@ -99,7 +99,7 @@ async function startProcessor(
   count: number,
   channelOf: (n: number) => string,
 ): Promise<Filled> {
-  const intray = await startFilled(scope, databases, count, channelOf)
+  const intray = await startFilledIntray(scope, databases, count, channelOf)
   const { token } = await intray.cli(tokenArgs)
   return { intray, processor: new Processor(intray.port, String(token)) }
 }
@@ -179,7 +179,7 @@ async function measureGrowth(scope: Scope, databases: Databases, options: Option
     const conversations = Math.ceil(size / EVENTS_PER_CONVERSATION)
     both.push(await startProcessor(scope, databases, size, (n) => `page ${n % conversations}`))
   }
-  const [small, large] = (await measureReads(both.map(({ processor }) => processor))) as [Figures, Figures]
+  const [small, large] = (await measureReads(both.map(({ processor }) => processor))) as [Medians, Medians]
   for (const filled of both) await stop(scope, filled)
   const sizes = [options.small, options.large].map((size) => `ms with ${size.toLocaleString('en')}`)
   const rows = Object.keys(small).map((what) => {
@@ -201,26 +201,26 @@ async function measureGrowth(scope: Scope, databases: Databases, options: Option
 }
 
 /** Medians in ms, by request. */
-type Figures = Record<string, number>
+type Medians = Record<string, number>
 
-async function measureReads(processors: readonly Processor[]): Promise<Figures[]> {
-  const asked = await Promise.all(processors.map(questionsTo))
-  const figures: Figures[] = processors.map(() => ({}))
-  for (const what of Object.keys(asked[0]!)) {
+async function measureReads(processors: readonly Processor[]): Promise<Medians[]> {
+  const all = await Promise.all(processors.map(requestsTo))
+  const medians: Medians[] = processors.map(() => ({}))
+  for (const what of Object.keys(all[0]!)) {
     const tookMs: number[][] = processors.map(() => [])
     for (let n = 0; n < READS; n++) {
-      for (const [index, questions] of asked.entries()) {
+      for (const [index, requests] of all.entries()) {
         const startedAt = performance.now()
-        await questions[what]!(n)
+        await requests[what]!(n)
         tookMs[index]!.push(performance.now() - startedAt)
       }
     }
-    for (const [index, took] of tookMs.entries()) figures[index]![what] = median(took.slice(READS / 4))
+    for (const [index, took] of tookMs.entries()) medians[index]![what] = median(took.slice(READS / 4))
   }
-  return figures
+  return medians
 }
 
-async function questionsTo(processor: Processor): Promise<Record<string, (n: number) => Promise<unknown>>> {
+async function requestsTo(processor: Processor): Promise<Record<string, (n: number) => Promise<unknown>>> {
   const conversations = (await processor.get('/v1/inbox/conversations')).conversations as { id: number }[]
   const ids = conversations.map(({ id }) => id)
   return {

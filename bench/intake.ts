@@ -50,8 +50,8 @@ function sayMeasured(measurement: Measurement): void {
   const { round, connections, contestant, rate, p50Ms, errorCount, stealShare } = measurement
   const errors = errorCount > 0 ? `, ${errorCount} ERRORS` : ''
   const stolen = isDisturbed(measurement) ? `, ${(100 * stealShare!).toFixed(0)} % stolen` : ''
-  const figures = `${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms`
-  say(`round ${round}, ${connections} conn, ${contestant}: ${figures}${errors}${stolen}`)
+  const speed = `${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms`
+  say(`round ${round}, ${connections} conn, ${contestant}: ${speed}${errors}${stolen}`)
 }
 
 class IntakeBench {
@@ -89,7 +89,7 @@ class IntakeBench {
     await databases.close()
 
     const fsyncAfter = measureFsync(this.#scope.folder, FSYNCS)
-    const figures = {
+    const results = {
       throughput,
       latency,
       fill: long?.fill ?? null,
@@ -103,8 +103,8 @@ class IntakeBench {
       settings: { ...this.#options, skip: [...skip] },
       fsyncBefore,
       fsyncAfter,
-      ...figures,
-      verdicts: verdicts(store, figures),
+      ...results,
+      verdicts: verdicts(store, results),
     }
   }
 

@@ -91,10 +91,10 @@ export function stealShare(before: MachineTicks | null, after: MachineTicks | nu
  * If more than this share of the time is stolen, a rate shows the machine's neighbours: it is measured again, whatever
  * it was.
  */
-export const MOST_STOLEN = 0.05
+export const MAX_STEAL_SHARE = 0.05
 
 export function isDisturbed({ stealShare }: { readonly stealShare: number | null }): boolean {
-  return (stealShare ?? 0) > MOST_STOLEN
+  return (stealShare ?? 0) > MAX_STEAL_SHARE
 }
 
 /** CPU seconds that this machine's own processes used between two readings. */

@@ -7,7 +7,7 @@ import { setTimeout as interval } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Contestant, startBare } from './contestants/contestant.ts'
 import { STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
-import { startFilled } from './contestants/filled.ts'
+import { startFilledIntray } from './contestants/filled-intray.ts'
 import type { Intray } from './contestants/intray.ts'
 import { drainIndex } from './intake/fill.ts'
 import { LoadGenerator } from './load/generator.ts'
@@ -20,7 +20,7 @@ import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 const CONNECTIONS = 64
-const LEAST = 0.3
+const MIN_SHARE = 0.3
 /**
  * The speed of a shared machine changes within seconds: bare runs before and after each piece of the load, whose rate
  * follows the mean of the last few.
@@ -29,9 +29,9 @@ const BARE_SECONDS = 3
 const PIECE_SECONDS = 15
 const PACE_ROUNDS = 4
 /** A disturbed load is repeated; the last one counts in any case. */
-const LOADS = 3
+const MAX_LOADS = 3
 /** Into each piece. Reading the lag is a command beside the server, which costs half a second of a core. */
-const LOOK_AFTER_MS = 10_000
+const SAMPLE_LAG_AFTER_MS = 10_000
 /**
  * The index works in steps and pauses in between: its lag varies by the messages that arrive meanwhile. A lag that
  * grows by more keeps growing.
@@ -100,18 +100,18 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
   const load = new LoadGenerator(scope)
   const bare = await startBare(scope)
   const databases = await startDatabases(store, scope)
-  const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
+  const intray = await startFilledIntray(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
   const runs: Run[] = []
   do {
     if (runs.length > 0) say(`${percent(runs.at(-1)!.stealShare)} of the machine was stolen: once more`)
-    runs.push(await loaded(load, bare, intray, { seconds, share }))
-  } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < LOADS)
+    runs.push(await runLoad(load, bare, intray, { seconds, share }))
+  } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < MAX_LOADS)
   await scope.stop(intray.child)
   await databases.close()
   const errors = runs.reduce((sum, { errors }) => sum + errors, 0)
   return [
     verdicts(runs.at(-1)!, errors),
-    ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${described(one)}`),
+    ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${describe(one)}`),
   ].join('\n')
 }
 
@@ -135,7 +135,7 @@ interface Piece extends Measured {
 }
 
 /** Alternates bare and load. The index cannot catch up meanwhile: Intray is stopped, though its clock runs on. */
-async function loaded(
+async function runLoad(
   load: LoadGenerator,
   bare: Contestant,
   intray: Intray,
@@ -149,7 +149,7 @@ async function loaded(
   const pieces: Piece[] = []
   while (pieces.length * PIECE_SECONDS < seconds) {
     const pace = mean(ratesOf(rounds.slice(-PACE_ROUNDS)))
-    const piece = await underLoad(load, intray, share * pace)
+    const piece = await runPiece(load, intray, share * pace)
     intray.child.kill('SIGSTOP')
     try {
       rounds.push(await runBare(load, bare))
@@ -180,7 +180,7 @@ async function runBare(load: LoadGenerator, { port, token }: Contestant): Promis
   return { report, stealShare: stealShare(ticks, machineTicks()) }
 }
 
-async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
+async function runPiece(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
   const { port, token } = intray
   const ticks = machineTicks()
   const running = load.run({ port, token, connections: CONNECTIONS, seconds: PIECE_SECONDS, count: null, rate })
@@ -189,7 +189,7 @@ async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Pro
     isOver = true
   })
   over.catch(() => {})
-  await Promise.race([over, interval(LOOK_AFTER_MS)])
+  await Promise.race([over, interval(SAMPLE_LAG_AFTER_MS)])
   const { lag } = await intray.cli(['reindex', '--status', '--json'])
   if (isOver) throw new Error('The lag was told after the load was over: this machine is too slow for this bench.')
   return { report: await running, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
@@ -200,7 +200,12 @@ function verdicts(run: Run, errors: number): string {
   const { rate, bareRate } = run
   const growth = growthOf(run)
   const rows = [
-    ['sustained / bare', (rate / bareRate).toFixed(2), `>= ${LEAST.toFixed(2)}`, verdict(rate >= LEAST * bareRate)],
+    [
+      'sustained / bare',
+      (rate / bareRate).toFixed(2),
+      `>= ${MIN_SHARE.toFixed(2)}`,
+      verdict(rate >= MIN_SHARE * bareRate),
+    ],
     ['errors', String(errors), '0', verdict(errors === 0)],
     [
       'lag, second half less first (medians)',
@@ -210,7 +215,7 @@ function verdicts(run: Run, errors: number): string {
     ],
   ]
   const columns = ['', '', 'must be', ''].map((title) => ({ title }))
-  return `${table(columns, rows)}\n\n${described(run)}`
+  return `${table(columns, rows)}\n\n${describe(run)}`
 }
 
 function growthOf({ pieces }: Run): number {
@@ -219,7 +224,7 @@ function growthOf({ pieces }: Run): number {
   return late! - early!
 }
 
-function described({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
+function describe({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
   const p50Ms = median(pieces.map(({ report }) => report.p50Ms))
   const p99Ms = Math.max(...pieces.map(({ report }) => report.p99Ms))
   return [

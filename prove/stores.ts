@@ -6,7 +6,7 @@ import { createDatabase } from '../test/support/postgres/databases.ts'
 import { createCluster, startPostgres } from '../test/support/postgres/server.ts'
 import type { StoreName } from './proof.ts'
 
-const AS_USERS_HAVE_IT = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
+const DEFAULT_SETTINGS = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
 
 export interface Databases {
   newUrl(): Promise<string>
@@ -24,6 +24,6 @@ export async function openDatabases(store: StoreName, folder: string, serverUrl?
   chmodSync(folder, 0o711)
   const home = join(folder, 'postgres')
   mkdirSync(home)
-  const server = await startPostgres(await createCluster(home), AS_USERS_HAVE_IT)
+  const server = await startPostgres(await createCluster(home), DEFAULT_SETTINGS)
   return { newUrl: () => createDatabase(server.url('postgres')), close: () => server.kill() }
 }

@@ -27,7 +27,7 @@ export interface Databases {
 }
 
 /** PostgreSQL's defaults where the tests' server differs from them. */
-const AS_USERS_HAVE_IT = {
+const DEFAULT_SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
   shared_buffers: '128MB',
@@ -44,7 +44,7 @@ export async function startDatabases(store: StoreName, scope: Scope): Promise<Da
   chmodSync(scope.folder, 0o711)
   const folder = join(scope.folder, 'postgres')
   mkdirSync(folder)
-  const server: PostgresServer = await startPostgres(await createCluster(folder), AS_USERS_HAVE_IT)
+  const server: PostgresServer = await startPostgres(await createCluster(folder), DEFAULT_SETTINGS)
   return {
     store,
     pid: server.pid,

@@ -6,13 +6,13 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CONTESTANTS, type ContestantName } from '../contestants/contestant.ts'
 import type { FsyncCost, MachineFacts } from '../machine.ts'
-import { isDisturbed, MOST_STOLEN } from '../proc.ts'
+import { isDisturbed, MAX_STEAL_SHARE } from '../proc.ts'
 import { median, type Summary, summary } from '../stats.ts'
 import { table } from '../table.ts'
 import type { DrainReport, FillReport } from './fill.ts'
 import type { IntakeOptions } from './options.ts'
 import { type Measurement, measurementsOf, type Round } from './rounds.ts'
-import { type Figures, perRound, rateRatio, type Verdict } from './verdicts.ts'
+import { type IntakeResults, perRound, rateRatio, type Verdict } from './verdicts.ts'
 
 /** Above this the load generator may be the bottleneck, not the server. */
 const SATURATED_LOAD = 0.95
@@ -23,7 +23,7 @@ const UNSTEADY_FSYNC = 3
 /** No disk is this quick: the folder is in memory, or its fsync does nothing. */
 const IMPLAUSIBLE_FSYNC_MS = 0.02
 
-export interface IntakeReport extends Figures {
+export interface IntakeReport extends IntakeResults {
   readonly startedAt: string
   readonly finishedAt: string
   readonly machine: MachineFacts
@@ -141,12 +141,12 @@ function warnings({ throughput, filled, latency, fsyncBefore, fill }: IntakeRepo
       : []),
     ...(again.length > 0
       ? [
-          `note: ${again.length} measurements were made again, since more than ${100 * MOST_STOLEN} % of the machine was stolen meanwhile; they stand in the JSON as \`disturbed\``,
+          `note: ${again.length} measurements were made again, since more than ${100 * MAX_STEAL_SHARE} % of the machine was stolen meanwhile; they stand in the JSON as \`disturbed\``,
         ]
       : []),
     ...(stolen.length > 0
       ? [
-          `warning: more than ${100 * MOST_STOLEN} % was stolen in ${stolen.length} of the ${all.length} measurements that count`,
+          `warning: more than ${100 * MAX_STEAL_SHARE} % was stolen in ${stolen.length} of the ${all.length} measurements that count`,
         ]
       : []),
     ...(fsync.max / fsync.min > UNSTEADY_FSYNC

@@ -17,8 +17,8 @@ const QUIET_LIMIT_MS = 60_000
 const IDLE_SAMPLE_MS = 500
 const IDLE_CORES = 0.15
 /** Of one measurement: the last try counts in any case. In total at most as many tries are discarded as count. */
-const MOST_TRIES = 6
-const AGAIN_MS = 5000
+const MAX_TRIES = 6
+const RETRY_PAUSE_MS = 5000
 
 export interface Measurement extends LoadReport {
   readonly contestant: ContestantName
@@ -116,7 +116,7 @@ export async function runRounds(
   const { connections, seconds, warmSeconds } = plan
   for (const contestant of contestants) await measure(load, contestant, connections, warmSeconds, 0)
   const rounds: Round[] = []
-  let patience = plan.rounds * contestants.length
+  let retriesLeft = plan.rounds * contestants.length
   for (let round = 1; round <= plan.rounds; round++) {
     await waitForIdle(plan.idleWaitSeconds)
     const fsync = measureFsync(folder, FSYNCS_PER_ROUND)
@@ -127,12 +127,12 @@ export async function runRounds(
       for (let tries = 1; ; tries++) {
         const measurement = await measure(load, contestant, connections, seconds, round)
         onMeasured(measurement)
-        if (!isDisturbed(measurement) || tries === MOST_TRIES || patience-- <= 0) {
+        if (!isDisturbed(measurement) || tries === MAX_TRIES || retriesLeft-- <= 0) {
           measurements.push(measurement)
           break
         }
         disturbed.push(measurement)
-        await interval(AGAIN_MS)
+        await interval(RETRY_PAUSE_MS)
       }
     }
     rounds.push({ fsync, measurements, disturbed })

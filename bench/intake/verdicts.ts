@@ -8,7 +8,7 @@ import { type Summary, summary } from '../stats.ts'
 import { type DrainReport, type FillReport, MEMORY_MARKS } from './fill.ts'
 import type { Measurement, Round } from './rounds.ts'
 
-export interface Figures {
+export interface IntakeResults {
   readonly throughput: readonly Round[]
   readonly latency: readonly Round[]
   readonly fill: FillReport | null
@@ -61,7 +61,7 @@ function memory(fill: FillReport | null): Verdict[] {
   return atMost('resident memory with 500,000 events / with 100,000', [large / small], 1.2)
 }
 
-function filledRate({ throughput, filled, fill }: Figures): Verdict[] {
+function filledRate({ throughput, filled, fill }: IntakeResults): Verdict[] {
   const empty = summary(perRound(throughput, ['intray', 'bare'], rateRatio)).median
   const full = perRound(filled, ['intray', 'bare'], rateRatio)
   if (!fill || !Number.isFinite(empty)) return []
@@ -78,7 +78,7 @@ function lag(drain: DrainReport | null): Verdict[] {
   return atMost('index lag left after the load', [drain.lastLag], 0)
 }
 
-function errors({ throughput, latency, filled, fill }: Figures): Verdict {
+function errors({ throughput, latency, filled, fill }: IntakeResults): Verdict {
   const rounds = [...throughput, ...latency, ...filled]
   const measured = rounds.flatMap(({ measurements, disturbed }) => [...measurements, ...disturbed])
   const count = measured.reduce((sum, { errorCount }) => sum + errorCount, fill?.errorCount ?? 0)
@@ -101,16 +101,16 @@ function addedLatency(store: StoreName, latency: readonly Round[]): Verdict[] {
   )
 }
 
-export function verdicts(store: StoreName, figures: Figures): Verdict[] {
-  const { throughput, latency, fill, drain } = figures
+export function verdicts(store: StoreName, results: IntakeResults): Verdict[] {
+  const { throughput, latency, fill, drain } = results
   const { bare, express, note } = BOUNDS[store]
   return [
     ...atLeast('intray / bare, rate', perRound(throughput, ['intray', 'bare'], rateRatio), bare, note),
     ...atLeast(`intray / express + ${store}, rate`, perRound(throughput, ['intray', 'express'], rateRatio), express),
     ...addedLatency(store, latency),
     ...memory(fill),
-    ...filledRate(figures),
+    ...filledRate(results),
     ...lag(drain),
-    errors(figures),
+    errors(results),
   ]
 }

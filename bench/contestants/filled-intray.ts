@@ -10,7 +10,7 @@ function say(line: string): void {
   process.stderr.write(`bench: ${line}\n`)
 }
 
-export async function startFilled(
+export async function startFilledIntray(
   scope: Scope,
   databases: Databases,
   count: number,
