@@ -1,12 +1,12 @@
-// The checker: holds everything that is stored against the client's journal, read back from disk.
+// Checks everything stored against the client's journal, read back from disk.
 //
 //   acknowledged   must be there once, with its bytes, under the id of the answer      else lost, twice, altered, misnumbered
 //   unknown        may be there once or not at all                                     else twice, altered
 //   refused        must not be there                                                   else resurrected
 //   conversation   what was acknowledged before another was first sent comes first     else misordered
 //
-// A message is recognised by its bytes, not by what the store says about it; where bytes are nobody's, its reference or
-// the id it was acknowledged under tells whose they were.
+// A message is recognised by its bytes, not by what the store says about it; if no message has the bytes, its reference
+// or the id of its acknowledgement tells which message it was.
 
 import { createHash } from 'node:crypto'
 import type { Inbox, StoredPayload, StoredRow } from './inbox.ts'
@@ -21,33 +21,33 @@ interface Told {
   /** The id of the first acknowledgement. */
   acknowledgedId: number | null
   everUnknown: boolean
-  /** Without an acknowledgement, was there an attempt that may have stored it? */
+  /** Without an acknowledgement: may an attempt have stored it? */
   mayBeStored: boolean
-  /** The service will not take these bytes, and so cannot have taken them before. */
+  /** The service refuses these bytes for their content, so it cannot have stored them before. */
   isUnusable: boolean
   /** The highest id of its conversation that had been acknowledged when it was first sent. */
   floor: number
-  /** Acknowledged again under another id. */
+  /** Ids of all its acknowledgements. */
   ids: Set<number>
 }
 
 export interface Findings {
   readonly counts: Omit<Counts, 'faults'>
-  /** Still unknown: nobody sent them again. */
+  /** Unknown, and not sent again. */
   readonly unsettled: number
-  /** Of these, so many are there: allowed. */
+  /** Of these, how many are stored: allowed. */
   readonly storedUnknown: number
-  /** There, and nobody sent them. Counted as altered. */
+  /** Stored, but sent by no client. Counted as altered. */
   readonly foreign: number
-  /** What is wrong, the first few in words. */
+  /** The first violations, in words. */
   readonly examples: readonly string[]
 }
 
 const MAX_EXAMPLES = 20
-/** Statuses that are about the bytes, and would be the same another time. */
+/** Statuses that depend on the bytes alone, and would be the same another time. */
 const FOR_WHAT_IT_IS = [400, 413, 415, 422]
 
-/** Reads everything that is stored and compares. The service must be up. */
+/** Reads everything stored and compares. The service must be running. */
 export async function check(
   journalPath: string,
   inbox: Pick<Inbox, 'rows' | 'payloads' | 'conversations'>,

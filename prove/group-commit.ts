@@ -1,19 +1,19 @@
-// Did the faults fall on group commit? Counted on both sides: the requests that had no answer when a fault struck, and the
-// messages in each append, as the service counts them itself.
-// Promises: a proof whose faults all fell on few messages, or whose service appended only few at once, is told to be "not struck".
+// Checks that faults hit group commit, from both sides: the requests without an answer when a fault was injected, and
+// the messages in each append, as the service counts them.
+// Promises: a proof whose faults all hit few messages, or whose service appended only few at once, is reported.
 
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Load } from './load.ts'
 import type { Random } from './random.ts'
 
-/** More than so many messages are a group. A few may be stored in another way than many. */
+/** More messages than this are a group. */
 export const FEW = 8
 /** Enough that the requests of one turn of the service's event loop are more than a few. */
 export const GROUP_CONNECTIONS = 64
 
-/** A strike falls up to so long after enough requests are in flight: before, in or after their commit. */
+/** A fault follows up to this long after enough requests are in flight: before, in or after their commit. */
 const MOST_DELAY_MS = 5
-/** A load that has never so many in flight is struck all the same, and the report says so. */
+/** A load that never has enough in flight gets the fault all the same, and the report says so. */
 const LIMIT_MS = 30_000
 
 /** Appends of a service, and how many of them held more than a few messages. */
@@ -33,7 +33,7 @@ export class Strikes {
     this.#what = what
   }
 
-  /** A fault was injected while so many requests had no answer. */
+  /** A fault was injected while this many requests had no answer. */
   struck(inFlight: number): void {
     this.#inFlight.push(inFlight)
   }
@@ -69,7 +69,7 @@ export class Strikes {
   }
 }
 
-/** Resolves in a moment when more than `few` requests have no answer. */
+/** Resolves at a random moment at which more than `few` requests have no answer. */
 export async function untilGroupInFlight(load: Pick<Load, 'inFlight'>, random: Random, few = FEW): Promise<void> {
   const giveUpAt = performance.now() + LIMIT_MS
   while (performance.now() < giveUpAt) {
@@ -80,7 +80,7 @@ export async function untilGroupInFlight(load: Pick<Load, 'inFlight'>, random: R
   }
 }
 
-/** Sends in groups: as many messages at once as there are connections, and the next when all have their answer. */
+/** Sends in groups: as many messages at once as there are connections; the next group when all have their answer. */
 export async function sendInGroups(load: Load, isOver: () => boolean, pauseMs = 0): Promise<void> {
   while (!isOver()) {
     await load.run(GROUP_CONNECTIONS)
@@ -88,7 +88,7 @@ export async function sendInGroups(load: Load, isOver: () => boolean, pauseMs = 
   }
 }
 
-/** From the text of /metrics. */
+/** Parses /metrics. */
 export function readAppends(text: string): AppendCounts {
   const figure = (name: string): number => {
     const line = text.split('\n').find((one) => one.startsWith(`${name} `))

@@ -1,7 +1,8 @@
-// Load at a pace: so many messages a second whatever is answered (open loop), or as fast as so many connections get answers
-// (closed loop). Latency is counted from when a message was due, so that a client that cannot keep up hides nothing.
-// Promises: a message counts as good only if it was acknowledged within the patience of its sender. Rates are of answers that came
-// in the window, from a fifth after the beginning to the end: neither a queue that fills nor one that empties counts as work done.
+// Load at a given rate whatever is answered (open loop), or as fast as the connections get answers (closed loop).
+// Latency counts from when a message was due, so that a slow client hides nothing.
+// Promises: a message counts as good only if it was acknowledged within the sender's timeout. Rates count answers in
+// the window from a fifth after the beginning to the end: neither a queue that fills nor one that drains counts as work
+// done.
 
 import { Histogram } from '../bench/load/histogram.ts'
 import { Wire, type WireAnswer } from './wire.ts'
@@ -10,9 +11,9 @@ export interface PaceOptions {
   readonly port: number
   readonly token: string
   readonly seconds: number
-  /** What comes later is late: its sender has given up. */
+  /** A later answer is late: its sender has given up. */
   readonly patienceMs: number
-  /** Connections that are there before the first message; 500 unless told. One that is never used is cut off like a slow one. */
+  /** Connections opened before the first message; 500 by default. One that is never used is cut off like a slow one. */
   readonly readyConnections?: number
 }
 
@@ -24,14 +25,14 @@ export interface Figures {
   /** Acknowledged, in time or not. */
   readonly acknowledged: number
   readonly good: number
-  /** 503 with Retry-After, and sure not to be stored. */
+  /** 503 with Retry-After that says "not stored". */
   readonly refused: number
   /** Any other answer. */
   readonly other: number
   readonly unanswered: number
   readonly goodPerSecond: number
   readonly offeredPerSecond: number
-  /** Of what was acknowledged. */
+  /** Of acknowledged messages. */
   readonly p50Ms: number
   readonly p99Ms: number
 }
@@ -88,7 +89,7 @@ const TICK_MS = 2
 const READY_CONNECTIONS = 500
 const OPENED_AT_ONCE = 50
 
-/** Each connection sends again as soon as it is answered; one that was refused waits for a moment, as a polite client does. */
+/** Each connection sends again as soon as it is answered; after a refusal it pauses, as a polite client does. */
 export async function closedLoop(options: PaceOptions, connections: number, pauseMs = 0): Promise<Figures> {
   const { port, token, seconds } = options
   const wires = Array.from({ length: connections }, () => new Wire(port, token, () => {}))
@@ -111,7 +112,7 @@ export async function closedLoop(options: PaceOptions, connections: number, paus
   return tally.figures(seconds)
 }
 
-/** Messages come when they are due, each on a connection that is free, or a new one up to `maxConnections`. */
+/** Messages are sent when they are due, each on a free connection, or on a new one up to `maxConnections`. */
 export async function openLoop(options: PaceOptions, perSecond: number, maxConnections: number): Promise<Figures> {
   const { port, token, seconds, readyConnections = READY_CONNECTIONS } = options
   const free: Wire[] = []
@@ -121,7 +122,7 @@ export async function openLoop(options: PaceOptions, perSecond: number, maxConne
     all.add(wire)
     return wire
   }
-  // Senders keep their connections; what is measured is not how fast they can be made.
+  // Senders keep their connections; the time to open them is not measured.
   for (let left = Math.min(maxConnections, readyConnections); left > 0; left -= OPENED_AT_ONCE) {
     const some = Array.from({ length: Math.min(left, OPENED_AT_ONCE) }, open)
     await Promise.all(some.map((wire) => wire.opened))

@@ -1,4 +1,4 @@
-// How a proof is told: lines of progress, a table at the end, and the lines that go into docs/reliability.md.
+// Formats the report of a proof: a table for the terminal, and lines for docs/reliability.md.
 
 import { WRONG } from './proof.ts'
 import type { ProofReport } from './run.ts'
@@ -26,7 +26,7 @@ export function formatReport(report: ProofReport): string {
   ].join('\n')
 }
 
-/** A row for the table of a section of docs/reliability.md, and what is said under it. */
+/** A row for the table of a section of docs/reliability.md, and the notes under it. */
 export function formatMarkdown(report: ProofReport): string {
   const { counts, fsync, notes, controls } = report
   const cells = [

@@ -1,9 +1,10 @@
-// One strike: a service on a database that is near a checkpoint, strace on it, groups of messages and single ones with an
-// index batch after each, and a fault at the n-th sync or write from there. Then a restart, everything unknown sent again,
-// everything read back.
+// One run of `prove nth`: a service on a database near a checkpoint, traced by strace; groups of messages and single
+// ones with an index batch after each, and a fault at the n-th sync or write. Then a restart, all unknown messages sent
+// again, everything read back.
 //
-// A group is sent while the service stands still (SIGSTOP): when it goes on, all of it is there in one turn of its event loop and
-// shares one commit. So the messages of a group that had no answer when the fault was injected are what the struck commit held.
+// A group is sent while the service is stopped (SIGSTOP): when it resumes, the whole group arrives in one turn of its
+// event loop and shares one commit. So the messages of a group without an answer at the fault are those of the faulted
+// commit.
 
 import { join } from 'node:path'
 import { check, type Findings } from './check.ts'
@@ -40,25 +41,25 @@ export interface Struck {
   readonly place: Place
   /** Messages without an answer when the fault was injected; 0 if none was being stored. */
   readonly inFlight: number
-  /** Did the service end by itself, and how? Null: it went on. */
+  /** How the service ended by itself; null: it went on. */
   readonly exitCode: number | 'killed' | null
-  /** Answered with "unknown" (or not at all), and stored all the same. */
+  /** Answered "unknown" (or not at all), but stored. */
   readonly storedUnknown: number
   readonly findings: Findings
-  /** What it should not have done. */
+  /** Forbidden behaviour. */
   readonly broken: readonly string[]
 }
 
-/** More than a few, and so little that the 60 calls reach beyond its commit into a checkpoint. */
+/** More than a few, but so small that 60 calls reach beyond its commit into a checkpoint. */
 const GROUP = 16
-/** One round in so many sends a single message. */
+/** Every n-th round sends a single message. */
 const SINGLE_EVERY = 3
 const MAX_TEXT_PIECES = 20
-/** How Node names the threads of its workers: the one that writes the journal and the one that writes the index. */
+/** Node's name for worker threads: the one that writes the journal and the one that writes the index. */
 const WRITERS = 'WorkerThread'
 /** More than enough for 60 syncs: a round makes at least one, for its commit. */
 const MAX_ROUNDS = 80
-/** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
+/** A service that acknowledged this many rounds in a row has not noticed the fault, or has recovered. */
 const ROUNDS_AFTER = 3
 const RECOVER_LIMIT_MS = 30_000
 
@@ -71,7 +72,7 @@ const FILES: Readonly<Record<Part, readonly string[]>> = {
 export interface StrikeOptions {
   readonly fault: Fault
   readonly nth: number
-  /** Which database it is about; the journal, unless told otherwise. */
+  /** The database file to fault; the journal by default. */
   readonly part?: Part
   /** Instead of the service: a control. */
   readonly command?: readonly string[]
@@ -125,13 +126,13 @@ export async function strike(
   }
 }
 
-/** How many messages had no answer when the fault was injected: told by the first answer after it. */
+/** How many messages had no answer when the fault was injected: known from the first answer after it. */
 class Moment {
   inFlight: number | null = null
   hasStruck: () => boolean = () => false
 
   answered({ status }: AnswerLine, inFlight: number): void {
-    // Of one that was killed there is no answer.
+    // A killed service gives no answer.
     if (this.inFlight === null && (status === 0 || this.hasStruck())) this.inFlight = inFlight
   }
 }
@@ -191,14 +192,14 @@ async function run(
   }
 }
 
-/** All of it arrives at once. */
+/** The whole group arrives at once. */
 async function sendGroup(service: Service, load: Load): Promise<void> {
   if (!service.isRunning) return load.run(GROUP)
   service.pause()
   const before = load.answered
   const sent = load.run(GROUP)
   try {
-    // One whose connection a service that is ending has closed has failed at once.
+    // A request whose connection an ending service has closed fails at once.
     await waitFor('a group to be sent', () => load.inFlight + load.answered - before >= GROUP)
   } finally {
     service.resume()
@@ -228,8 +229,8 @@ function misbehaviour(fault: Fault, exitCode: Struck['exitCode'], atCheckpoint: 
     case 'is killed':
       return exitCode === 'killed' ? [] : [`${fault.name}: it was not killed (${exitCode})`]
     case 'ends by itself':
-      // An automatic checkpoint that fails is no failure of the commit before it, which is in the WAL. SQLite keeps the WAL,
-      // writes every page of it again with the next checkpoint and syncs again before it lets go of it.
+      // A failed automatic checkpoint does not affect the commit before it, which is in the WAL. SQLite keeps the WAL,
+      // writes every page of it again at the next checkpoint and syncs again before it reuses it.
       if (exitCode === null) return atCheckpoint ? [] : [`${fault.name}: it went on as if nothing had happened`]
       return exitCode === 0 || exitCode === 'killed' ? [`${fault.name}: it ended with ${exitCode}`] : []
     case 'goes on':
@@ -237,7 +238,7 @@ function misbehaviour(fault: Fault, exitCode: Struck['exitCode'], atCheckpoint: 
   }
 }
 
-/** A write to the database file, its sync, or the sync of a WAL to which nothing was written since the last one. */
+/** A write to the database file, its sync, or a sync of a WAL without writes since the last one. */
 function isOfCheckpoint(seen: string, { file, line }: Injection): boolean {
   if (file.endsWith('.db')) return true
   let unsynced = 0
@@ -250,7 +251,7 @@ function isOfCheckpoint(seen: string, { file, line }: Injection): boolean {
   return false
 }
 
-/** Everything that is neither an acknowledgement, nor a refusal of a bad message, nor an honest "unknown". */
+/** Answers other than an acknowledgement, a refusal of a bad message, or an honest "unknown". */
 function strange(answers: readonly AnswerLine[]): string[] {
   const isFine = ({ status, error, outcome }: AnswerLine) =>
     outcome === 'acknowledged' ||

@@ -1,9 +1,10 @@
-// `prove clock`: the clock of the service is stepped by 24 hours, forward and back, under load. A cycle is one step.
-// Claim: nothing is lost, doubled or misordered, re-sends are recognised across steps, and no event has two acks that count.
-// Control: a reader that goes by time instead of by id must be found to have conversations in the wrong order.
+// `prove clock`: steps the clock of the service by 24 hours, forward and back, under load. A cycle is one step.
+// Claim: nothing is lost, doubled or misordered, re-sends are recognised across steps, and no event has two acks that
+// count.
+// Control: a reader that orders by time instead of by id must be found to have conversations in the wrong order.
 //
-// The step is libfaketime's, which Debian packages: real time and timers go on as they were, as with a wrong NTP server or
-// an operator's `date -s`.
+// libfaketime, which Debian packages, steps the clock: real time and timers go on, as with a wrong NTP server or an
+// operator's `date -s`.
 
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -70,8 +71,8 @@ export const clock: Proof = {
 }
 
 /**
- * A step back lengthens the leases that were given before it: what a processor was handed without hearing of it waits until
- * the clock is past that. So at last the clock goes ahead of them all.
+ * A step back extends the leases given before it: events that a processor was handed without hearing of it wait until
+ * the clock has passed that. So the last step moves the clock ahead of them all.
  */
 async function letLeasesEnd(subject: Subject, stepper: Stepper): Promise<void> {
   const running = subject.load.run()
@@ -100,7 +101,7 @@ function misorderedByTime(rows: readonly StoredRow[]): number {
 }
 
 class Stepper {
-  /** Steps that were seen to have happened. */
+  /** Steps that were observed. */
   steps = 0
   readonly env: Readonly<Record<string, string>>
   readonly #file: string
@@ -113,13 +114,13 @@ class Stepper {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: this.#file,
       FAKETIME_CACHE_DURATION: '1',
-      // Only what a step of the system's clock would change.
+      // Only what a step of the system clock would change.
       DONT_FAKE_MONOTONIC: '1',
       FAKETIME_DONT_RESET: '1',
     }
   }
 
-  /** Steps to another offset and waits until a new event has a time of that kind. */
+  /** Steps to another offset and waits until a new event has such a time. */
   async step({ inbox }: Subject, wanted: number): Promise<void> {
     const offset = wanted === this.#offset ? (wanted === DAY_S ? -DAY_S : DAY_S) : wanted
     this.#offset = offset

@@ -1,5 +1,5 @@
-// `prove cut`: the answer is lost after the commit, which it shares with others. A cycle is one lost answer.
-// Claim: a sender that sends the same again, with a source_ref or an Idempotency-Key, has its message stored once.
+// `prove cut`: the answer is lost after the commit, which the message shares with others. A cycle is one lost answer.
+// Claim: a sender that repeats its request, with a source_ref or an Idempotency-Key, has its message stored once.
 // Control: a sender without either does the same and must be found to have its messages stored twice.
 
 import type { Findings } from '../check.ts'

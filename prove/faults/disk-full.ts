@@ -1,6 +1,6 @@
-// `prove disk-full`: the disk of the database is filled under load and freed again. A cycle is one such time.
+// `prove disk-full`: fills the disk of the database under load and frees it again. A cycle is one such time.
 // Claim: while it is full every message is refused within a second and reads go on; when there is room the same process
-// goes on by itself; nothing acknowledged is lost, and what was refused is there once after it was sent again.
+// goes on by itself; nothing acknowledged is lost, and a refused message is stored once after it was sent again.
 // Control: a sender that takes the refusal for "stored" and does not send again must be found to have lost messages.
 
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { SmallDisk } from '../small-disk.ts'
 import { brokenIn, newSubject, type Subject } from '../subject.ts'
 import { until, waitFor } from '../wait.ts'
 
-/** A WAL that is there already takes up to some 32 MB more on a full disk: each time costs so much. */
+/** An existing WAL takes up to some 32 MB more on a full disk: each cycle costs this much. */
 const BYTES_A_CYCLE = 48 * 1024 * 1024
 const REFUSALS = 40
 const ACKNOWLEDGEMENTS = 150
@@ -80,13 +80,13 @@ async function fillAndFree(context: ProofContext, subject: Subject, disk: SmallD
   const goal = load.acknowledged + ACKNOWLEDGEMENTS
   const running = load.run()
   await waitFor('messages to be acknowledged', () => load.acknowledged >= goal)
-  // On a full disk nothing more is filed and indexed: what is to be read then has to be there before.
+  // On a full disk nothing more is indexed: events to be read then must be indexed before.
   await until('messages to be listed', async () => (await list(inbox)).events.length > 0)
   const refusals = watch.refusalsMs.length
   disk.fill()
   await waitFor('messages to be refused', () => watch.refusalsMs.length >= refusals + REFUSALS)
   watch.timesFull += 1
-  // Reading needs no room.
+  // Reading needs no disk space.
   const { status, events } = await list(inbox)
   if (status !== 200) watch.broken.push(`a list was answered ${status} while the disk was full`)
   for (let read = 0; read < READS; read += 1) {
@@ -113,7 +113,7 @@ async function list(inbox: Subject['inbox']): Promise<{ status: number; events: 
   return { status, events: events ?? [] }
 }
 
-/** Before anything is sent again: what would be missing if nobody did. */
+/** Before anything is sent again: counts the messages that would be missing otherwise. */
 async function takeRefusalForStored(subject: Subject): Promise<ControlResult> {
   const { unsettled, storedUnknown } = await subject.check()
   return {

@@ -1,6 +1,7 @@
-// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed, or cut
-// off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
-// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by themselves.
+// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed,
+// or cut off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
+// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by
+// themselves.
 // Control: the same cluster without synchronous replication, its leader cut off, must be found to have lost messages.
 
 import { chmodSync } from 'node:fs'
@@ -15,13 +16,13 @@ const KINDS = ['killed', 'paused', 'partitioned'] as const
 type Kind = (typeof KINDS)[number]
 
 const NODES = 2
-/** Between two groups: the nodes take messages faster than they can be read back one by one. */
+/** Between two groups: the nodes store messages faster than they can be read back one by one. */
 const PAUSE_MS = 100
 /** Messages that the new leader must take before a round counts as over. */
 const AFTERWARDS = 200
 const BEFORE = 200
 const ROUND_LIMIT_MS = 240_000
-/** So many messages a leader that was cut off and does not know it takes in the control. */
+/** How many messages a leader that does not know that it is cut off takes in the control. */
 const CONTROL_MESSAGES = 100
 
 export const failover: Proof = {
@@ -76,7 +77,7 @@ interface Rig {
 
 async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig> {
   const name = synchronous ? 'failover' : 'control'
-  // The cluster runs as another user, who has to get to its folder.
+  // The cluster runs as another user, which needs access to its folder.
   chmodSync(context.folder, 0o711)
   const cluster = new Cluster({ folder: `${context.folder}/${name}`, synchronous })
   context.onCleanup(() => cluster.stop())
@@ -120,19 +121,19 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   }
 }
 
-/** One fault, from a whole cluster to a whole cluster. Returns what happened, in words. */
+/** One fault, from a whole cluster to a whole cluster. Returns a description. */
 async function failOver({ cluster, load }: Rig, kind: Kind, strikes: Strikes, random: Random): Promise<string> {
   await acknowledged(load, BEFORE)
   const leader = (await cluster.leader())!
   const others = cluster.nodes.filter((node) => node !== leader)
-  // More than a few at one node, however they are shared out.
+  // More than a few at one node, however they are distributed.
   await untilGroupInFlight(load, random, NODES * FEW)
   strikes.struck(Math.ceil(load.inFlight / NODES))
   const startedAt = performance.now()
   const hit = strike(cluster, leader, kind)
   const next = await cluster.untilLeader(others)
   const tookSeconds = (performance.now() - startedAt) / 1000
-  // The old leader comes back, or learns that it is none any more, while messages go to the new one.
+  // The old leader comes back, or learns that it lost the lead, while messages go to the new one.
   await acknowledged(load, AFTERWARDS)
   const seen = restore(cluster, leader, kind)
   await acknowledged(load, AFTERWARDS)
@@ -160,7 +161,7 @@ function restore(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
   return `, ${dropped} packets dropped`
 }
 
-/** So many more answers of 2xx. */
+/** Waits for this many more acknowledgements. */
 async function acknowledged(load: Subject['load'], more: number): Promise<void> {
   const goal = load.acknowledged + more
   const deadline = Date.now() + ROUND_LIMIT_MS
@@ -176,7 +177,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
   const { cluster, load } = rig
   rig.startSending()
   await acknowledged(load, BEFORE)
-  // Else the tables may be lost as well, and there is nothing to go on with.
+  // Otherwise the tables may be lost as well, and the run cannot go on.
   await cluster.untilStreaming()
   const leader = (await cluster.leader())!
   cluster.partition(leader)

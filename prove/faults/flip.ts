@@ -1,14 +1,14 @@
-// `prove flip`: bits of stored payloads are flipped, and columns are changed, below the service. A cycle is one flipped payload.
-// Claim: flipped bytes are served by no read (500, or a claim that says "damaged"), every other event is served as it was
-// sent, and `doctor` names every flipped payload and every column that no longer agrees, and nothing else.
-// Control: a reader that knows nothing of digests must be found to serve the flipped bytes.
+// `prove flip`: flips bits of stored payloads and changes columns, below the service. A cycle is one flipped payload.
+// Claim: no read serves flipped bytes (500, or a claim that says "damaged"), every other event is served as it was
+// sent, and `doctor` names every flipped payload and every inconsistent column, and nothing else.
+// Control: a reader that does not check digests must be found to serve the flipped bytes.
 
 import { Damage } from '../damage.ts'
 import type { Inbox, StoredRow } from '../inbox.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import { brokenIn, newSubject, type Subject } from '../subject.ts'
 
-/** Which check of doctor finds a change of this column. */
+/** The check of doctor that finds a change of this column. */
 const DETECTED = [
   ['events', 'source_ref', 'references'],
   ['events', 'channel_ref', 'references'],
@@ -17,7 +17,7 @@ const DETECTED = [
   ['dedupe', 'digest', 'keys'],
   ['dedupe', 'sha256', 'keys'],
 ] as const
-/** Nothing else says what these should be. docs/reliability.md lists them. */
+/** No other column tells what these should be. docs/reliability.md lists them. */
 const NOT_DETECTED = ['received_at', 'scope', 'route', 'content_type', 'request_id'] as const
 
 const ABOUT_ROWS = ['payloads', 'references', 'keys']
@@ -85,7 +85,7 @@ async function diagnose({ service }: Subject): Promise<readonly DoctorCheck[]> {
   return (JSON.parse(stdout) as { checks: readonly DoctorCheck[] }).checks
 }
 
-/** What a check of doctor names and should not, or the other way round. */
+/** The events that a check of doctor names wrongly or does not name. */
 function differences(name: string, checks: readonly DoctorCheck[], expected: readonly number[]): string[] {
   const found = checks.find((check) => check.name === name)?.events ?? []
   const named = new Set(found.map(({ id }) => id))
@@ -165,7 +165,7 @@ async function claimEverything(inbox: Inbox, flipped: ReadonlyMap<number, Stored
   }
 }
 
-/** Each column of one event that is well so far. Returns how many were changed that doctor can tell. */
+/** Changes each column of one intact event. Returns how many changes doctor can detect. */
 async function changeColumns(
   { progress }: ProofContext,
   subject: Subject,
@@ -182,7 +182,7 @@ async function changeColumns(
     const { id } = well.pop()!
     await damage.change(table, column, id, damage.flipped)
     expected[check]!.push(id)
-    // The key is made of the reference.
+    // The dedupe key is computed from the reference.
     if (column === 'source_ref') expected.keys!.push(id)
   }
   for (const column of NOT_DETECTED) await damage.change('events', column, well.pop()!.id, damage.flipped)

@@ -1,6 +1,7 @@
-// `prove kill`: SIGKILL under load, again and again on one database, while a group of messages is being stored. A cycle is
+// `prove kill`: SIGKILL under load, repeatedly on one database, while a group of messages is being stored. A cycle is
 // one kill.
-// Claim: what was acknowledged is there, once and unaltered; what was not told is there once after it was sent again.
+// Claim: acknowledged messages are stored once and unaltered; messages with an unknown outcome are stored once after
+// they were sent again.
 // Control: a server that acknowledges before it commits must be found to have lost messages.
 
 import { fileURLToPath } from 'node:url'
@@ -23,7 +24,7 @@ export const kill: Proof = {
     const { service, load } = subject
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       await service.start()
-      // What the last kill left open is sent again first, under this server's own load of re-sends.
+      // Messages that the last kill left unknown are sent again first, under this server's own load of re-sends.
       await load.settle()
       await killer.killUnderLoad(subject)
       if (cycle % 10 === 0)
@@ -89,7 +90,7 @@ class Killer {
     }
   }
 
-  /** Kills after a random number of acknowledgements, when a group is in flight. */
+  /** Kills after a random number of acknowledgements, while a group is in flight. */
   async killUnderLoad({ service, load }: Subject): Promise<void> {
     const { random } = this.#context
     let left = 10 + random.below(400)

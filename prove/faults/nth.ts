@@ -1,8 +1,9 @@
-// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around the commit of
-// a group and a checkpoint of the journal, and some among the writes of the index. A cycle is one n of each of the five faults.
-// Claim: nothing acknowledged is lost, doubled or altered; an I/O error ends the process by itself with a non-zero code; a full
-// disk is answered 503, and the same process goes on.
-// Controls: a server that acknowledges before it commits must be found out by each fault; and a sender who takes 503
+// `prove nth`: the n-th sync or write of the store's writer fails, or the process is killed there: every n around the
+// commit of a group and a checkpoint of the journal, and some among the writes of the index. A cycle is one n of each
+// of the five faults.
+// Claim: nothing acknowledged is lost, doubled or altered; an I/O error ends the process by itself with a non-zero
+// code; a full disk is answered 503, and the same process goes on.
+// Controls: a server that acknowledges before it commits must be caught by each fault; and a sender that takes 503
 // "unknown" for "not stored" must be wrong at least once.
 
 import { fileURLToPath } from 'node:url'
@@ -47,7 +48,7 @@ export const nth: Proof = {
       broken.push(...tally.broken, ...tally.strikes.problems())
       controls.push(await control(context, template, fault))
     }
-    // A full disk misleads nobody: where only that was asked for, there is nothing to be found out.
+    // A full disk misleads no sender: if only that fault was requested, there is nothing to find.
     if (misled > 0 || context.only === '') {
       controls.push({
         about: 'a sender that takes "unknown" for "not stored"',
@@ -59,7 +60,7 @@ export const nth: Proof = {
   },
 }
 
-/** Every n from 1 on; of fewer than 60 one in each equal part, as the seed has it. */
+/** Every n from 1 on; if fewer than 60, one in each equal part, chosen by the seed. */
 export function placesOf({ cycles, random }: { readonly cycles: number; readonly random: Random }): number[] {
   return Array.from({ length: cycles }, (_, index) => {
     if (cycles >= LAST) return index + 1
@@ -70,8 +71,8 @@ export function placesOf({ cycles, random }: { readonly cycles: number; readonly
 }
 
 /**
- * Every n of the journal, where commits and checkpoints are. The index has a file of its own, whose commits are not synced: its
- * writes are struck for a third as many n, which is a batch and a little more.
+ * Every n of the journal, where commits and checkpoints are. The index has its own file, whose commits are not synced:
+ * faults hit its writes for a third as many n, which is a batch and a little more.
  */
 function strikesOf(context: ProofContext, { calls }: Fault): { nth: number; part: Part }[] {
   const places = placesOf(context)
@@ -86,7 +87,7 @@ class Tally {
   runs = 0
   storedUnknown = 0
   readonly broken: string[] = []
-  /** Those that fell on a commit. */
+  /** Faults that hit a commit. */
   readonly strikes: Strikes
   readonly #fault: Fault
   readonly #places: Record<Place, number> = { commit: 0, 'index batch': 0, checkpoint: 0 }

@@ -1,14 +1,15 @@
-// `prove overload`: more messages than the store takes, and more connections than the processor does. A cycle is a second of
-// each step.
+// `prove overload`: more messages than the store takes, and more connections than the CPU can serve. A cycle is a
+// second of each step.
 //
-// Store: every sync of the disk is delayed, so that the store takes at most a fifth of what HTTP carries; then up to 5 times
-// as much is offered, whatever is answered. It goes on with what the processor's part has stored: in a database that is still
-// small a commit touches fewer pages, and the capacity that all is measured against would be one that does not last.
-// Claim: at 5 times the capacity at least 90 % of it is still acknowledged in time, all the rest is 503 with Retry-After and
-// really not stored, and all is as before within seconds after it is over.
-// Processor: as many connections as send as fast as they can, 64 to 2,048.
-// Claim: at least 80 % of the best is kept up, memory stays bounded, what is above the limit is closed at accept.
-// Control: the same service with a queue without bounds must be found to miss the goal at 5 times its capacity.
+// Store: every sync of the disk is delayed, so that the store takes at most a fifth of what HTTP carries; then up to 5
+// times as much is offered, whatever is answered. It continues on the database of the CPU part: in a small database a
+// commit touches fewer pages, and the capacity that all is measured against would not last.
+// Claim: at 5 times the capacity at least 90 % of it is still acknowledged in time, all the rest is 503 with
+// Retry-After and not stored, and all is as before within seconds after the overload.
+// CPU: 64 to 2,048 connections that send as fast as they can.
+// Claim: at least 80 % of the best rate is kept, memory stays bounded, connections above the limit are closed at
+// accept.
+// Control: the same service with an unbounded queue must be found to miss the goal at 5 times its capacity.
 
 import { spawnSync } from 'node:child_process'
 import { connect } from 'node:net'
@@ -20,11 +21,14 @@ import { type ControlResult, type Proof, type ProofContext, type ProofResult, Un
 import { Service } from '../service.ts'
 import { waitFor } from '../wait.ts'
 
-/** How long a sender waits: what comes later is no good to it. */
+/** How long a sender waits: a later answer is of no use to it. */
 const PATIENCE_MS = 5000
-/** Of what HTTP carries; the claim asks for at most 20 %. So little that 5 times as much does not overload the processor as well. */
+/**
+ * Of what HTTP carries; the claim asks for at most 20 %. So little that 5 times as much does not overload the CPU as
+ * well.
+ */
 const CAPACITY_SHARE = 0.05
-/** What a sync takes longer. */
+/** Added to every sync. */
 const DELAY_MS = 200
 const SENDERS = 512
 const MAX_SENDERS = 4000
@@ -71,7 +75,7 @@ interface StoreRun {
   readonly all: readonly Figures[]
 }
 
-/** Syncs take longer; nothing else is slowed, since only they are traced. */
+/** Delays syncs only: no other call is traced. */
 function delayedBy(ms: number): readonly string[] {
   const inject = `inject=fdatasync,fsync:delay_exit=${Math.round(ms)}ms`
   return ['strace', '-D', '-f', '--seccomp-bpf', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync,fsync', '-e', inject]
@@ -79,7 +83,7 @@ function delayedBy(ms: number): readonly string[] {
 
 async function overloadStore(context: ProofContext, databaseUrl: string, http: number): Promise<StoreRun> {
   const seconds = context.cycles
-  // Eight appends of a batch share a commit: the size of a batch decides the capacity.
+  // Eight appends of a batch share a commit: the batch size decides the capacity.
   const batchEvents = Math.max(1, Math.round((CAPACITY_SHARE * http * DELAY_MS) / 1000 / 8))
   const { service, token } = await slowService(context, databaseUrl, batchEvents, {})
   const pace = { port: service.port, token, seconds, patienceMs: PATIENCE_MS }
@@ -177,7 +181,7 @@ async function overloadProcessor(context: ProofContext, databaseUrl: string): Pr
   return { steps, mostMiB, closedAtAccept }
 }
 
-/** Opens the limit and some more, and counts those that were closed without a word. */
+/** Opens more connections than the limit, and counts those that were closed without an answer. */
 async function openTooMany(port: number): Promise<number> {
   let closed = 0
   let opened = 0
@@ -229,7 +233,7 @@ function resultOf(context: ProofContext, { http, store, processor, stored, contr
       ...{ sent: sum((one) => one.sent), acknowledged, unknown, refused: sum((one) => one.refused), resent: 0 },
       faults: worst.refused,
       lost: Math.max(0, acknowledged - stored),
-      // What was refused with "stored: no" must not be there.
+      // A message refused with "stored: no" must not be stored.
       resurrected: Math.max(0, stored - acknowledged - unknown),
       ...{ twice: 0, altered: 0, misordered: 0, misnumbered: 0 },
     },

@@ -1,9 +1,9 @@
-// `prove slowloris`: 2,000 connections that send their headers or their bodies a byte at a time and come back whenever they
-// are cut off, beside clients that behave. A cycle is a stretch without them and one with them.
-// Claim: the good clients' p99 with them is at most twice that without them, every message of theirs is acknowledged, and the
-// slow ones are cut off in time.
-// Control: the same service without time limits and with fewer places than there are slow ones must be found to shut the good
-// out.
+// `prove slowloris`: 2,000 connections that send their headers or their bodies a byte at a time and reconnect whenever
+// they are cut off, beside well-behaved clients. A cycle is a period without them and one with them.
+// Claim: the p99 of the good clients with them is at most twice that without them, every message of theirs is
+// acknowledged, and the slow connections are cut off in time.
+// Control: the same service without time limits and with fewer connections than there are slow clients must be found to
+// shut out the good ones.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { constants, setPriority } from 'node:os'
@@ -15,7 +15,7 @@ import { waitFor } from '../wait.ts'
 
 const SLOW = 2000
 const RATE = 200
-/** Longer than headers may take: those whose headers never end are cut off within it, and come back. */
+/** Longer than headers may take: connections whose headers never end are cut off within it, and reconnect. */
 const STRETCH_S = 20
 const SETTLE_S = 3
 const PATIENCE_MS = 5000
@@ -38,7 +38,7 @@ export const slowloris: Proof = {
     let opened = 0
     let cutOff = 0
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
-      // Not counted: the service warms up, and has done with the slow ones of the stretch before.
+      // Not counted: the service warms up, and finishes with the slow connections of the previous period.
       await openLoop({ ...pace, seconds: SETTLE_S }, RATE, GOOD_CONNECTIONS)
       without.push(await openLoop(pace, RATE, GOOD_CONNECTIONS))
       const slow = new SlowOnes(context, service.port, token)
@@ -90,10 +90,10 @@ class SlowOnes {
   told: Told = { open: 0, opened: 0, cutOff: 0 }
 
   constructor(context: ProofContext, port: number, token: string) {
-    // Some are always on their way back.
+    // Some are always about to reconnect.
     const args = [String(port), token, String(Math.round(1.2 * SLOW))]
     this.#child = fork(PROGRAM, args, { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    // They would come from other machines: what they cost their own is not to be taken from the service.
+    // They would run on other machines: their CPU use must not be taken from the service.
     if (this.#child.pid !== undefined) setPriority(this.#child.pid, constants.priority.PRIORITY_LOW)
     this.#child.on('message', (told: Told) => (this.told = told))
     context.onCleanup(() => this.stop())
