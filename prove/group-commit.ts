@@ -23,7 +23,7 @@ export interface AppendCounts {
   readonly messages: number
 }
 
-export class Strikes {
+export class GroupCommitStats {
   readonly #what: string
   readonly #inFlight: number[] = []
   #appends: AppendCounts | null = null
@@ -34,7 +34,7 @@ export class Strikes {
   }
 
   /** A fault was injected while this many requests had no answer. */
-  struck(inFlight: number): void {
+  faultInjected(inFlight: number): void {
     this.#inFlight.push(inFlight)
   }
 
@@ -52,19 +52,22 @@ export class Strikes {
     const sorted = this.#inFlight.toSorted((a, b) => a - b)
     const [least, median, most] = [sorted[0], sorted[sorted.length >> 1], sorted.at(-1)]
     const onGroups = sorted.filter((inFlight) => inFlight > FEW).length
-    const strikes = `${least} to ${most} messages in flight at ${this.#what}, median ${median}; more than ${FEW} at ${onGroups} of ${sorted.length}.`
-    if (!this.#appends) return [strikes]
+    const groupCommits = `${least} to ${most} messages in flight at ${this.#what}, median ${median}; more than ${FEW} at ${onGroups} of ${sorted.length}.`
+    if (!this.#appends) return [groupCommits]
     const { appends, large, messages } = this.#appends
     const mean = appends === 0 ? 0 : messages / appends
-    return [strikes, `${appends} appends of ${mean.toFixed(1)} messages on average; ${large} held more than ${FEW}.`]
+    return [
+      groupCommits,
+      `${appends} appends of ${mean.toFixed(1)} messages on average; ${large} held more than ${FEW}.`,
+    ]
   }
 
   problems(): string[] {
     return [
       ...(this.#inFlight.some((inFlight) => inFlight > FEW)
         ? []
-        : [`not struck: ${this.#what} never fell on more than ${FEW} messages in flight`]),
-      ...(this.#appends?.large === 0 ? [`not struck: no append held more than ${FEW} messages`] : []),
+        : [`group commit not hit: ${this.#what} never fell on more than ${FEW} messages in flight`]),
+      ...(this.#appends?.large === 0 ? [`group commit not hit: no append held more than ${FEW} messages`] : []),
     ]
   }
 }
@@ -74,8 +77,8 @@ export async function untilGroupInFlight(load: Pick<Load, 'inFlight'>, random: R
   const giveUpAt = performance.now() + LIMIT_MS
   while (performance.now() < giveUpAt) {
     while (load.inFlight <= few && performance.now() < giveUpAt) await setImmediate()
-    const strikeAt = performance.now() + (random.below(1000) / 1000) * MOST_DELAY_MS
-    while (performance.now() < strikeAt) await setImmediate()
+    const faultAt = performance.now() + (random.below(1000) / 1000) * MOST_DELAY_MS
+    while (performance.now() < faultAt) await setImmediate()
     if (load.inFlight > few) return
   }
 }

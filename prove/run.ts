@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type FsyncCost, measureFsync } from '../bench/machine.ts'
 import { type Proof, type ProofContext, type ProofResult, type StoreName, WRONG } from './proof.ts'
 import { seededRandom } from './random.ts'
-import { type Databases, openDatabases } from './stores.ts'
+import { type Databases, openDatabases } from './databases.ts'
 
 export interface RunOptions {
   readonly seed: number

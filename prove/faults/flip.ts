@@ -6,7 +6,7 @@
 import { Damage } from '../damage.ts'
 import type { Inbox, StoredRow } from '../inbox.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, newSubject, type Subject } from '../subject.ts'
+import { brokenIn, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
 
 /** The check of doctor that finds a change of this column. */
 const DETECTED = [
@@ -36,17 +36,20 @@ export const flip: Proof = {
   // Doctor names the first 20 of a kind.
   defaultCycles: 15,
   async run(context) {
-    const subject = await newSubject(context, { name: 'flip', load: { onTrouble: 'resend', maxTextPieces: 400 } })
-    const { service, load } = subject
+    const system = await newSystemUnderTest(context, {
+      name: 'flip',
+      load: { onTrouble: 'resend', maxTextPieces: 400 },
+    })
+    const { service, load } = system
     await service.start()
     await load.run(Math.max(120, context.cycles * 20))
     await load.settle()
-    const findings = await subject.check()
+    const findings = await system.check()
     const broken = brokenIn(findings)
-    const rows = await subject.inbox.rows()
-    const payloads = await subject.inbox.payloads(rows.map(({ id }) => id))
+    const rows = await system.inbox.rows()
+    const payloads = await system.inbox.payloads(rows.map(({ id }) => id))
     await service.stop()
-    const before = (await diagnose(subject)).filter(({ name }) => ABOUT_ROWS.includes(name))
+    const before = (await diagnose(system)).filter(({ name }) => ABOUT_ROWS.includes(name))
     if (before.length < ABOUT_ROWS.length || before.some(({ verdict }) => verdict !== 'ok')) {
       broken.push('doctor found something wrong before anything was')
     }
@@ -59,14 +62,14 @@ export const flip: Proof = {
       if (await damage.flipPayload(row.id, payloads.get(row.id)!.bytes)) flipped.set(row.id, row)
     }
     context.progress(`${flipped.size} payloads flipped`)
-    broken.push(...differences('payloads', await diagnose(subject), [...flipped.keys()]))
+    broken.push(...differences('payloads', await diagnose(system), [...flipped.keys()]))
     const control = await readWithoutDigest(damage, flipped, payloads)
     await service.command(['reindex'])
     await service.start()
-    const served = await readEverything(context, subject, rows, flipped, broken)
+    const served = await readEverything(context, system, rows, flipped, broken)
     await service.stop()
 
-    const changed = await changeColumns(context, subject, damage, rows, flipped, broken)
+    const changed = await changeColumns(context, system, damage, rows, flipped, broken)
     return {
       counts: { ...findings.counts, altered: findings.counts.altered + served.altered, faults: flipped.size + changed },
       notes: [
@@ -79,7 +82,7 @@ export const flip: Proof = {
   },
 }
 
-async function diagnose({ service }: Subject): Promise<readonly DoctorCheck[]> {
+async function diagnose({ service }: SystemUnderTest): Promise<readonly DoctorCheck[]> {
   const { stdout, stderr } = await service.command(['doctor', '--json'])
   if (stdout === '') throw new Error(`doctor said nothing: ${stderr}`)
   return (JSON.parse(stdout) as { checks: readonly DoctorCheck[] }).checks
@@ -118,7 +121,7 @@ interface Served {
 /** Every way to the bytes: the event, its payload, a known ETag, the promotion of a revision, lists, claims. */
 async function readEverything(
   context: ProofContext,
-  { inbox }: Subject,
+  { inbox }: SystemUnderTest,
   rows: readonly StoredRow[],
   flipped: ReadonlyMap<number, StoredRow>,
   broken: string[],
@@ -168,7 +171,7 @@ async function claimEverything(inbox: Inbox, flipped: ReadonlyMap<number, Stored
 /** Changes each column of one intact event. Returns how many changes doctor can detect. */
 async function changeColumns(
   { progress }: ProofContext,
-  subject: Subject,
+  system: SystemUnderTest,
   damage: Damage,
   rows: readonly StoredRow[],
   flipped: ReadonlyMap<number, StoredRow>,
@@ -186,7 +189,7 @@ async function changeColumns(
     if (column === 'source_ref') expected.keys!.push(id)
   }
   for (const column of NOT_DETECTED) await damage.change('events', column, well.pop()!.id, damage.flipped)
-  const checks = await diagnose(subject)
+  const checks = await diagnose(system)
   for (const [check, ids] of Object.entries(expected)) broken.push(...differences(check, checks, ids))
   progress(`${DETECTED.length} columns changed`)
   return DETECTED.length

@@ -5,9 +5,9 @@
 // Control: a server that acknowledges before it commits must be found to have lost messages.
 
 import { fileURLToPath } from 'node:url'
-import { GROUP_CONNECTIONS, readAppends, Strikes, untilGroupInFlight } from '../group-commit.ts'
+import { GROUP_CONNECTIONS, readAppends, GroupCommitStats, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
+import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
 
 const UNSAFE_SERVER = fileURLToPath(new URL('../../test/support/unsafe-server.ts', import.meta.url))
 const CONTROL_KILLS = 20
@@ -20,27 +20,27 @@ export const kill: Proof = {
   defaultCycles: 100,
   async run(context) {
     const killer = new Killer(context)
-    const subject = await newSubject(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
-    const { service, load } = subject
+    const system = await newSystemUnderTest(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
+    const { service, load } = system
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       await service.start()
       // Messages that the last kill left unknown are sent again first, under this server's own load of re-sends.
       await load.settle()
-      await killer.killUnderLoad(subject)
+      await killer.killUnderLoad(system)
       if (cycle % 10 === 0)
         context.progress(`${cycle} kills, ${load.acknowledged} acknowledged, ${load.unknown} unknown`)
     }
     await service.start()
     await load.settle()
     context.progress('reading everything back')
-    const findings = await subject.check()
+    const findings = await system.check()
     await service.stop()
     return {
       counts: { ...findings.counts, faults: killer.kills },
-      notes: [...killer.strikes.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
+      notes: [...killer.groupCommits.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
       broken: [
         ...brokenIn(findings),
-        ...killer.strikes.problems(),
+        ...killer.groupCommits.problems(),
         ...(findings.counts.unknown > 0 ? [] : ['no kill left a sender without an answer']),
       ],
       controls: [await control(context)],
@@ -51,15 +51,15 @@ export const kill: Proof = {
 async function control(context: ProofContext): Promise<ControlResult> {
   const killer = new Killer(context)
   const service = { command: [process.execPath, UNSAFE_SERVER] }
-  const subject = await newSubject(context, { name: 'control', service, load: killer.load })
+  const system = await newSystemUnderTest(context, { name: 'control', service, load: killer.load })
   let found = ''
   let lost = 0
   while (lost === 0 && killer.kills < CONTROL_KILLS) {
-    await subject.service.start()
-    await killer.killUnderLoad(subject)
-    await subject.service.start()
-    const findings = await subject.check()
-    await subject.service.kill()
+    await system.service.start()
+    await killer.killUnderLoad(system)
+    await system.service.start()
+    const findings = await system.check()
+    await system.service.kill()
     lost = findings.counts.lost
     found = inWords(findings)
   }
@@ -70,7 +70,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
 
 class Killer {
   kills = 0
-  readonly strikes = new Strikes('a kill')
+  readonly groupCommits = new GroupCommitStats('a kill')
   repeated = 0
   readonly #context: ProofContext
   #onAcknowledged = () => {}
@@ -91,7 +91,7 @@ class Killer {
   }
 
   /** Kills after a random number of acknowledgements, while a group is in flight. */
-  async killUnderLoad({ service, load }: Subject): Promise<void> {
+  async killUnderLoad({ service, load }: SystemUnderTest): Promise<void> {
     const { random } = this.#context
     let left = 10 + random.below(400)
     const enough = Promise.withResolvers<void>()
@@ -101,10 +101,10 @@ class Killer {
     }
     const running = load.run()
     await enough.promise
-    if (service.options.hasMetrics) this.strikes.appended(readAppends(await service.metrics()))
+    if (service.options.hasMetrics) this.groupCommits.appended(readAppends(await service.metrics()))
     await untilGroupInFlight(load, random)
     this.kills += 1
-    this.strikes.struck(load.inFlight)
+    this.groupCommits.faultInjected(load.inFlight)
     await service.kill()
     await running
     this.#onAcknowledged = () => {}

@@ -8,13 +8,13 @@
 
 import { fileURLToPath } from 'node:url'
 import { addCounts, NO_COUNTS } from '../counts.ts'
-import { Strikes } from '../group-commit.ts'
+import { GroupCommitStats } from '../group-commit.ts'
 import { NearCheckpoint } from '../near-checkpoint.ts'
 import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
 import { requireStrace, WRITES } from '../strace.ts'
-import { type Fault, FAULTS, type Part, type Place, type Struck, strike } from '../strike.ts'
-import { brokenIn, inWords } from '../subject.ts'
+import { FAULTS, type Fault, type FaultRun, type Part, type Place, runWithFault } from '../fault-run.ts'
+import { brokenIn, inWords } from '../system-under-test.ts'
 
 export const UNSAFE_SERVER = fileURLToPath(new URL('../../test/support/unsafe-server.ts', import.meta.url))
 const LAST = 60
@@ -37,15 +37,15 @@ export const nth: Proof = {
     let misled = 0
     for (const fault of FAULTS.filter(({ name }) => name.includes(context.only))) {
       const tally = new Tally(fault)
-      for (const { nth, part } of strikesOf(context, fault)) {
-        const struck = await strike(context, template, { fault, nth, part })
-        tally.add(nth, struck)
-        counts = addCounts(counts, { ...struck.findings.counts, faults: struck.injected })
+      for (const { nth, part } of faultPlaces(context, fault)) {
+        const run = await runWithFault(context, template, { fault, nth, part })
+        tally.add(nth, run)
+        counts = addCounts(counts, { ...run.findings.counts, faults: run.injected })
         if (tally.runs % 10 === 0) context.progress(`${fault.name}: ${tally.inWords()}`)
       }
       misled += tally.storedUnknown
-      notes.push(tally.inWords(), ...tally.strikes.notes())
-      broken.push(...tally.broken, ...tally.strikes.problems())
+      notes.push(tally.inWords(), ...tally.groupCommits.notes())
+      broken.push(...tally.broken, ...tally.groupCommits.problems())
       controls.push(await control(context, template, fault))
     }
     // A full disk misleads no sender: if only that fault was requested, there is nothing to find.
@@ -74,7 +74,7 @@ export function placesOf({ cycles, random }: { readonly cycles: number; readonly
  * Every n of the journal, where commits and checkpoints are. The index has its own file, whose commits are not synced:
  * faults hit its writes for a third as many n, which is a batch and a little more.
  */
-function strikesOf(context: ProofContext, { calls }: Fault): { nth: number; part: Part }[] {
+function faultPlaces(context: ProofContext, { calls }: Fault): { nth: number; part: Part }[] {
   const places = placesOf(context)
   const ofIndex = calls === WRITES ? Array.from({ length: Math.ceil(places.length / 3) }, (_, at) => at + 1) : []
   return [
@@ -88,7 +88,7 @@ class Tally {
   storedUnknown = 0
   readonly broken: string[] = []
   /** Faults that hit a commit. */
-  readonly strikes: Strikes
+  readonly groupCommits: GroupCommitStats
   readonly #fault: Fault
   readonly #places: Record<Place, number> = { commit: 0, 'index batch': 0, checkpoint: 0 }
   #injected = 0
@@ -97,13 +97,13 @@ class Tally {
 
   constructor(fault: Fault) {
     this.#fault = fault
-    this.strikes = new Strikes(`“${fault.name}”`)
+    this.groupCommits = new GroupCommitStats(`“${fault.name}”`)
   }
 
-  add(n: number, struck: Struck): void {
-    const { injected, place, inFlight, exitCode, storedUnknown, findings, broken } = struck
+  add(n: number, run: FaultRun): void {
+    const { injected, place, inFlight, exitCode, storedUnknown, findings, broken } = run
     this.runs += 1
-    if (injected > 0 && place === 'commit') this.strikes.struck(inFlight)
+    if (injected > 0 && place === 'commit') this.groupCommits.faultInjected(inFlight)
     this.#injected += injected
     this.#places[place] += 1
     if (exitCode === null) this.#wentOn += 1
@@ -117,7 +117,7 @@ class Tally {
   inWords(): string {
     const places = Object.entries(this.#places).map(([place, count]) => `${count} in a ${place}`)
     return (
-      `${this.#fault.name}: ${this.#injected} of ${this.runs} struck (${places.join(', ')}); the process went on after ${this.#wentOn}; ` +
+      `${this.#fault.name}: ${this.#injected} of ${this.runs} injected (${places.join(', ')}); the process went on after ${this.#wentOn}; ` +
       `${this.#acknowledged} acknowledged, ${this.storedUnknown} answered "unknown" and stored; ${this.broken.length} complaints.`
     )
   }
@@ -125,10 +125,10 @@ class Tally {
 
 async function control(context: ProofContext, template: NearCheckpoint, fault: Fault): Promise<ControlResult> {
   const about = `a server that acknowledges before it commits, ${fault.name}`
-  let detail = 'never struck'
+  let detail = 'never injected'
   for (let tries = 1; tries <= CONTROL_TRIES; tries += 1) {
     const command = [process.execPath, UNSAFE_SERVER]
-    const { injected, findings } = await strike(context, template, { fault, nth: tries, command })
+    const { injected, findings } = await runWithFault(context, template, { fault, nth: tries, command })
     detail = `${tries} runs, ${inWords(findings)}`
     if (injected > 0 && findings.counts.lost > 0) {
       context.progress(`control, ${about}: ${detail}`)

@@ -15,14 +15,14 @@ import { spawnSync } from 'node:child_process'
 import { connect } from 'node:net'
 import { DatabaseSync } from 'node:sqlite'
 import { residentMiB } from '../../bench/proc.ts'
-import { closedLoop, type Figures, openLoop } from '../pace.ts'
+import { closedLoop, type LoopResult, openLoop } from '../load-loop.ts'
 import { plot } from '../plot.ts'
 import { type ControlResult, type Proof, type ProofContext, type ProofResult, Unable } from '../proof.ts'
 import { Service } from '../service.ts'
 import { waitFor } from '../wait.ts'
 
 /** How long a sender waits: a later answer is of no use to it. */
-const PATIENCE_MS = 5000
+const SENDER_TIMEOUT_MS = 5000
 /**
  * Of what HTTP carries; the claim asks for at most 20 %. So little that 5 times as much does not overload the CPU as
  * well.
@@ -46,25 +46,25 @@ const UNBOUNDED = {
 
 export const overload: Proof = {
   name: 'overload',
-  about: 'more than the store takes (its syncs delayed), and more connections than the processor does',
+  about: 'more than the store takes (its syncs delayed), and more connections than the CPU can serve',
   needs: 'strace',
   stores: ['sqlite'],
   defaultCycles: 15,
   async run(context) {
     if (spawnSync('strace', ['--version']).error) throw new Unable('strace is missing: apt-get install strace')
     const databaseUrl = await context.newDatabase()
-    const processor = await overloadProcessor(context, databaseUrl)
-    const http = Math.max(...processor.steps.map(({ figures }) => figures.goodPerSecond))
+    const cpu = await overloadCpu(context, databaseUrl)
+    const http = Math.max(...cpu.steps.map(({ result }) => result.goodPerSecond))
     const store = await overloadStore(context, databaseUrl, http)
     const stored = storedIn(databaseUrl.replace(/^sqlite:/, ''))
     const control = await withoutBounds(context, databaseUrl, store)
-    return resultOf(context, { http, store, processor, stored, control })
+    return resultOf(context, { http, store, cpu, stored, control })
   },
 }
 
 interface Step {
   readonly at: number
-  readonly figures: Figures
+  readonly result: LoopResult
 }
 
 interface StoreRun {
@@ -72,7 +72,7 @@ interface StoreRun {
   readonly capacity: number
   readonly steps: readonly Step[]
   readonly recoveredS: number | null
-  readonly all: readonly Figures[]
+  readonly all: readonly LoopResult[]
 }
 
 /** Delays syncs only: no other call is traced. */
@@ -86,9 +86,9 @@ async function overloadStore(context: ProofContext, databaseUrl: string, http: n
   // Eight appends of a batch share a commit: the batch size decides the capacity.
   const batchEvents = Math.max(1, Math.round((CAPACITY_SHARE * http * DELAY_MS) / 1000 / 8))
   const { service, token } = await slowService(context, databaseUrl, batchEvents, {})
-  const pace = { port: service.port, token, seconds, patienceMs: PATIENCE_MS }
+  const loop = { port: service.port, token, seconds, senderTimeoutMs: SENDER_TIMEOUT_MS }
   // Twice as long: everything is measured against it.
-  const saturated = await closedLoop({ ...pace, seconds: 2 * seconds }, SENDERS, 100)
+  const saturated = await closedLoop({ ...loop, seconds: 2 * seconds }, SENDERS, 100)
   const capacity = saturated.goodPerSecond
   context.progress(
     `HTTP carries ${http.toFixed(0)}/s; syncs delayed by ${DELAY_MS} ms, batches of ${batchEvents}: ${capacity.toFixed(0)}/s`,
@@ -96,17 +96,17 @@ async function overloadStore(context: ProofContext, databaseUrl: string, http: n
   const all = [saturated]
   const steps: Step[] = []
   for (const at of STEPS) {
-    const figures = await openLoop(pace, at * capacity, MAX_SENDERS)
-    all.push(figures)
-    steps.push({ at, figures })
-    context.progress(`${at} × ${lineOf(figures)}`)
+    const result = await openLoop(loop, at * capacity, MAX_SENDERS)
+    all.push(result)
+    steps.push({ at, result })
+    context.progress(`${at} × ${lineOf(result)}`)
   }
-  const calm = steps[0]!.figures
+  const calm = steps[0]!.result
   let recoveredS: number | null = null
   for (let second = 1; second <= RECOVERED_WITHIN_S && recoveredS === null; second += 1) {
-    const figures = await openLoop({ ...pace, seconds: 1 }, 0.5 * capacity, MAX_SENDERS)
-    all.push(figures)
-    if (figures.good === figures.offered && figures.p99Ms <= 2 * calm.p99Ms) recoveredS = second
+    const result = await openLoop({ ...loop, seconds: 1 }, 0.5 * capacity, MAX_SENDERS)
+    all.push(result)
+    if (result.good === result.offered && result.p99Ms <= 2 * calm.p99Ms) recoveredS = second
   }
   await service.stop()
   return { batchEvents, capacity, steps, recoveredS, all }
@@ -144,23 +144,23 @@ async function withoutBounds(
   { batchEvents, capacity }: StoreRun,
 ): Promise<ControlResult> {
   const { service, token } = await slowService(context, databaseUrl, batchEvents, UNBOUNDED)
-  const pace = { port: service.port, token, seconds: context.cycles, patienceMs: PATIENCE_MS }
-  const figures = await openLoop(pace, 5 * capacity, MAX_SENDERS)
+  const loop = { port: service.port, token, seconds: context.cycles, senderTimeoutMs: SENDER_TIMEOUT_MS }
+  const result = await openLoop(loop, 5 * capacity, MAX_SENDERS)
   await service.kill()
   return {
     about: 'the same with a queue without bounds',
-    failed: figures.goodPerSecond < 0.9 * capacity,
-    detail: `at 5 × ${share(figures.goodPerSecond, capacity)} of the capacity in time, p99 ${figures.p99Ms.toFixed(0)} ms`,
+    failed: result.goodPerSecond < 0.9 * capacity,
+    detail: `at 5 × ${share(result.goodPerSecond, capacity)} of the capacity in time, p99 ${result.p99Ms.toFixed(0)} ms`,
   }
 }
 
-interface ProcessorRun {
+interface CpuRun {
   readonly steps: readonly Step[]
   readonly mostMiB: number
   readonly closedAtAccept: number
 }
 
-async function overloadProcessor(context: ProofContext, databaseUrl: string): Promise<ProcessorRun> {
+async function overloadCpu(context: ProofContext, databaseUrl: string): Promise<CpuRun> {
   const env = { INTRAY_MAX_CONNECTIONS: String(CONNECTIONS_LIMIT) }
   const service = new Service(context, { databaseUrl, env })
   const token = await service.mint('cf')
@@ -168,12 +168,12 @@ async function overloadProcessor(context: ProofContext, databaseUrl: string): Pr
   let mostMiB = 0
   const watch = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(service.pid) ?? 0)), 200)
   context.onCleanup(() => clearInterval(watch))
-  const pace = { port: service.port, token, seconds: context.cycles, patienceMs: PATIENCE_MS }
+  const loop = { port: service.port, token, seconds: context.cycles, senderTimeoutMs: SENDER_TIMEOUT_MS }
   const steps: Step[] = []
   for (const at of CONNECTIONS) {
-    const figures = await closedLoop(pace, at)
-    steps.push({ at, figures })
-    context.progress(`${at} connections, ${lineOf(figures)}`)
+    const result = await closedLoop(loop, at)
+    steps.push({ at, result })
+    context.progress(`${at} connections, ${lineOf(result)}`)
   }
   const closedAtAccept = await openTooMany(service.port)
   clearInterval(watch)
@@ -200,19 +200,19 @@ async function openTooMany(port: number): Promise<number> {
 interface Runs {
   readonly http: number
   readonly store: StoreRun
-  readonly processor: ProcessorRun
+  readonly cpu: CpuRun
   readonly stored: number
   readonly control: ControlResult
 }
 
-function resultOf(context: ProofContext, { http, store, processor, stored, control }: Runs): ProofResult {
-  const worst = store.steps.at(-1)!.figures
-  const rates = processor.steps.map(({ figures }) => figures.goodPerSecond)
+function resultOf(context: ProofContext, { http, store, cpu, stored, control }: Runs): ProofResult {
+  const worst = store.steps.at(-1)!.result
+  const rates = cpu.steps.map(({ result }) => result.goodPerSecond)
   const best = Math.max(...rates)
   // Before the best there is no overload yet.
   const least = Math.min(...rates.slice(rates.indexOf(best)))
-  const all = [...store.all, ...processor.steps.map(({ figures }) => figures)]
-  const sum = (of: (figures: Figures) => number) => all.reduce((total, one) => total + of(one), 0)
+  const all = [...store.all, ...cpu.steps.map(({ result }) => result)]
+  const sum = (of: (result: LoopResult) => number) => all.reduce((total, one) => total + of(one), 0)
   const acknowledged = sum((one) => one.acknowledged)
   const unknown = sum((one) => one.unanswered)
   const other = sum((one) => one.other)
@@ -238,21 +238,19 @@ function resultOf(context: ProofContext, { http, store, processor, stored, contr
       ...{ twice: 0, altered: 0, misordered: 0, misnumbered: 0 },
     },
     notes: [
-      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${DELAY_MS} ms, batches of ${store.batchEvents}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${PATIENCE_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent for want of a free connection.`,
+      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${DELAY_MS} ms, batches of ${store.batchEvents}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${SENDER_TIMEOUT_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent for want of a free connection.`,
       `Back to normal ${store.recoveredS ?? `not within ${RECOVERED_WITHIN_S}`} s after.`,
-      `Processor: best ${best.toFixed(0)}/s, least ${share(least, best)} of it; at most ${processor.mostMiB.toFixed(0)} MiB; ${processor.closedAtAccept} of ${ABOVE_LIMIT} connections above the limit of ${CONNECTIONS_LIMIT} closed at accept.`,
+      `CPU: best ${best.toFixed(0)}/s, least ${share(least, best)} of it; at most ${cpu.mostMiB.toFixed(0)} MiB; ${cpu.closedAtAccept} of ${ABOVE_LIMIT} connections above the limit of ${CONNECTIONS_LIMIT} closed at accept.`,
     ],
     broken: [
       ...timed.filter(([isBroken]) => isBroken && context.isTimed).map(([, what]) => what),
       ...(other > 0 ? [`${other} answers were neither 200 nor 503 with Retry-After`] : []),
-      ...(processor.mostMiB > MEMORY_LIMIT_MIB ? [`memory grew to ${processor.mostMiB.toFixed(0)} MiB`] : []),
-      ...(processor.closedAtAccept === ABOVE_LIMIT ? [] : [`${processor.closedAtAccept} closed at accept`]),
+      ...(cpu.mostMiB > MEMORY_LIMIT_MIB ? [`memory grew to ${cpu.mostMiB.toFixed(0)} MiB`] : []),
+      ...(cpu.closedAtAccept === ABOVE_LIMIT ? [] : [`${cpu.closedAtAccept} closed at accept`]),
     ],
     controls: [control],
-    appendix: [...tableOf('offered × capacity', store.steps), '', ...tableOf('connections', processor.steps)].join(
-      '\n',
-    ),
-    files: { 'overload.svg': drawn(store, processor) },
+    appendix: [...tableOf('offered × capacity', store.steps), '', ...tableOf('connections', cpu.steps)].join('\n'),
+    files: { 'overload.svg': drawn(store, cpu) },
   }
 }
 
@@ -260,17 +258,17 @@ function tableOf(first: string, steps: readonly Step[]): string[] {
   return [
     `| ${first} | offered/s | good/s | 503 | no answer | p50 | p99 |`,
     '|---|---|---|---|---|---|---|',
-    ...steps.map(({ at, figures }) => {
-      const { offeredPerSecond, goodPerSecond, refused, unanswered, p50Ms, p99Ms } = figures
+    ...steps.map(({ at, result }) => {
+      const { offeredPerSecond, goodPerSecond, refused, unanswered, p50Ms, p99Ms } = result
       const rates = [offeredPerSecond, goodPerSecond].map((rate) => rate.toFixed(0))
       return `| ${[at, ...rates, refused, unanswered, `${p50Ms.toFixed(1)} ms`, `${p99Ms.toFixed(1)} ms`].join(' | ')} |`
     }),
   ]
 }
 
-function drawn(store: StoreRun, processor: ProcessorRun): string {
-  const points = (steps: readonly Step[], y: (figures: Figures) => number) =>
-    steps.map(({ at, figures }) => [at, y(figures)] as const)
+function drawn(store: StoreRun, cpu: CpuRun): string {
+  const points = (steps: readonly Step[], y: (result: LoopResult) => number) =>
+    steps.map(({ at, result }) => [at, y(result)] as const)
   const xLabel = 'offered, times the capacity'
   const goal = STEPS.map((at) => [at, 0.9 * store.capacity * Math.min(1, at)] as const)
   return plot('Overload: offered load against goodput and p99', [
@@ -286,13 +284,13 @@ function drawn(store: StoreRun, processor: ProcessorRun): string {
       series: [{ name: 'p99', points: points(store.steps, (one) => one.p99Ms) }],
     },
     {
-      ...{ title: 'Processor overload', xLabel: 'connections', yLabel: 'messages a second' },
-      series: [{ name: 'acknowledged in time', points: points(processor.steps, (one) => one.goodPerSecond) }],
+      ...{ title: 'CPU overload', xLabel: 'connections', yLabel: 'messages a second' },
+      series: [{ name: 'acknowledged in time', points: points(cpu.steps, (one) => one.goodPerSecond) }],
     },
   ])
 }
 
-function lineOf({ offeredPerSecond, goodPerSecond, refused, p99Ms }: Figures): string {
+function lineOf({ offeredPerSecond, goodPerSecond, refused, p99Ms }: LoopResult): string {
   return `${offeredPerSecond.toFixed(0)}/s offered: ${goodPerSecond.toFixed(0)}/s good, ${refused} refused, p99 ${p99Ms.toFixed(0)} ms`
 }
 

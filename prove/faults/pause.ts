@@ -9,7 +9,7 @@ import type { ChildProcess } from 'node:child_process'
 import { Processors } from '../processors.ts'
 import type { Proof, ProofContext } from '../proof.ts'
 import { Service } from '../service.ts'
-import { brokenIn, newSubject } from '../subject.ts'
+import { brokenIn, newSystemUnderTest } from '../system-under-test.ts'
 import { waitFor } from '../wait.ts'
 
 const LEASE_S = 2
@@ -26,7 +26,7 @@ export const pause: Proof = {
     const nodes: Service[] = []
     const env = { INTRAY_MAX_ATTEMPTS: '1000' }
     let cutOff = 0
-    const subject = await newSubject(context, {
+    const system = await newSystemUnderTest(context, {
       name: 'pause',
       service: { env },
       load: {
@@ -40,9 +40,9 @@ export const pause: Proof = {
         },
       },
     })
-    const { load, inbox, processorToken } = subject
-    nodes.push(subject.service)
-    if (context.store === 'postgres') nodes.push(new Service(context, subject.service.options))
+    const { load, inbox, processorToken } = system
+    nodes.push(system.service)
+    if (context.store === 'postgres') nodes.push(new Service(context, system.service.options))
     for (const node of nodes) await node.start()
     const ports = nodes.map(({ port }) => port)
     const processors = new Processors(context, 3, { ports, token: processorToken, leaseSeconds: LEASE_S, workMs: 3 })
@@ -63,7 +63,7 @@ export const pause: Proof = {
     await load.settle()
     context.progress('waiting for the processors')
     await processors.finish(inbox)
-    const findings = await subject.check()
+    const findings = await system.check()
     const events = (await inbox.rows()).filter(({ kind }) => kind === 'event').map(({ id }) => id)
     for (const node of nodes) await node.stop()
     return {

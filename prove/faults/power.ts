@@ -11,7 +11,7 @@ import type { Findings } from '../check.ts'
 import { FILE_SYSTEMS, type FileSystem, LoopDisk, requireLoopDisks } from '../loop-disk.ts'
 import { addCounts, NO_COUNTS } from '../counts.ts'
 import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
+import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
 import { databaseOn, WEAKER, type Weakness } from '../disk-database.ts'
 
 /** A control that lost nothing after this many cuts counts as not caught. */
@@ -87,7 +87,7 @@ async function control(context: ProofContext, fileSystem: FileSystem, weakness: 
 
 interface Rig {
   readonly disk: LoopDisk
-  readonly load: Subject['load']
+  readonly load: SystemUnderTest['load']
   readonly inFlightCuts: number
   cutUnderLoad(): Promise<void>
   /** Power on: mounts, starts, sends unknown messages again, reads everything. */
@@ -100,12 +100,12 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
   const disk = await LoopDisk.create(context, fileSystem, name)
   const database = await databaseOn(disk.folder, context, weakness)
   let onAcknowledged = () => {}
-  const subject = await newSubject(context, {
+  const system = await newSystemUnderTest(context, {
     name,
     service: { databaseUrl: database.url, env: database.env },
     load: { onTrouble: 'end', onAcknowledged: () => onAcknowledged() },
   })
-  const { service, load } = subject
+  const { service, load } = system
   // The tokens survive every cut, of a control too: only messages may be lost.
   await disk.sync()
   let isOff = false
@@ -144,7 +144,7 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
       await database.start()
       if (!service.isRunning) await service.start()
       if (settle) await load.settle()
-      return subject.check()
+      return system.check()
     },
     async end() {
       await service.kill()

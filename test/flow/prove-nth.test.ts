@@ -8,8 +8,8 @@ import { FEW } from '../../prove/group-commit.ts'
 import { NearCheckpoint } from '../../prove/near-checkpoint.ts'
 import { seededRandom } from '../../prove/random.ts'
 import { hasStrace } from '../../prove/strace.ts'
-import { FAULTS, type Struck, strike } from '../../prove/strike.ts'
-import { brokenIn, inWords } from '../../prove/subject.ts'
+import { FAULTS, type FaultRun, runWithFault } from '../../prove/fault-run.ts'
+import { brokenIn, inWords } from '../../prove/system-under-test.ts'
 import { WRONG } from '../../prove/proof.ts'
 import { tempFolder } from '../support/temp.ts'
 
@@ -32,7 +32,7 @@ after(async () => {
   for (const one of undo.reverse()) await one()
 })
 
-function wrongIn({ findings, broken }: Struck): string[] {
+function wrongIn({ findings, broken }: FaultRun): string[] {
   const counted = WRONG.filter((what) => findings.counts[what] > 0).map((what) => `${findings.counts[what]} ${what}`)
   return [...counted, ...brokenIn(findings), ...broken]
 }
@@ -44,12 +44,12 @@ for (const fault of FAULTS) {
     skip,
   }, async (t) => {
     for (const nth of places) {
-      const struck = await strike(context, template, { fault, nth })
-      const { place, inFlight, findings, exitCode } = struck
+      const run = await runWithFault(context, template, { fault, nth })
+      const { place, inFlight, findings, exitCode } = run
       t.diagnostic(`n = ${nth}, in a ${place}: ${inFlight} in flight, ${inWords(findings)}, exit ${exitCode}`)
-      if (nth === places[0]) assert.ok(inFlight > FEW, `only ${inFlight} messages shared the commit that was struck`)
-      assert.equal(struck.injected, 1, 'the fault was injected')
-      assert.deepEqual(wrongIn(struck), [])
+      if (nth === places[0]) assert.ok(inFlight > FEW, `only ${inFlight} messages shared the faulted commit`)
+      assert.equal(run.injected, 1, 'the fault was injected')
+      assert.deepEqual(wrongIn(run), [])
     }
   })
 }
@@ -57,7 +57,7 @@ for (const fault of FAULTS) {
 test('a server that acknowledges before it commits is found out by a kill at a sync', { skip }, async (t) => {
   const fault = FAULTS[0]!
   for (let nth = 1; nth <= CONTROL_TRIES; nth += 1) {
-    const { findings, injected } = await strike(context, template, {
+    const { findings, injected } = await runWithFault(context, template, {
       fault,
       nth,
       command: [process.execPath, UNSAFE_SERVER],

@@ -8,7 +8,7 @@ import { Load, type LoadOptions } from './load.ts'
 import type { ProofContext } from './proof.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
-export interface Subject {
+export interface SystemUnderTest {
   readonly service: Service
   readonly load: Load
   readonly inbox: Inbox
@@ -18,7 +18,7 @@ export interface Subject {
   check(): Promise<Findings>
 }
 
-export interface SubjectOptions {
+export interface SystemOptions {
   /** Names its journal and its messages; unique in a proof. */
   readonly name: string
   readonly service?: Omit<ServiceOptions, 'databaseUrl'> & { readonly databaseUrl?: string }
@@ -26,7 +26,7 @@ export interface SubjectOptions {
 }
 
 /** Creates its tokens; the service is not started yet. */
-export async function newSubject(context: ProofContext, options: SubjectOptions): Promise<Subject> {
+export async function newSystemUnderTest(context: ProofContext, options: SystemOptions): Promise<SystemUnderTest> {
   const databaseUrl = options.service?.databaseUrl ?? (await context.newDatabase())
   const service = new Service(context, { ...options.service, databaseUrl })
   const token = await service.mint('cf')

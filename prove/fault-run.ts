@@ -35,7 +35,7 @@ export const FAULTS: readonly Fault[] = [
 
 export type Place = 'commit' | 'index batch' | 'checkpoint'
 
-export interface Struck {
+export interface FaultRun {
   /** 0: the n-th call was never made. */
   readonly injected: number
   readonly place: Place
@@ -69,7 +69,7 @@ const FILES: Readonly<Record<Part, readonly string[]>> = {
   index: ['intray.index.db', 'intray.index.db-wal'],
 }
 
-export interface StrikeOptions {
+export interface FaultRunOptions {
   readonly fault: Fault
   readonly nth: number
   /** The database file to fault; the journal by default. */
@@ -78,18 +78,18 @@ export interface StrikeOptions {
   readonly command?: readonly string[]
 }
 
-export async function strike(
+export async function runWithFault(
   context: Pick<ProofContext, 'folder' | 'random' | 'onCleanup'>,
   template: NearCheckpoint,
-  options: StrikeOptions,
-): Promise<Struck> {
+  options: FaultRunOptions,
+): Promise<FaultRun> {
   const { fault, nth, command } = options
-  const folder = join(context.folder, 'struck')
+  const folder = join(context.folder, 'fault-run')
   const databaseUrl = template.copyTo(folder)
   const { env } = template
   const under = new Service(context, { databaseUrl, env, ...(command ? { command } : {}) })
   const answers: AnswerLine[] = []
-  const moment = new Moment()
+  const moment = new FaultMoment()
   const journal = new Journal(join(folder, 'journal'))
   let service = under
   const load = new Load({
@@ -110,7 +110,7 @@ export async function strike(
   try {
     await template.startOn(folder, under)
     await load.connect()
-    const { broken, ...struck } = await run(under, load, inbox, moment, folder, options)
+    const { broken, ...outcome } = await run(under, load, inbox, moment, folder, options)
     await under.kill()
     service = new Service(context, { databaseUrl, env })
     await service.start()
@@ -118,7 +118,7 @@ export async function strike(
     await load.settle()
     const findings = await check(journal.path, inbox)
     await service.kill()
-    return { ...struck, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
+    return { ...outcome, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
   } finally {
     load.close()
     inbox.close()
@@ -127,25 +127,25 @@ export async function strike(
 }
 
 /** How many messages had no answer when the fault was injected: known from the first answer after it. */
-class Moment {
+class FaultMoment {
   inFlight: number | null = null
-  hasStruck: () => boolean = () => false
+  hasFaulted: () => boolean = () => false
 
   answered({ status }: AnswerLine, inFlight: number): void {
     // A killed service gives no answer.
-    if (this.inFlight === null && (status === 0 || this.hasStruck())) this.inFlight = inFlight
+    if (this.inFlight === null && (status === 0 || this.hasFaulted())) this.inFlight = inFlight
   }
 }
 
-type Run = Pick<Struck, 'place' | 'broken' | 'exitCode' | 'injected' | 'inFlight'>
+type Run = Pick<FaultRun, 'place' | 'broken' | 'exitCode' | 'injected' | 'inFlight'>
 
 async function run(
   service: Service,
   load: Load,
   inbox: Inbox,
-  moment: Moment,
+  moment: FaultMoment,
   folder: string,
-  { fault, nth, part = 'journal' }: StrikeOptions,
+  { fault, nth, part = 'journal' }: FaultRunOptions,
 ): Promise<Run> {
   const { calls, what } = fault
   const output = join(folder, 'strace')
@@ -157,12 +157,12 @@ async function run(
     calls: [...SYNCS, ...WRITES],
     inject: { calls, what, nth },
   })
-  moment.hasStruck = () => strace.read().includes('(INJECTED)')
-  const hasStruck = () => !service.isRunning || moment.hasStruck()
+  moment.hasFaulted = () => strace.read().includes('(INJECTED)')
+  const hasFaulted = () => !service.isRunning || moment.hasFaulted()
   const send = (round: number) => (round % SINGLE_EVERY === 0 ? load.run(1) : sendGroup(service, load))
   // Answered when the index covers everything, or after 2 s.
   const awaitIndex = () => inbox.ask('GET', '/v1/inbox/events?limit=1').catch(() => null)
-  for (let round = 1; round <= MAX_ROUNDS && !hasStruck(); round += 1) {
+  for (let round = 1; round <= MAX_ROUNDS && !hasFaulted(); round += 1) {
     await send(round)
     await awaitIndex()
   }
@@ -224,7 +224,7 @@ async function untilOverOrRecovered(
   return good >= ROUNDS_AFTER
 }
 
-function misbehaviour(fault: Fault, exitCode: Struck['exitCode'], atCheckpoint: boolean): string[] {
+function misbehaviour(fault: Fault, exitCode: FaultRun['exitCode'], atCheckpoint: boolean): string[] {
   switch (fault.must) {
     case 'is killed':
       return exitCode === 'killed' ? [] : [`${fault.name}: it was not killed (${exitCode})`]

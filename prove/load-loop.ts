@@ -7,17 +7,17 @@
 import { Histogram } from '../bench/load/histogram.ts'
 import { Wire, type WireAnswer } from './wire.ts'
 
-export interface PaceOptions {
+export interface LoopOptions {
   readonly port: number
   readonly token: string
   readonly seconds: number
   /** A later answer is late: its sender has given up. */
-  readonly patienceMs: number
+  readonly senderTimeoutMs: number
   /** Connections opened before the first message; 500 by default. One that is never used is cut off like a slow one. */
   readonly readyConnections?: number
 }
 
-export interface Figures {
+export interface LoopResult {
   readonly seconds: number
   /** Messages that were due. */
   readonly offered: number
@@ -39,7 +39,7 @@ export interface Figures {
 
 class Tally {
   readonly latencies = new Histogram()
-  readonly #patienceMs: number
+  readonly #senderTimeoutMs: number
   readonly #from: number
   readonly #to: number
   #goodInWindow = 0
@@ -51,8 +51,8 @@ class Tally {
   other = 0
   unanswered = 0
 
-  constructor({ patienceMs, seconds }: PaceOptions) {
-    this.#patienceMs = patienceMs
+  constructor({ senderTimeoutMs, seconds }: LoopOptions) {
+    this.#senderTimeoutMs = senderTimeoutMs
     this.#to = performance.now() + seconds * 1000
     this.#from = this.#to - seconds * 1000 * WINDOW
   }
@@ -63,7 +63,7 @@ class Tally {
     if (status === 200) {
       this.acknowledged += 1
       this.latencies.record(tookMs)
-      if (tookMs > this.#patienceMs) return
+      if (tookMs > this.#senderTimeoutMs) return
       this.good += 1
       if (now >= this.#from && now <= this.#to) this.#goodInWindow += 1
     } else if (status === 503 && hasRetryAfter && isSureNotStored) this.refused += 1
@@ -71,7 +71,7 @@ class Tally {
     else this.other += 1
   }
 
-  figures(seconds: number): Figures {
+  result(seconds: number): LoopResult {
     const { offered, sent, acknowledged, good, refused, other, unanswered } = this
     return {
       ...{ seconds, offered, sent, acknowledged, good, refused, other, unanswered },
@@ -90,7 +90,7 @@ const READY_CONNECTIONS = 500
 const OPENED_AT_ONCE = 50
 
 /** Each connection sends again as soon as it is answered; after a refusal it pauses, as a polite client does. */
-export async function closedLoop(options: PaceOptions, connections: number, pauseMs = 0): Promise<Figures> {
+export async function closedLoop(options: LoopOptions, connections: number, pauseMs = 0): Promise<LoopResult> {
   const { port, token, seconds } = options
   const wires = Array.from({ length: connections }, () => new Wire(port, token, () => {}))
   await Promise.all(wires.map((wire) => wire.opened))
@@ -109,11 +109,11 @@ export async function closedLoop(options: PaceOptions, connections: number, paus
     }),
   )
   for (const wire of wires) wire.close()
-  return tally.figures(seconds)
+  return tally.result(seconds)
 }
 
 /** Messages are sent when they are due, each on a free connection, or on a new one up to `maxConnections`. */
-export async function openLoop(options: PaceOptions, perSecond: number, maxConnections: number): Promise<Figures> {
+export async function openLoop(options: LoopOptions, perSecond: number, maxConnections: number): Promise<LoopResult> {
   const { port, token, seconds, readyConnections = READY_CONNECTIONS } = options
   const free: Wire[] = []
   const all = new Set<Wire>()
@@ -158,5 +158,5 @@ export async function openLoop(options: PaceOptions, perSecond: number, maxConne
   while (inFlight > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
   tally.unanswered += inFlight
   for (const wire of all) wire.close()
-  return tally.figures(seconds)
+  return tally.result(seconds)
 }

@@ -13,7 +13,7 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const GROUP = 24
 const GATHER_MS = 10
 
-export class Cutter {
+export class CuttingProxy {
   /** Answers with status 200 that were lost. */
   cuts = 0
   /** Of these, how many were cut before their first byte. */
@@ -41,12 +41,12 @@ export class Cutter {
     servicePort: () => number,
     random: Random,
     percent: number,
-  ): Promise<Cutter> {
-    const cutter = new Cutter(servicePort, random, percent)
-    cutter.#listener.listen(0, '127.0.0.1')
-    await once(cutter.#listener, 'listening')
-    context.onCleanup(() => cutter.close())
-    return cutter
+  ): Promise<CuttingProxy> {
+    const proxy = new CuttingProxy(servicePort, random, percent)
+    proxy.#listener.listen(0, '127.0.0.1')
+    await once(proxy.#listener, 'listening')
+    context.onCleanup(() => proxy.close())
+    return proxy
   }
 
   get port(): number {
