@@ -3,7 +3,7 @@
 //   acknowledged   must be there once, with its bytes, under the id of the answer      else lost, twice, altered, misnumbered
 //   unknown        may be there once or not at all                                     else twice, altered
 //   refused        must not be there                                                   else resurrected
-//   conversation   what was acknowledged before another was first sent comes first     else misordered
+//   conversation   a message acknowledged before another was first sent precedes it    else misordered
 //
 // A message is recognised by its bytes, not by what the store says about it; if no message has the bytes, its reference
 // or the id of its acknowledgement tells which message it was.

@@ -1,7 +1,7 @@
 // Repeatable random choices: the same numbers for the same seed.
 
 export interface Random {
-  /** A whole number from 0 to below − 1. */
+  /** A whole number from 0 to `limit` − 1. */
   below(limit: number): number
   pick<T>(from: readonly T[]): T
   /** True this many times in a hundred. */

@@ -13,7 +13,7 @@ import { type FromThread, failureAnswers, type Job, type ToThread } from './thre
 /** Below the other threads: a quarter of a core while all of them are busy, a whole one otherwise. */
 const NICENESS = 5
 
-yieldToOthers()
+lowerPriority()
 const port = parentPort!
 const { path } = workerData as { path: string }
 const db = openIndexWriter(path)
@@ -52,7 +52,7 @@ function send(message: FromThread): void {
 }
 
 /** On Linux each thread has its own priority. Elsewhere it runs like the others. */
-function yieldToOthers(): void {
+function lowerPriority(): void {
   try {
     setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
   } catch {
