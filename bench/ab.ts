@@ -1,14 +1,15 @@
-// `bench ab`: this working tree (A) beside another commit (B), in one run, in rounds that alternate. Every line starts both sides
-// on databases of their own, by the launcher of their own checkout, and speaks to them over HTTP alone: their schemas may differ.
-// Promises: bounded in time; children, the other checkout and temporary folders are gone afterwards, whatever happened.
+// `bench ab`: compares this working tree (A) with another commit (B) in one run, in alternating rounds. Every scenario
+// starts both sides on fresh databases, with the launcher of their own checkout, and talks to them over HTTP alone:
+// their schemas may differ.
+// Promises: bounded in time; children, the other checkout and temporary folders are removed in any case.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { addPackages, describeCommit, findCommit, hasChanges, writeCommit } from './ab/checkout.ts'
 import { createSide, measureBurst, measureSustained, type Reading, type Side } from './ab/measure.ts'
-import { AB_HELP, type AbOptions, type LineName, parseAbOptions } from './ab/options.ts'
-import { type AbLine, type AbRound, errorsOf, formatAbReport, writeAbReport } from './ab/report.ts'
+import { AB_HELP, type AbOptions, parseAbOptions, type ScenarioName } from './ab/options.ts'
+import { type AbRound, errorsOf, formatAbReport, type ScenarioResult, writeAbReport } from './ab/report.ts'
 import { type Databases, startDatabases } from './contestants/databases.ts'
 import { startIntray } from './contestants/intray.ts'
 import { waitForIdle } from './intake/rounds.ts'
@@ -21,7 +22,10 @@ const ROOT = fileURLToPath(new URL('..', import.meta.url))
 const FSYNCS = 500
 const IDLE_WAIT_SECONDS = 10
 
-/** A checkout without built pages would build them beside its first measurements. Commits without a console refuse the setting. */
+/**
+ * A checkout without built pages would build them during its first measurements. Commits without a console refuse the
+ * setting.
+ */
 function settingsOf(root: string): Record<string, string> {
   return existsSync(join(root, 'console')) ? { INTRAY_CONSOLE: 'off' } : {}
 }
@@ -48,7 +52,7 @@ export async function runAb(argv: readonly string[]): Promise<number> {
     const packages = await addPackages(scope, ROOT, otherRoot)
     say(`B is checked out, its packages are ${packages}`)
     const fsyncBefore = measureFsync(scope.folder, FSYNCS)
-    const lines = await new AbBench(options, scope, { a: ROOT, b: otherRoot }).run()
+    const scenarios = await new AbBench(options, scope, { a: ROOT, b: otherRoot }).run()
     const report = {
       startedAt,
       finishedAt: new Date().toISOString(),
@@ -58,7 +62,7 @@ export async function runAb(argv: readonly string[]): Promise<number> {
       b: await describeCommit(ROOT, commit),
       fsyncBefore,
       fsyncAfter: measureFsync(scope.folder, FSYNCS),
-      lines,
+      scenarios,
     }
     console.log(formatAbReport(report))
     if (options.json !== null) writeAbReport(report, options.json)
@@ -86,19 +90,19 @@ class AbBench {
     this.#load = new LoadGenerator(scope)
   }
 
-  async run(): Promise<AbLine[]> {
+  async run(): Promise<ScenarioResult[]> {
     const databases = await startDatabases(this.#options.store, this.#scope)
     try {
-      const lines: AbLine[] = []
-      for (const name of this.#options.lines) lines.push(await this.#line(name, databases))
-      return lines
+      const results: ScenarioResult[] = []
+      for (const name of this.#options.scenarios) results.push(await this.#scenario(name, databases))
+      return results
     } finally {
       await databases.close()
     }
   }
 
   /** Both sides on fresh databases, warmed up, then measured. */
-  async #line(name: LineName, databases: Databases): Promise<AbLine> {
+  async #scenario(name: ScenarioName, databases: Databases): Promise<ScenarioResult> {
     const { connections, seconds, messages } = this.#options
     const workers = name === 'two' ? 2 : 1
     const start = async (root: string): Promise<Side> =>
@@ -109,13 +113,13 @@ class AbBench {
         ? measureSustained(this.#load, side, connections, messages)
         : measureBurst(this.#load, side, connections, seconds)
     for (const side of Object.values(sides)) await measure(side)
-    const line = await this.#rounds(name, sides, measure)
+    const result = await this.#rounds(name, sides, measure)
     for (const { intray } of Object.values(sides)) await this.#scope.stop(intray.child)
-    return line
+    return result
   }
 
-  /** A round in which either side was disturbed from outside of the machine is made again; no more often than there are rounds. */
-  async #rounds(name: LineName, sides: Sides, measure: (side: Side) => Promise<Reading>): Promise<AbLine> {
+  /** A round in which the hypervisor stole time from either side is repeated; at most as often as there are rounds. */
+  async #rounds(name: ScenarioName, sides: Sides, measure: (side: Side) => Promise<Reading>): Promise<ScenarioResult> {
     const rounds: AbRound[] = []
     const disturbed: AbRound[] = []
     while (rounds.length < this.#options.rounds) {
@@ -136,16 +140,16 @@ class AbBench {
   }
 }
 
-function sayRead(line: LineName, round: number, side: SideName, reading: Reading): void {
+function sayRead(scenario: ScenarioName, round: number, side: SideName, reading: Reading): void {
   const { rate, messages, seconds, loadSeconds, peakMiB, errorCount } = reading
   const parts = [
     `${rate.toFixed(0)}/s`,
-    ...(line === 'sustained'
+    ...(scenario === 'sustained'
       ? [`${messages} messages, ${loadSeconds.toFixed(1)} s load + ${(seconds - loadSeconds).toFixed(1)} s index`]
       : []),
     `peak ${peakMiB?.toFixed(0) ?? '-'} MiB`,
     ...(errorCount > 0 ? [`${errorCount} ERRORS`] : []),
     ...(isDisturbed(reading) ? [`${(100 * reading.stealShare!).toFixed(0)} % stolen`] : []),
   ]
-  say(`${line}, round ${round}, ${side.toUpperCase()}: ${parts.join(', ')}`)
+  say(`${scenario}, round ${round}, ${side.toUpperCase()}: ${parts.join(', ')}`)
 }

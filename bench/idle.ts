@@ -1,6 +1,6 @@
-// `bench idle`: what do those who wait cost while nothing comes in? Open streams, and claims that wait for the first event.
-// Promises: every stream and every claim is open during the whole measurement, or the run fails; bounded in time; children and temporary
-// folders are gone afterwards, whatever happened.
+// `bench idle`: the CPU cost of open streams and waiting claims while no message arrives.
+// Promises: every stream and every claim is open during the whole measurement, or the run fails; bounded in time;
+// children and temporary folders are removed in any case.
 
 import http, { type IncomingMessage } from 'node:http'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,16 +23,16 @@ const HELP = `Usage: npm run bench -- idle [options]
   --folder <path>     where the temporary folder is made; must be a real disk (/tmp)
   --help`
 
-const MOST_OF_A_CORE = 0.03
-/** What opening them leaves to be done. */
+const MAX_CORE_SHARE = 0.03
+/** Opening streams and claims causes work for this long. */
 const SETTLE_MS = 5000
-/** As long as a claim may wait. */
+/** The longest wait of a claim. */
 const WAIT_S = 20
 
 interface Idle {
   readonly report: string
-  /** What was measured is what was to be measured. */
-  readonly isSound: boolean
+  /** Every stream stayed open. */
+  readonly isValid: boolean
 }
 
 interface Options {
@@ -53,9 +53,9 @@ export async function runIdle(argv: readonly string[]): Promise<number> {
   try {
     const { cpu, cores, node } = machineFacts()
     console.log(`${cpu}, ${cores} cores, Node ${node}, ${options.store}\n`)
-    const { report, isSound } = await measure(scope, options)
+    const { report, isValid } = await measure(scope, options)
     console.log(report)
-    return isSound ? 0 : 1
+    return isValid ? 0 : 1
   } finally {
     await scope.close()
   }
@@ -105,12 +105,12 @@ async function measure(scope: Scope, { store, streams, polls, seconds }: Options
   await Promise.allSettled(polling)
   await databases.close()
   const rows = [
-    ['of one core', `${(cores * 100).toFixed(2)} %`, `< ${MOST_OF_A_CORE * 100} %`, verdict(cores < MOST_OF_A_CORE)],
+    ['of one core', `${(cores * 100).toFixed(2)} %`, `< ${MAX_CORE_SHARE * 100} %`, verdict(cores < MAX_CORE_SHARE)],
     ['streams still open', String(open), String(streams), verdict(open === streams)],
   ]
   const columns = [`${streams} streams, ${polls} claims that wait`, '', 'must be', ''].map((title) => ({ title }))
   const report = `${table(columns, rows)}\n\n${seconds} s, steal ${((stolen ?? 0) * 100).toFixed(1)} %`
-  return { report, isSound: open === streams }
+  return { report, isValid: open === streams }
 }
 
 function openStream(port: number, token: string, signal: AbortSignal): Promise<IncomingMessage> {
@@ -119,7 +119,7 @@ function openStream(port: number, token: string, signal: AbortSignal): Promise<I
     const request = http.get({ host: '127.0.0.1', port, path: '/v1/inbox/stream', headers, agent: false, signal })
     request.on('error', reject)
     request.on('response', (response) => {
-      // Heartbeats. That it was closed is seen at the end.
+      // Heartbeats. A closed stream is detected at the end.
       response.on('error', () => {}).resume()
       if (response.statusCode === 200) resolve(response)
       else reject(new Error(`a stream was answered ${response.statusCode}`))
@@ -127,7 +127,7 @@ function openStream(port: number, token: string, signal: AbortSignal): Promise<I
   })
 }
 
-/** One claim after the other. Ends when told to; else with what went wrong. */
+/** Claims one after the other until aborted; rejects on any other error. */
 async function poll(processor: Processor, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {

@@ -1,9 +1,9 @@
-// `bench inbox`: what does it cost to read and to process what was stored, and does the cost stay the same as it grows?
-// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+// `bench inbox`: the cost of reading and processing stored events, and whether it grows with the store.
+// Promises: bounded in time; children and temporary folders are removed in any case.
 
 import { parseArgs } from 'node:util'
 import { type Databases, STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
-import { startFilled } from './contestants/filled.ts'
+import { startFilledIntray } from './contestants/filled-intray.ts'
 import type { Intray } from './contestants/intray.ts'
 import { Processor } from './inbox/client.ts'
 import { machineFacts } from './machine.ts'
@@ -99,7 +99,7 @@ async function startProcessor(
   count: number,
   channelOf: (n: number) => string,
 ): Promise<Filled> {
-  const intray = await startFilled(scope, databases, count, channelOf)
+  const intray = await startFilledIntray(scope, databases, count, channelOf)
   const { token } = await intray.cli(tokenArgs)
   return { intray, processor: new Processor(intray.port, String(token)) }
 }
@@ -112,7 +112,7 @@ async function stop(scope: Scope, { intray, processor }: Filled): Promise<void> 
 }
 
 async function measureRates(scope: Scope, databases: Databases, options: Options): Promise<string> {
-  // More than are claimed: whoever finds nothing left waits a second for more.
+  // More events than are claimed: a claim that finds none waits a second.
   const many = await startProcessor(scope, databases, 2 * options.claims + 10 * BATCH, (n) => `page ${n % 2000}`)
   const byOne = await drain(many.processor, options.claims, true, 1)
   const byFour = await drain(many.processor, options.claims, true, 4)
@@ -138,7 +138,7 @@ function rateRow(what: string, rate: number, bound: number): string[] {
   return [what, Math.round(rate).toLocaleString('en'), `>= ${bound}`, rate >= bound ? 'pass' : 'FAIL']
 }
 
-/** Claims and acknowledges this many events with so many processors at once; events a second. */
+/** Claims and acknowledges this many events with this many concurrent processors; returns events a second. */
 async function drain(processor: Processor, count: number, ordered: boolean, processors: number): Promise<number> {
   let left = count
   const startedAt = performance.now()
@@ -152,7 +152,7 @@ async function drain(processor: Processor, count: number, ordered: boolean, proc
       })
       const claimed = events as Claimed[]
       inVain = claimed.length === 0 ? inVain + 1 : 0
-      // Others may be at all there is for a second of a machine that stands still, but not for ten.
+      // Other processors may hold all events for a second on a stalled machine, but not for ten.
       if (inVain === 10 && left > 0) throw new Error(`nothing to claim with ${left} to go`)
       if (claimed.length === 0) continue
       left -= claimed.length
@@ -163,12 +163,15 @@ async function drain(processor: Processor, count: number, ordered: boolean, proc
   return (count - left) / ((performance.now() - startedAt) / 1000)
 }
 
-/** Conversations are as long in the large database as in the small one, so that a page of one is the same page; and even the small one has more than are claimed. */
+/**
+ * Conversations have the same length in both databases, so that a page of one is the same page; even the small one has
+ * more than are claimed.
+ */
 const EVENTS_PER_CONVERSATION = 25
 
 /**
- * The same questions to a small and a large database: their cost must not follow the size. Both are asked in turn, since the machine is
- * not as fast in one minute as in another.
+ * Sends the same requests to a small and a large database: their cost must not grow with the size. The requests
+ * alternate, since the speed of the machine varies over minutes.
  */
 async function measureGrowth(scope: Scope, databases: Databases, options: Options): Promise<string> {
   const both: Filled[] = []
@@ -176,7 +179,7 @@ async function measureGrowth(scope: Scope, databases: Databases, options: Option
     const conversations = Math.ceil(size / EVENTS_PER_CONVERSATION)
     both.push(await startProcessor(scope, databases, size, (n) => `page ${n % conversations}`))
   }
-  const [small, large] = (await measureReads(both.map(({ processor }) => processor))) as [Figures, Figures]
+  const [small, large] = (await measureReads(both.map(({ processor }) => processor))) as [Medians, Medians]
   for (const filled of both) await stop(scope, filled)
   const sizes = [options.small, options.large].map((size) => `ms with ${size.toLocaleString('en')}`)
   const rows = Object.keys(small).map((what) => {
@@ -197,27 +200,27 @@ async function measureGrowth(scope: Scope, databases: Databases, options: Option
   )
 }
 
-/** Medians, by what was asked. */
-type Figures = Record<string, number>
+/** Medians in ms, by request. */
+type Medians = Record<string, number>
 
-async function measureReads(processors: readonly Processor[]): Promise<Figures[]> {
-  const asked = await Promise.all(processors.map(questionsTo))
-  const figures: Figures[] = processors.map(() => ({}))
-  for (const what of Object.keys(asked[0]!)) {
+async function measureReads(processors: readonly Processor[]): Promise<Medians[]> {
+  const all = await Promise.all(processors.map(requestsTo))
+  const medians: Medians[] = processors.map(() => ({}))
+  for (const what of Object.keys(all[0]!)) {
     const tookMs: number[][] = processors.map(() => [])
     for (let n = 0; n < READS; n++) {
-      for (const [index, questions] of asked.entries()) {
+      for (const [index, requests] of all.entries()) {
         const startedAt = performance.now()
-        await questions[what]!(n)
+        await requests[what]!(n)
         tookMs[index]!.push(performance.now() - startedAt)
       }
     }
-    for (const [index, took] of tookMs.entries()) figures[index]![what] = median(took.slice(READS / 4))
+    for (const [index, took] of tookMs.entries()) medians[index]![what] = median(took.slice(READS / 4))
   }
-  return figures
+  return medians
 }
 
-async function questionsTo(processor: Processor): Promise<Record<string, (n: number) => Promise<unknown>>> {
+async function requestsTo(processor: Processor): Promise<Record<string, (n: number) => Promise<unknown>>> {
   const conversations = (await processor.get('/v1/inbox/conversations')).conversations as { id: number }[]
   const ids = conversations.map(({ id }) => id)
   return {

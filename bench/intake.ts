@@ -1,6 +1,7 @@
-// `bench intake`: how much of bare node:http's speed is left when every message is checked, deduplicated and on disk?
-// Starts the contestants, runs the sets of rounds, fills a store if asked, prints and writes the report.
-// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+// `bench intake`: the share of bare node:http's rate that is left when every message is validated, deduplicated and on
+// disk.
+// Starts the contestants, runs the sets of rounds, fills a store if requested, prints and writes the report.
+// Promises: bounded in time; children and temporary folders are removed in any case.
 
 import { mkdirSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -49,8 +50,8 @@ function sayMeasured(measurement: Measurement): void {
   const { round, connections, contestant, rate, p50Ms, errorCount, stealShare } = measurement
   const errors = errorCount > 0 ? `, ${errorCount} ERRORS` : ''
   const stolen = isDisturbed(measurement) ? `, ${(100 * stealShare!).toFixed(0)} % stolen` : ''
-  const figures = `${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms`
-  say(`round ${round}, ${connections} conn, ${contestant}: ${figures}${errors}${stolen}`)
+  const speed = `${rate.toFixed(0)}/s, p50 ${p50Ms.toFixed(3)} ms`
+  say(`round ${round}, ${connections} conn, ${contestant}: ${speed}${errors}${stolen}`)
 }
 
 class IntakeBench {
@@ -88,7 +89,7 @@ class IntakeBench {
     await databases.close()
 
     const fsyncAfter = measureFsync(this.#scope.folder, FSYNCS)
-    const figures = {
+    const results = {
       throughput,
       latency,
       fill: long?.fill ?? null,
@@ -102,8 +103,8 @@ class IntakeBench {
       settings: { ...this.#options, skip: [...skip] },
       fsyncBefore,
       fsyncAfter,
-      ...figures,
-      verdicts: verdicts(store, figures),
+      ...results,
+      verdicts: verdicts(store, results),
     }
   }
 
@@ -117,7 +118,7 @@ class IntakeBench {
     return drainIndex(intray)
   }
 
-  /** In a fresh Intray, so that the memory marks are exact: the one of the rounds holds some 100,000 events by now. */
+  /** In a fresh Intray, so that the memory marks are exact: the one of the rounds already holds some 100,000 events. */
   async #fill(
     bare: Contestant | null,
     databases: Databases,

@@ -1,6 +1,7 @@
-// The load generator: a process of its own that answers each job from its parent (IPC) with one report.
-// Promises: closed loop (or, with a rate, no faster than that), no pipelining, every connection open before the clock starts; a rate counts only answers inside
-// the window; what was not a proper 200 is counted as an error with a sample. A job ends in bounded time.
+// The load generator: a separate process that answers each job from its parent (IPC) with one report.
+// Promises: closed loop (or, with a rate, no faster than that), no pipelining, every connection open before the clock
+// starts; a rate counts only answers inside the window; an answer other than a valid 200 counts as an error with a
+// sample. A job ends in bounded time.
 
 import { Connection, type Listener } from './load/connection.ts'
 import { Histogram } from './load/histogram.ts'
@@ -73,7 +74,7 @@ class Session implements Listener {
     return true
   }
 
-  /** Of the request that was just allowed to start. */
+  /** For the request that was just allowed to start. */
   dueInMs(now: number): number {
     const { rate } = this.#job
     return rate === undefined ? 0 : this.#startedAt + ((this.#issued - 1) / rate) * 1000 - now

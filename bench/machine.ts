@@ -1,5 +1,5 @@
-// The machine a figure was measured on, and the price of one fsync there.
-// Promises: `measureFsync` writes like a journal does (append 4 KiB, fdatasync) in the folder it is given.
+// Facts of the machine, and the cost of one fsync on it.
+// Promises: `measureFsync` writes as a journal does (append 4 KiB, fdatasync) in the given folder.
 
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs'
 import { cpus, release, totalmem, type } from 'node:os'

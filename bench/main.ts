@@ -1,4 +1,4 @@
-// Entry of `npm run bench -- <name> [options]`: finds the benchmark, runs it, turns its outcome into an exit code.
+// Entry point of `npm run bench -- <name> [options]`: finds the benchmark, runs it, returns its exit code.
 // Promises: 0 = ran (and, with --strict, every bound held), 1 = a bound was missed or the run failed, 2 = bad usage.
 
 import { runAb } from './ab.ts'
@@ -46,7 +46,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined) throw new UsageError(`Name a benchmark.\n\n${help()}`)
   const benchmark = Object.hasOwn(BENCHMARKS, name) ? BENCHMARKS[name] : undefined
   if (!benchmark) {
-    throw new UsageError(`There is no benchmark "${name}"; there is: ${Object.keys(BENCHMARKS).join(', ')}.`)
+    throw new UsageError(`There is no benchmark "${name}". Choose one of: ${Object.keys(BENCHMARKS).join(', ')}.`)
   }
   return benchmark.run(rest)
 }

@@ -1,4 +1,4 @@
-// Numbers given as options. Promises: one that is out of range is a UsageError that names the option.
+// Parses numeric options. Promises: a value out of range is a UsageError that names the option.
 
 import { UsageError } from './usage-error.ts'
 

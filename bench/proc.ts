@@ -1,4 +1,4 @@
-// What the kernel says about processes and the machine, from /proc.
+// Process and machine statistics from /proc.
 // Promises: null where there is no /proc (macOS) or the process is gone; never throws.
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -28,13 +28,13 @@ function childrenOf(pid: number): number[] {
 function cpuSeconds(pid: number): number | null {
   const stat = read(`/proc/${pid}/stat`)
   if (stat === null) return null
-  // The second field is the command in parentheses and may hold spaces: count fields from behind it.
+  // The second field is the command in parentheses and may contain spaces: fields are counted from behind it.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const own = (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
   return childrenOf(pid).reduce((sum, child) => sum + (cpuSeconds(child) ?? 0), own)
 }
 
-/** Of several; null if one of them is gone. */
+/** Of several processes; null if one of them is gone. */
 export function cpuSecondsOf(pids: readonly number[]): number | null {
   const all = pids.map(cpuSeconds)
   return all.includes(null) ? null : all.reduce<number>((sum, one) => sum + (one ?? 0), 0)
@@ -46,14 +46,17 @@ export function residentMiB(pid: number): number | null {
   return kib === undefined ? null : Number(kib) / 1024
 }
 
-/** Sum over a process and its descendants of each one's own peak of resident memory, in MiB, since its start or `resetPeakResident`. */
+/**
+ * Sum of the peak resident memory of a process and each of its descendants, in MiB, since their start or
+ * `resetPeakResident`.
+ */
 export function peakResidentMiB(pid: number): number | null {
   const kib = /^VmHWM:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`) ?? '')?.[1]
   if (kib === undefined) return null
   return childrenOf(pid).reduce((sum, child) => sum + (peakResidentMiB(child) ?? 0), Number(kib) / 1024)
 }
 
-/** Sets the peak of a process and its descendants to what they use now, where the kernel allows it. */
+/** Sets the peak of a process and its descendants to their current use, where the kernel allows it. */
 export function resetPeakResident(pid: number): void {
   try {
     writeFileSync(`/proc/${pid}/clear_refs`, '5')
@@ -69,7 +72,7 @@ export interface MachineTicks {
   readonly steal: number
 }
 
-/** Ticks of all cores since boot; `steal` is what the hypervisor gave to somebody else. */
+/** Ticks of all cores since boot; `steal` is time that the hypervisor gave to other guests. */
 export function machineTicks(): MachineTicks | null {
   const line = read('/proc/stat')?.split('\n', 1)[0]
   if (line === undefined) return null
@@ -84,11 +87,14 @@ export function stealShare(before: MachineTicks | null, after: MachineTicks | nu
   return (after.steal - before.steal) / (after.all - before.all)
 }
 
-/** Of the machine's time. While more than this is stolen, a rate tells of the machine's neighbours: it is measured again, whatever it was. */
-export const MOST_STOLEN = 0.05
+/**
+ * If more than this share of the time is stolen, a rate shows the machine's neighbours: it is measured again, whatever
+ * it was.
+ */
+export const MAX_STEAL_SHARE = 0.05
 
 export function isDisturbed({ stealShare }: { readonly stealShare: number | null }): boolean {
-  return (stealShare ?? 0) > MOST_STOLEN
+  return (stealShare ?? 0) > MAX_STEAL_SHARE
 }
 
 /** CPU seconds that this machine's own processes used between two readings. */

@@ -1,4 +1,4 @@
-// Everything a benchmark leaves on the machine while it runs: child processes and one temporary folder.
+// Resources of a running benchmark: child processes and one temporary folder.
 // Promises: both are gone when the bench process ends, by return, error or signal; children are ended by their own pid.
 
 import type { ChildProcess } from 'node:child_process'
@@ -19,14 +19,14 @@ export class Scope {
     for (const [signal, number] of Object.entries(SIGNALS)) process.once(signal, () => process.exit(128 + number))
   }
 
-  /** Takes charge of a child: it will not outlive the bench. */
+  /** Registers a child: it will not outlive the bench. */
   own<Child extends ChildProcess>(child: Child): Child {
     this.#children.add(child)
     child.once('exit', () => this.#children.delete(child))
     return child
   }
 
-  /** Asks a child to end, and ends it when it has not after `graceMs`. */
+  /** Asks a child to end, and kills it after `graceMs`. */
   async stop(child: ChildProcess, graceMs = 15_000): Promise<void> {
     if (child.exitCode !== null || child.signalCode !== null) return
     const ended = once(child, 'exit')

@@ -1,4 +1,4 @@
-// The few figures a benchmark is summed up in. Promises: an empty list gives NaN, never a made-up number.
+// Summary statistics. Promises: an empty list gives NaN, never an invented number.
 
 export interface Summary {
   readonly median: number

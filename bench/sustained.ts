@@ -1,12 +1,13 @@
-// `bench sustained`: a share of what bare node:http takes, for minutes, on a store that is full already. Does the index keep up? Bare is
-// measured in between, with the server stopped meanwhile, so that both see the machine at the same pace.
-// Promises: bounded in time; children and temporary folders are gone afterwards, whatever happened.
+// `bench sustained`: a load for minutes at a share of the rate of bare node:http, on a store that is already filled.
+// Does the index keep up? Bare is measured in between, while the server is stopped, so that both see the machine at the
+// same speed.
+// Promises: bounded in time; children and temporary folders are removed in any case.
 
 import { setTimeout as interval } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
 import { type Contestant, startBare } from './contestants/contestant.ts'
 import { STORES, type StoreName, startDatabases, storeNamed } from './contestants/databases.ts'
-import { startFilled } from './contestants/filled.ts'
+import { startFilledIntray } from './contestants/filled-intray.ts'
 import type { Intray } from './contestants/intray.ts'
 import { drainIndex } from './intake/fill.ts'
 import { LoadGenerator } from './load/generator.ts'
@@ -19,16 +20,22 @@ import { table } from './table.ts'
 import { UsageError } from './usage-error.ts'
 
 const CONNECTIONS = 64
-const LEAST = 0.3
-/** The pace of a shared machine changes within seconds: bare runs before and behind each piece of the load, which follows the mean of the last few. */
+const MIN_SHARE = 0.3
+/**
+ * The speed of a shared machine changes within seconds: bare runs before and after each piece of the load, whose rate
+ * follows the mean of the last few.
+ */
 const BARE_SECONDS = 3
 const PIECE_SECONDS = 15
 const PACE_ROUNDS = 4
-/** A load that is disturbed is put on again; the last one counts, however it was. */
-const LOADS = 3
-/** Of each piece. Asking is a command beside the server, which costs half a second of a core. */
-const LOOK_AFTER_MS = 10_000
-/** The index works in steps and rests in between: its lag goes up and down by what comes in meanwhile. A lag that grows by more goes on growing. */
+/** A disturbed load is repeated; the last one counts in any case. */
+const MAX_LOADS = 3
+/** Into each piece. Reading the lag is a command beside the server, which costs half a second of a core. */
+const SAMPLE_LAG_AFTER_MS = 10_000
+/**
+ * The index works in steps and pauses in between: its lag varies by the messages that arrive meanwhile. A lag that
+ * grows by more keeps growing.
+ */
 const PAUSE_SECONDS = 2
 const CONVERSATIONS = 40_000
 
@@ -93,18 +100,18 @@ async function measure(scope: Scope, { store, events, seconds, share }: Options)
   const load = new LoadGenerator(scope)
   const bare = await startBare(scope)
   const databases = await startDatabases(store, scope)
-  const intray = await startFilled(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
+  const intray = await startFilledIntray(scope, databases, events, (n) => `page ${n % CONVERSATIONS}`)
   const runs: Run[] = []
   do {
     if (runs.length > 0) say(`${percent(runs.at(-1)!.stealShare)} of the machine was stolen: once more`)
-    runs.push(await loaded(load, bare, intray, { seconds, share }))
-  } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < LOADS)
+    runs.push(await runLoad(load, bare, intray, { seconds, share }))
+  } while (isDisturbed(runs.at(-1)!) && runs.at(-1)!.drainedMs !== null && runs.length < MAX_LOADS)
   await scope.stop(intray.child)
   await databases.close()
   const errors = runs.reduce((sum, { errors }) => sum + errors, 0)
   return [
     verdicts(runs.at(-1)!, errors),
-    ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${described(one)}`),
+    ...runs.slice(0, -1).map((one) => `\ndisturbed, and made again: ${describe(one)}`),
   ].join('\n')
 }
 
@@ -113,7 +120,7 @@ interface Run {
   readonly bareRate: number
   readonly pieces: readonly Piece[]
   readonly errors: number
-  /** Of the time of bare or of the load, whichever was more. */
+  /** The larger of the two shares: during bare, and during the load. */
   readonly stealShare: number
   readonly drainedMs: number | null
 }
@@ -127,14 +134,14 @@ interface Piece extends Measured {
   readonly lag: number
 }
 
-/** Bare and load in turns. The index cannot catch up meanwhile: Intray stands still, though its clocks run on. */
-async function loaded(
+/** Alternates bare and load. The index cannot catch up meanwhile: Intray is stopped, though its clock runs on. */
+async function runLoad(
   load: LoadGenerator,
   bare: Contestant,
   intray: Intray,
   { seconds, share }: Pick<Options, 'seconds' | 'share'>,
 ): Promise<Run> {
-  // For warming up.
+  // Warm-up.
   await runBare(load, bare)
   const rounds: Measured[] = []
   const ratesOf = (measured: readonly Measured[]) => measured.map(({ report }) => report.rate)
@@ -142,7 +149,7 @@ async function loaded(
   const pieces: Piece[] = []
   while (pieces.length * PIECE_SECONDS < seconds) {
     const pace = mean(ratesOf(rounds.slice(-PACE_ROUNDS)))
-    const piece = await underLoad(load, intray, share * pace)
+    const piece = await runPiece(load, intray, share * pace)
     intray.child.kill('SIGSTOP')
     try {
       rounds.push(await runBare(load, bare))
@@ -153,7 +160,7 @@ async function loaded(
     pieces.push(piece)
   }
   const { drainedMs } = await drainIndex(intray)
-  // Of each piece, the rounds before and behind it.
+  // For each piece, the rounds before and after it.
   const beside = rounds.slice(PACE_ROUNDS - 1)
   return {
     rate: mean(ratesOf(pieces)),
@@ -173,7 +180,7 @@ async function runBare(load: LoadGenerator, { port, token }: Contestant): Promis
   return { report, stealShare: stealShare(ticks, machineTicks()) }
 }
 
-async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
+async function runPiece(load: LoadGenerator, intray: Intray, rate: number): Promise<Piece> {
   const { port, token } = intray
   const ticks = machineTicks()
   const running = load.run({ port, token, connections: CONNECTIONS, seconds: PIECE_SECONDS, count: null, rate })
@@ -182,18 +189,23 @@ async function underLoad(load: LoadGenerator, intray: Intray, rate: number): Pro
     isOver = true
   })
   over.catch(() => {})
-  await Promise.race([over, interval(LOOK_AFTER_MS)])
+  await Promise.race([over, interval(SAMPLE_LAG_AFTER_MS)])
   const { lag } = await intray.cli(['reindex', '--status', '--json'])
   if (isOver) throw new Error('The lag was told after the load was over: this machine is too slow for this bench.')
   return { report: await running, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
 }
 
-/** `errors`: of all loads, those that were disturbed as well. */
+/** `errors`: of all loads, including disturbed ones. */
 function verdicts(run: Run, errors: number): string {
   const { rate, bareRate } = run
   const growth = growthOf(run)
   const rows = [
-    ['sustained / bare', (rate / bareRate).toFixed(2), `>= ${LEAST.toFixed(2)}`, verdict(rate >= LEAST * bareRate)],
+    [
+      'sustained / bare',
+      (rate / bareRate).toFixed(2),
+      `>= ${MIN_SHARE.toFixed(2)}`,
+      verdict(rate >= MIN_SHARE * bareRate),
+    ],
     ['errors', String(errors), '0', verdict(errors === 0)],
     [
       'lag, second half less first (medians)',
@@ -203,7 +215,7 @@ function verdicts(run: Run, errors: number): string {
     ],
   ]
   const columns = ['', '', 'must be', ''].map((title) => ({ title }))
-  return `${table(columns, rows)}\n\n${described(run)}`
+  return `${table(columns, rows)}\n\n${describe(run)}`
 }
 
 function growthOf({ pieces }: Run): number {
@@ -212,7 +224,7 @@ function growthOf({ pieces }: Run): number {
   return late! - early!
 }
 
-function described({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
+function describe({ rate, bareRate, pieces, stealShare: stolen, drainedMs }: Run): string {
   const p50Ms = median(pieces.map(({ report }) => report.p50Ms))
   const p99Ms = Math.max(...pieces.map(({ report }) => report.p99Ms))
   return [

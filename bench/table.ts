@@ -1,4 +1,5 @@
-// Rows of text as an aligned table. Promises: the first column is left-aligned, the others as told, no trailing blanks.
+// Formats rows of text as an aligned table.
+// Promises: the first column is left-aligned, the others as given, no trailing blanks.
 
 export interface Column {
   readonly title: string

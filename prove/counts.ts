@@ -1,4 +1,4 @@
-// Sums of counts, for proofs that run on more than one database.
+// Adds up counts, for proofs that run on more than one database.
 
 import type { Counts } from './proof.ts'
 

@@ -1,5 +1,5 @@
-// The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
-// after it: nothing is taken in that could not be kept.
+// Composition root: config → store → services → http. The store starts before the services that take messages in, and
+// stops after them: no message is accepted that could not be stored.
 
 import { createAudit } from './auth/audit.ts'
 import { FailedTokens } from './auth/failed-tokens.ts'
@@ -37,14 +37,14 @@ import { ServiceMetrics } from './runtime/service-metrics.ts'
 import { VERSION } from './runtime/version.ts'
 import type { Store } from './store/contract/store.ts'
 
-/** Bytes of journal that one step of the indexer reads at most. */
+/** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
-/** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
+/** Under load one turn of the event loop reads many sockets: after this many messages the store starts on them. */
 const EAGER_EVENTS = 32
 
-/** Where other nodes index too, a stream is behind by at most this much more. */
-const LOOK_FOR_STREAMS_EVERY_MS = 250
+/** Poll interval of streams where other nodes index too: the most that it adds to their delay. */
+const STREAM_POLL_MS = 250
 
 export interface AppOptions {
   readonly config: Config
@@ -54,9 +54,9 @@ export interface AppOptions {
 }
 
 export interface App {
-  /** Where it listens, as a URL. */
+  /** The URL it listens on. */
   readonly address: string
-  /** Not ready from now on; finishes what is in flight, commits, closes the store. Calling it again is fine. */
+  /** Turns readiness off, finishes requests in flight, commits, closes the store. Idempotent. */
   stop(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
-      // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
+      // An idle node has no commit that could fail: polling the tokens tells it that its store is unavailable.
       health.note(error)
     },
   })
@@ -114,13 +114,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag }, figures] = await Promise.all([store.index.progress(), store.figures.read(clock.now())])
+      const [{ lag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
-        leases: figures.leases,
-        oldestPendingSeconds: ageOf(figures.oldestPendingAt),
-        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
+        leases: stored.leases,
+        oldestPendingSeconds: ageOf(stored.oldestPendingAt),
+        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
     inbox: () => ({ ...shedding.underWay, streams: streams.size }),
@@ -141,7 +141,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeat: HEARTBEAT,
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
-    lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
+    lookEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
     standing: (key) => (isSessionKey(key) ? sessions.standing(key) : principals.standing(key)),
     onTrouble,
   })
@@ -220,7 +220,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  // Streams and claims stop first: who waits is answered, so that the server has nothing to wait for.
+  // Streams and claims stop first: their waiting clients get an answer, so that the server need not wait for them.
   const services = [
     health,
     indexer,
@@ -228,7 +228,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     principals,
-    // Its look at the event loop wakes the process fifty times a second: only where somebody may read it.
+    // It samples the event loop 50 times a second, so it runs only if metrics are served.
     ...(config.metrics ? [metrics] : []),
     metricsListener,
     server,

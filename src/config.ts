@@ -1,7 +1,7 @@
-// The settings table: every setting is a row. It parses, documents, redacts, and reports all problems at once.
+// The settings table: every setting is a row. Parses, documents and redacts settings, and reports all problems at once.
 //
-// A setting is an environment variable INTRAY_<NAME> and a flag --<name> of `serve`; a secret may also be given as a file
-// (INTRAY_<NAME>_FILE). A misspelt one stops the start: a limit somebody believes is set must not be silently off.
+// A setting is an environment variable INTRAY_<NAME> and a flag --<name> of `serve`; a secret can also be a file
+// (INTRAY_<NAME>_FILE). An unknown variable stops the start: otherwise a misspelt limit would be silently off.
 
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
@@ -13,11 +13,11 @@ import { formatRate, parseRate } from './runtime/rate.ts'
 
 interface Setting<T> {
   readonly fallback: T
-  /** Says what it does, for docs and --help. */
+  /** Description for docs and --help. */
   readonly about: string
   readonly parse: (text: string) => T
   readonly format: (value: T) => string
-  /** Never shown whole. */
+  /** Printed redacted. */
   readonly secret?: boolean
 }
 
@@ -199,7 +199,7 @@ export const SETTINGS = {
     '2s',
     '10ms',
     '1h',
-    'Messages that would have to wait for the disk for longer than this, by how long it took lately, are refused: 503 overloaded',
+    'Messages are refused with 503 overloaded when they would wait for the disk for longer than this, judging by recent commits',
   ),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
   batchMaxBytes: integer(
@@ -262,14 +262,14 @@ export const SETTINGS = {
     '1h',
     'After SIGTERM: time between "not ready" and closing the port, for load balancers',
   ),
-  stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: what has not finished by then is cut off'),
+  stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that have not finished by then are cut off'),
 }
 
 export type SettingName = keyof typeof SETTINGS
 type Value<S> = S extends Setting<infer T> ? T : never
 export type Config = { readonly [N in SettingName]: Value<(typeof SETTINGS)[N]> }
 
-/** Bad settings, all of them, each with what to do. */
+/** Invalid settings: one sentence for each, with what to do. */
 export class ConfigError extends Error {
   readonly problems: readonly string[]
 
@@ -326,7 +326,7 @@ export function printConfig(config: Config): string {
   }).join('\n')
 }
 
-/** What a setting is when nothing is said, as it would be written. */
+/** The default value as text. */
 export function defaultText(name: SettingName): string {
   return settingOf(name).format(settingOf(name).fallback)
 }

@@ -1,5 +1,5 @@
-// Another commit of this project as a folder that can be started.
-// Promises: everything is written below the given folder; the repository, its index and its list of worktrees stay as they are.
+// Writes another commit of this project into a folder from which it can be started.
+// Promises: writes below the given folder only; the repository, its index and its list of worktrees stay unchanged.
 
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,7 +16,7 @@ async function git(root: string, args: readonly string[], env: NodeJS.ProcessEnv
   return stdout.trim()
 }
 
-/** The full hash of a commit. One that the repository does not have is a UsageError. */
+/** The full hash of a commit; a UsageError if the repository does not have it. */
 export async function findCommit(root: string, name: string): Promise<string> {
   try {
     return await git(root, ['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`])
@@ -28,7 +28,7 @@ export async function findCommit(root: string, name: string): Promise<string> {
   }
 }
 
-/** A commit in a line: its short hash and subject. */
+/** A commit's short hash and subject. */
 export function describeCommit(root: string, commit: string): Promise<string> {
   return git(root, ['log', '-1', '--format=%h %s', commit])
 }
@@ -45,7 +45,7 @@ export async function writeCommit(root: string, commit: string, folder: string):
   await git(root, ['checkout-index', '--all', `--prefix=${folder}/`], env)
 }
 
-/** With an equal lock file the packages are ours; otherwise npm installs them there. */
+/** With an equal lock file the packages of this checkout are linked; otherwise npm installs them. */
 export async function addPackages(scope: Scope, root: string, folder: string): Promise<'linked' | 'installed'> {
   const locks = [root, folder].map((one) => readFileSync(join(one, LOCK)))
   if (locks[0]!.equals(locks[1]!)) {

@@ -1,6 +1,6 @@
-// Pairs of figures, one pair a round, summed up as a ratio.
-// Promises: `ratio` is taken inside each round, where both sides saw the same machine; the ratios of medians and of means
-// stand beside it, since they weigh rounds differently and should not tell another story.
+// Compares pairs of values, one pair a round, by their ratio.
+// Promises: `ratio` is taken inside each round, where both sides saw the same machine; the ratios of medians and of
+// means are shown beside it, since they weigh rounds differently and should agree.
 
 import { mean, median, type Summary, summary } from '../stats.ts'
 

@@ -1,14 +1,15 @@
 // One measurement of one side.
 //
-// burst      messages/s of a short closed-loop load. What a version puts off until after the answer is not part of it.
-// sustained  messages / time from the first request until all of them are stored and indexed: a closed-loop load, then the wait
-//            for the index. A version that answers early and works later and one that does all at once are charged for the same
-//            work; a steady rate would first have to be searched for, which takes minutes a side and depends on the search.
-//            Both sides get the same number of messages, so their stores grow alike. What a version puts off even past the
-//            index is due in the next round on the same store; the first round is for warming up and does not count.
+//   burst      messages/s of a short closed-loop load. Work that a version defers past the answer is not included.
+//   sustained  messages / time from the first request until all of them are stored and indexed: a closed-loop load, then
+//              the wait for the index. A version that answers early and works later is charged for the same work as one
+//              that does all at once; a steady rate would first have to be searched for, which takes minutes a side.
+//              Both sides get the same number of messages, so their stores grow alike. Work deferred past the index falls
+//              into the next round on the same store; the first round is a warm-up and does not count.
 //
-// The end of indexing is seen as a client sees it: a list that no longer has `index_lag`. The server holds such a request until
-// the index is complete, for 2 s at most, so the moment is known to 0.1 s. Nothing here opens a database or reads a schema.
+// The end of indexing is observed as a client sees it: a list without `index_lag`. The server holds such a request
+// until the index is complete, for 2 s at most, so the moment is known to 0.1 s. This file opens no database and reads
+// no schema.
 
 import { assertRunning } from '../contestants/contestant.ts'
 import type { Intray } from '../contestants/intray.ts'
@@ -17,32 +18,32 @@ import { measure, settle } from '../intake/rounds.ts'
 import type { LoadGenerator } from '../load/generator.ts'
 import { busySeconds, cpuSecondsOf, machineTicks, peakResidentMiB, resetPeakResident, stealShare } from '../proc.ts'
 
-/** An index that takes longer is not worth waiting for. */
+/** An index that takes longer is given up. */
 const INDEX_LIMIT_MS = 600_000
-/** A side slower than this does not get through its load. */
+/** A side slower than this does not finish its load. */
 const SLOWEST_RATE = 100
 
 export interface Reading {
   readonly rate: number
   readonly messages: number
-  /** What `rate` divides by. */
+  /** The divisor of `rate`. */
   readonly seconds: number
-  /** Of those, the seconds until the last answer. */
+  /** Of these, the seconds until the last answer. */
   readonly loadSeconds: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** Of all processes of the server, from the first request until it has gone quiet. */
+  /** Of all server processes, from the first request until the server is quiet. */
   readonly peakMiB: number | null
   readonly errorCount: number
   readonly errorSample: string | null
   readonly stealShare: number | null
-  /** CPU seconds that went to processes other than the server and the load. */
+  /** CPU seconds of processes other than the server and the load generator. */
   readonly otherCpuSeconds: number | null
 }
 
 export interface Side {
   readonly intray: Intray
-  /** Resolves when everything that was sent is indexed. */
+  /** Resolves when all sent messages are indexed. */
   readonly indexed: () => Promise<void>
 }
 

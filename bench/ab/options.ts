@@ -7,18 +7,18 @@ import { STORES, type StoreName, storeNamed } from '../contestants/databases.ts'
 import { numberIn, wholeIn } from '../option-values.ts'
 import { UsageError } from '../usage-error.ts'
 
-export const LINES = ['burst', 'two', 'sustained'] as const
-export type LineName = (typeof LINES)[number]
+export const SCENARIOS = ['burst', 'two', 'sustained'] as const
+export type ScenarioName = (typeof SCENARIOS)[number]
 
 export interface AbOptions {
   /** As given: a branch, a tag, a hash, HEAD~5. */
   readonly against: string
   readonly store: StoreName
-  readonly lines: readonly LineName[]
+  readonly scenarios: readonly ScenarioName[]
   readonly rounds: number
-  /** Of a burst. */
+  /** Length of a burst. */
   readonly seconds: number
-  /** Of a sustained load. */
+  /** Number of messages of a sustained load. */
   readonly messages: number
   readonly connections: number
   readonly folder: string
@@ -32,11 +32,11 @@ Measures this working tree (A) and another commit (B) in interleaved rounds.
 
   --against <commit>  the commit that is B; it is checked out into a temporary folder
   --store <name>      ${STORES.join(', ')} (sqlite)
-  --only <line>       burst: messages/s in short loads
+  --only <scenario>   burst: messages/s in short loads
                       two: the same with two processes; PostgreSQL only
                       sustained: messages/s until everything sent is stored and indexed
-                      may be repeated; all lines that the store has if left out
-  --rounds <n>        rounds per line, A and B once each (8)
+                      may be repeated; all scenarios of the store if left out
+  --rounds <n>        rounds per scenario, A and B once each (8)
   --seconds <n>       length of a burst (2)
   --messages <n>      messages of a sustained load; far more than one step of the index takes (150000)
   --connections <n>   keep-alive connections (64)
@@ -67,17 +67,19 @@ function parse(argv: readonly string[]) {
   }
 }
 
-function linesOf(store: StoreName, only: readonly string[]): LineName[] {
+function scenariosOf(store: StoreName, only: readonly string[]): ScenarioName[] {
   const names = only.flatMap((name) => name.split(','))
-  const unknown = names.find((name) => !(LINES as readonly string[]).includes(name))
-  if (unknown !== undefined) throw new UsageError(`--only knows ${LINES.join(', ')}, not "${unknown}".`)
+  const unknown = names.find((name) => !(SCENARIOS as readonly string[]).includes(name))
+  if (unknown !== undefined) throw new UsageError(`--only knows ${SCENARIOS.join(', ')}, not "${unknown}".`)
   if (store === 'sqlite' && names.includes('two')) {
     throw new UsageError('--only two needs --store postgres: a database in a file has one writer.')
   }
-  return LINES.filter((line) => (names.length === 0 ? line !== 'two' || store === 'postgres' : names.includes(line)))
+  return SCENARIOS.filter((name) =>
+    names.length === 0 ? name !== 'two' || store === 'postgres' : names.includes(name),
+  )
 }
 
-/** Null when help was asked for. */
+/** Null if help was requested. */
 export function parseAbOptions(argv: readonly string[]): AbOptions | null {
   const flags = parse(argv)
   if (flags.help) return null
@@ -88,7 +90,7 @@ export function parseAbOptions(argv: readonly string[]): AbOptions | null {
   return {
     against: flags.against,
     store,
-    lines: linesOf(store, flags.only ?? []),
+    scenarios: scenariosOf(store, flags.only ?? []),
     rounds: wholeIn('rounds', flags.rounds, 8, 1, 100),
     seconds: numberIn('seconds', flags.seconds, 2, 0.5, 300),
     messages: wholeIn('messages', flags.messages, 150_000, 1000, 20_000_000),

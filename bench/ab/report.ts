@@ -1,15 +1,15 @@
-// The outcome of `bench ab` for people (a table) and for programs (one JSON file with every measurement).
-// Promises: nothing is rounded in the JSON; a measurement that was disturbed is said to be.
+// The outcome of `bench ab`: a table for people, and one JSON file with every measurement.
+// Promises: nothing is rounded in the JSON; disturbed measurements are marked.
 
 import { writeFileSync } from 'node:fs'
 import type { FsyncCost, MachineFacts } from '../machine.ts'
-import { isDisturbed, MOST_STOLEN } from '../proc.ts'
+import { isDisturbed, MAX_STEAL_SHARE } from '../proc.ts'
 import { table } from '../table.ts'
 import { compare, type Pair } from './compare.ts'
 import type { Reading } from './measure.ts'
-import type { AbOptions, LineName } from './options.ts'
+import type { AbOptions, ScenarioName } from './options.ts'
 
-/** More than this share of a core for others: the machine was not ours. */
+/** Other processes used more than this share of a core: the measurement is noisy. */
 const NOISY_OTHERS = 0.15
 
 export interface AbRound {
@@ -17,10 +17,10 @@ export interface AbRound {
   readonly b: Reading
 }
 
-export interface AbLine {
-  readonly name: LineName
+export interface ScenarioResult {
+  readonly name: ScenarioName
   readonly rounds: readonly AbRound[]
-  /** Made again, since too much of the machine was stolen, and counted nowhere. */
+  /** Repeated because too much time was stolen; not counted. */
   readonly disturbed: readonly AbRound[]
 }
 
@@ -33,10 +33,10 @@ export interface AbReport {
   readonly b: string
   readonly fsyncBefore: FsyncCost
   readonly fsyncAfter: FsyncCost
-  readonly lines: readonly AbLine[]
+  readonly scenarios: readonly ScenarioResult[]
 }
 
-const TITLES: Readonly<Record<LineName, string>> = { burst: 'burst', two: 'two processes', sustained: 'sustained' }
+const TITLES: Readonly<Record<ScenarioName, string>> = { burst: 'burst', two: 'two processes', sustained: 'sustained' }
 const COLUMNS = ['', 'A', 'B', 'A/B', 'min-max', 'of medians', 'of means']
 
 const integer = (value: number): string => (Number.isFinite(value) ? Math.round(value).toLocaleString('en') : '-')
@@ -48,7 +48,7 @@ function row(title: string, pairs: readonly Pair[]): string[] {
   return [title, integer(a), integer(b), fixed(ratio.median), spread, fixed(ofMedians), fixed(ofMeans)]
 }
 
-function lineRows({ name, rounds }: AbLine): string[][] {
+function scenarioRows({ name, rounds }: ScenarioResult): string[][] {
   const pairs = (value: (reading: Reading) => number): Pair[] =>
     rounds.map((round) => ({ a: value(round.a), b: value(round.b) }))
   return [
@@ -67,11 +67,11 @@ function readingsOf(rounds: readonly AbRound[]): Reading[] {
   return rounds.flatMap(({ a, b }) => [a, b])
 }
 
-export function errorsOf({ lines }: Pick<AbReport, 'lines'>): {
+export function errorsOf({ scenarios }: Pick<AbReport, 'scenarios'>): {
   readonly count: number
   readonly sample: string | null
 } {
-  const all = lines.flatMap(({ rounds, disturbed }) => readingsOf([...rounds, ...disturbed]))
+  const all = scenarios.flatMap(({ rounds, disturbed }) => readingsOf([...rounds, ...disturbed]))
   return {
     count: all.reduce((sum, { errorCount }) => sum + errorCount, 0),
     sample: all.find(({ errorSample }) => errorSample !== null)?.errorSample ?? null,
@@ -79,12 +79,12 @@ export function errorsOf({ lines }: Pick<AbReport, 'lines'>): {
 }
 
 function warnings(report: AbReport): string[] {
-  const counted = report.lines.flatMap(({ rounds }) => readingsOf(rounds))
+  const counted = report.scenarios.flatMap(({ rounds }) => readingsOf(rounds))
   const noisy = counted.filter((one) => (one.otherCpuSeconds ?? 0) / one.seconds > NOISY_OTHERS).length
   const stolen = counted.filter(isDisturbed).length
-  const again = report.lines.reduce((sum, { disturbed }) => sum + disturbed.length, 0)
+  const again = report.scenarios.reduce((sum, { disturbed }) => sum + disturbed.length, 0)
   const errors = errorsOf(report)
-  const limit = `${100 * MOST_STOLEN} %`
+  const limit = `${100 * MAX_STEAL_SHARE} %`
   const lines: [boolean, string][] = [
     [
       noisy > 0,
@@ -104,7 +104,7 @@ function warnings(report: AbReport): string[] {
 }
 
 export function formatAbReport(report: AbReport): string {
-  const { machine, settings, fsyncBefore, fsyncAfter, lines } = report
+  const { machine, settings, fsyncBefore, fsyncAfter, scenarios } = report
   const fsync = ({ p50Ms, p99Ms }: FsyncCost): string => `p50 ${fixed(p50Ms, 3)} ms, p99 ${fixed(p99Ms, 3)} ms`
   return [
     `A: ${report.a}`,
@@ -113,7 +113,7 @@ export function formatAbReport(report: AbReport): string {
     '',
     table(
       COLUMNS.map((title) => ({ title })),
-      lines.flatMap(lineRows),
+      scenarios.flatMap(scenarioRows),
     ),
     '',
     'A and B are medians over the rounds; A/B is the median of each round’s own ratio.',

@@ -1,5 +1,5 @@
-// The ceiling: bare node:http that reads a body, parses the JSON and answers a constant. It stores nothing.
-// Promises: listens on a free loopback port, told to the parent over IPC; ends with its parent.
+// The upper bound: bare node:http that reads a body, parses the JSON and answers a constant. It stores nothing.
+// Promises: listens on a free loopback port, which it sends to its parent over IPC; ends with its parent.
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,4 +1,4 @@
-// A server under load, as the bench sees it, and how the two that are not Intray are started.
+// A server under load, and how the bare and the Express servers are started.
 // Promises: a contestant is returned once it listens; one that does not start in time is an error that says why.
 
 import { type ChildProcess, fork } from 'node:child_process'
@@ -12,12 +12,12 @@ export type ContestantName = (typeof CONTESTANTS)[number]
 
 export interface Contestant {
   readonly name: ContestantName
-  /** Its own processes first, then the database server's: what its answers cost. */
+  /** Its own processes first, then the database server's: their CPU time is the cost of its answers. */
   readonly pids: readonly number[]
   readonly port: number
   readonly token: string
   readonly child: ChildProcess
-  /** When nothing that it was sent is left to be done: it may rest in between and look idle. */
+  /** Resolves when no sent work is left: between two steps the server may look idle. */
   readonly finished?: () => Promise<void>
 }
 
@@ -26,7 +26,7 @@ export const START_LIMIT_MS = 20_000
 /** Same length as a real token, so that all contestants read the same number of bytes. */
 const DUMMY_TOKEN = `itr_${'b'.repeat(10)}_${'x'.repeat(36)}`
 
-/** The first value of `arrival`, or an error if the child ends first or the time is up. */
+/** Resolves with the first value of `arrival`; rejects if the child ends first or the time is up. */
 export function startOf<T>(name: string, child: ChildProcess, arrival: Promise<T>, why: () => string): Promise<T> {
   return new Promise((resolve, reject) => {
     const refuse = (what: string): void => {
@@ -46,7 +46,7 @@ export function startOf<T>(name: string, child: ChildProcess, arrival: Promise<T
   })
 }
 
-/** Throws when the contestant is no longer there: a rate of a server that died is not a figure. */
+/** Throws if the contestant has ended: the rate of a dead server means nothing. */
 export function assertRunning({ name, child }: Contestant): void {
   if (child.exitCode === null && child.signalCode === null) return
   throw new Error(`${name} ended during the run (${child.signalCode ?? `exit code ${child.exitCode}`}).`)

@@ -1,5 +1,5 @@
-// Where the contestants keep their messages: each in a database of its own, of the kind that is measured.
-// Promises: PostgreSQL runs as a user would have it, with its syncs on and its defaults; it ends with the bench.
+// Databases of the contestants: a new one for each, of the measured kind.
+// Promises: PostgreSQL runs with its default settings and syncs on; it ends with the bench.
 
 import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { UsageError } from '../usage-error.ts'
 export const STORES = ['sqlite', 'postgres'] as const
 export type StoreName = (typeof STORES)[number]
 
-/** What --store was given. */
+/** Parses --store. */
 export function storeNamed(name = 'sqlite'): StoreName {
   const store = STORES.find((known) => known === name)
   if (!store) throw new UsageError(`--store knows ${STORES.join(', ')}, not "${name}".`)
@@ -20,14 +20,14 @@ export function storeNamed(name = 'sqlite'): StoreName {
 
 export interface Databases {
   readonly store: StoreName
-  /** The process of the database server, if there is one: its CPU time is the contestants'. */
+  /** The process of the database server, if there is one: its CPU time counts for the contestants. */
   readonly pid: number | null
   newUrl(): Promise<string>
   close(): Promise<void>
 }
 
-/** Where the server of the tests is set otherwise. */
-const AS_USERS_HAVE_IT = {
+/** PostgreSQL's defaults where the tests' server differs from them. */
+const DEFAULT_SETTINGS = {
   fsync: 'on',
   synchronous_commit: 'on',
   shared_buffers: '128MB',
@@ -40,11 +40,11 @@ export async function startDatabases(store: StoreName, scope: Scope): Promise<Da
     const newUrl = async () => `sqlite:${join(mkdtempSync(join(scope.folder, 'sqlite-')), 'events.db')}`
     return { store, pid: null, newUrl, close: async () => {} }
   }
-  // As root the server runs as another user, who has to get to its folder.
+  // As root, the server runs as another user, which needs access to its folder.
   chmodSync(scope.folder, 0o711)
   const folder = join(scope.folder, 'postgres')
   mkdirSync(folder)
-  const server: PostgresServer = await startPostgres(await createCluster(folder), AS_USERS_HAVE_IT)
+  const server: PostgresServer = await startPostgres(await createCluster(folder), DEFAULT_SETTINGS)
   return {
     store,
     pid: server.pid,

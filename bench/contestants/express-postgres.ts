@@ -1,5 +1,7 @@
-// The usual way on PostgreSQL: Express 5, express.json(), a `pg` pool, one insert a request. The database URL is its argument.
-// Promises: commits are synchronous like Intray's, the statement is prepared; a repeated source_ref answers the first id.
+// A typical server on PostgreSQL: Express 5, express.json(), a `pg` pool, one insert a request. The database URL is its
+// argument.
+// Promises: commits are synchronous like Intray's, the statement is prepared; a repeated source_ref answers the first
+// id.
 
 import type { AddressInfo } from 'node:net'
 import express from 'express'

@@ -1,4 +1,5 @@
-// The usual way: Express 5, express.json(), one durable SQLite insert a request. The database path is its argument.
+// A typical server on SQLite: Express 5, express.json(), one durable insert a request. The database path is its
+// argument.
 // Promises: WAL and synchronous=FULL like Intray, statements prepared once; a repeated source_ref answers the first id.
 
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,6 @@
-// Intray as a user starts it: `./intray serve` on a fresh database with default settings, and its CLI beside it.
-// Promises: no INTRAY_* setting of the caller leaks in; log lines go to a file, so that logging costs what it costs.
+// Intray as a user starts it: `./intray serve` on a fresh database with default settings, and its CLI.
+// Promises: no INTRAY_* setting of the caller leaks in; log lines go to a file, so that the cost of logging is
+// included.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { closeSync, mkdtempSync, openSync, readFileSync } from 'node:fs'
@@ -24,7 +25,7 @@ export interface Intray extends Contestant {
 export interface IntrayOptions {
   readonly profileFolder?: string | null
   readonly workers?: number
-  /** The checkout whose launcher and commands are run: this one if left out. */
+  /** The checkout whose launcher and commands are run; this one by default. */
   readonly root?: string
   /** Further INTRAY_* settings. */
   readonly settings?: Readonly<Record<string, string>>

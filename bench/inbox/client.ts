@@ -1,5 +1,5 @@
-// A processor as the bench sees it: keep-alive calls with its token, and events put straight into a database beforehand.
-// Promises: every answer that is not 200 ends the run with what was answered.
+// A processor client of the bench: keep-alive calls with its token; also inserts events straight into a database.
+// Promises: an answer other than 200 ends the run with its text.
 
 import { randomBytes } from 'node:crypto'
 import http from 'node:http'
@@ -51,7 +51,7 @@ export class Processor {
   }
 }
 
-/** Events with a random reference, a name and a text, over this many conversations of account 7 of company 42. */
+/** Inserts events with a random reference, a name and a text, over these conversations of account 7 of company 42. */
 export async function putEvents(
   databaseUrl: string,
   count: number,

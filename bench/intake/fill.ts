@@ -1,18 +1,18 @@
-// Long runs of Intray alone: fill a store through HTTP to a number of events, watch its memory, wait for its index.
-// Promises: memory is read exactly at the marks, between two pieces of the fill; every wait is bounded.
+// Long runs of Intray alone: fills a store over HTTP to a number of events, samples its memory, waits for its index.
+// Promises: memory is sampled exactly at the marks, between two parts of the fill; every wait is bounded.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Contestant } from '../contestants/contestant.ts'
 import type { LoadGenerator } from '../load/generator.ts'
 import { residentMiB } from '../proc.ts'
 
-/** Where the resident memory is read: flat between the two means that memory does not follow the store's size. */
+/** Where resident memory is sampled: if it is flat between the two, memory does not grow with the store. */
 export const MEMORY_MARKS = [100_000, 500_000] as const
 
-/** A store slower than this is not worth waiting for. */
+/** A slower store is given up. */
 const SLOWEST_RATE = 200
 const DRAIN_LIMIT_MS = 300_000
-/** To ask is to start a command, which takes half a second of a core from the index: so it is asked ever more rarely. */
+/** Each poll starts a command, which takes half a second of a core from the index: so the intervals grow. */
 const SHORTEST_PAUSE_MS = 250
 const PAUSE_SHARE = 0.05
 
@@ -31,7 +31,7 @@ export interface FillReport {
 }
 
 export interface DrainReport {
-  /** Lag as first seen after the load, milliseconds until 0 was seen; null = it was not seen in time. */
+  /** Lag when first polled after the load, and milliseconds until it was 0; null: that was not seen in time. */
   readonly firstLag: number
   readonly drainedMs: number | null
   readonly lastLag: number
@@ -71,7 +71,7 @@ export async function fillStore(
   return { events: stored, errorCount, errorSample, marks }
 }
 
-/** Asks for the index lag until it is 0. */
+/** Polls the index lag until it is 0. */
 export async function drainIndex({ cli }: { readonly cli: RunCommand }): Promise<DrainReport> {
   const startedAt = performance.now()
   let firstLag: number | null = null

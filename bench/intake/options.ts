@@ -16,7 +16,7 @@ export interface IntakeOptions {
   readonly rounds: number
   readonly seconds: number
   readonly warmSeconds: number
-  /** Longest wait before a round for the machine to be ours. */
+  /** Longest wait before a round for other processes to be quiet. */
   readonly idleWaitSeconds: number
   readonly connections: number
   /** Stored events to reach before the second set of rates; 0 = no fill. */
@@ -81,7 +81,7 @@ function skipped(names: readonly string[]): ReadonlySet<Skippable> {
   return skip
 }
 
-/** Null when help was asked for. */
+/** Null if help was requested. */
 export function parseIntakeOptions(argv: readonly string[]): IntakeOptions | null {
   const flags = parse(argv)
   if (flags.help) return null

@@ -1,29 +1,29 @@
-// The outcome of a run for people (tables) and for programs (one JSON file with every raw round).
-// Promises: figures are medians over rounds with their spread beside them; nothing is rounded in the JSON.
+// The outcome of `bench intake`: tables for people, and one JSON file with every round.
+// Promises: values are medians over rounds with their spread beside them; nothing is rounded in the JSON.
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { CONTESTANTS, type ContestantName } from '../contestants/contestant.ts'
 import type { FsyncCost, MachineFacts } from '../machine.ts'
-import { isDisturbed, MOST_STOLEN } from '../proc.ts'
+import { isDisturbed, MAX_STEAL_SHARE } from '../proc.ts'
 import { median, type Summary, summary } from '../stats.ts'
 import { table } from '../table.ts'
 import type { DrainReport, FillReport } from './fill.ts'
 import type { IntakeOptions } from './options.ts'
 import { type Measurement, measurementsOf, type Round } from './rounds.ts'
-import { type Figures, perRound, rateRatio, type Verdict } from './verdicts.ts'
+import { type IntakeResults, perRound, rateRatio, type Verdict } from './verdicts.ts'
 
-/** Above this the load generator, not the server, may be what a rate shows. */
+/** Above this the load generator may be the bottleneck, not the server. */
 const SATURATED_LOAD = 0.95
-/** More than this share of a core for others: the machine was not ours. */
+/** Other processes used more than this share of a core: the measurement is noisy. */
 const NOISY_OTHERS = 0.15
-/** Fsyncs of the quickest and the slowest round this far apart: somebody else was using the disk. */
+/** Fsyncs of the quickest and the slowest round this far apart: another process used the disk. */
 const UNSTEADY_FSYNC = 3
 /** No disk is this quick: the folder is in memory, or its fsync does nothing. */
 const IMPLAUSIBLE_FSYNC_MS = 0.02
 
-export interface IntakeReport extends Figures {
+export interface IntakeReport extends IntakeResults {
   readonly startedAt: string
   readonly finishedAt: string
   readonly machine: MachineFacts
@@ -141,12 +141,12 @@ function warnings({ throughput, filled, latency, fsyncBefore, fill }: IntakeRepo
       : []),
     ...(again.length > 0
       ? [
-          `note: ${again.length} measurements were made again, since more than ${100 * MOST_STOLEN} % of the machine was stolen meanwhile; they stand in the JSON as \`disturbed\``,
+          `note: ${again.length} measurements were made again, since more than ${100 * MAX_STEAL_SHARE} % of the machine was stolen meanwhile; they stand in the JSON as \`disturbed\``,
         ]
       : []),
     ...(stolen.length > 0
       ? [
-          `warning: more than ${100 * MOST_STOLEN} % was stolen in ${stolen.length} of the ${all.length} measurements that count`,
+          `warning: more than ${100 * MAX_STEAL_SHARE} % was stolen in ${stolen.length} of the ${all.length} measurements that count`,
         ]
       : []),
     ...(fsync.max / fsync.min > UNSTEADY_FSYNC

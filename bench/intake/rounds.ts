@@ -1,7 +1,7 @@
-// Interleaved rounds: every contestant once a round, the order rotated, so that machine noise hits all of them alike.
-// Promises: a measurement starts only when the contestant before it has gone quiet (Intray indexes after it answers, and
-// that must not be charged to the next one); the time this took is kept with the measurement. One that was disturbed from outside
-// of the machine is made again, whatever it showed, and kept beside the one that counts.
+// Interleaved rounds: every contestant once a round, in rotating order, so that noise hits all of them alike.
+// Promises: a measurement starts only when the previous contestant is quiet (Intray indexes after it answers, and that
+// must not be charged to the next one); the time this took is kept with the measurement. A measurement that the
+// hypervisor disturbed is repeated, whatever it showed, and kept beside the one that counts.
 
 import { setTimeout as interval } from 'node:timers/promises'
 import { assertRunning, type Contestant, type ContestantName } from '../contestants/contestant.ts'
@@ -16,9 +16,9 @@ const QUIET_CPU_SECONDS = 0.02
 const QUIET_LIMIT_MS = 60_000
 const IDLE_SAMPLE_MS = 500
 const IDLE_CORES = 0.15
-/** Of one measurement: the last counts, however it was. In all there are no more tries that do not count than tries that do. */
-const MOST_TRIES = 6
-const AGAIN_MS = 5000
+/** Of one measurement: the last try counts in any case. In total at most as many tries are discarded as count. */
+const MAX_TRIES = 6
+const RETRY_PAUSE_MS = 5000
 
 export interface Measurement extends LoadReport {
   readonly contestant: ContestantName
@@ -27,16 +27,16 @@ export interface Measurement extends LoadReport {
   readonly serverCpuSeconds: number | null
   readonly serverRssMiB: number | null
   readonly stealShare: number | null
-  /** CPU seconds that went to processes other than the server and the load: noise. */
+  /** CPU seconds of processes other than the server and the load generator: noise. */
   readonly otherCpuSeconds: number | null
-  /** How long the server went on working after the load had ended. */
+  /** How long the server worked after the end of the load. */
   readonly settleMs: number
 }
 
 export interface Round {
   readonly fsync: FsyncCost
   readonly measurements: readonly Measurement[]
-  /** Made again, and counted nowhere. */
+  /** Repeated, and not counted. */
   readonly disturbed: readonly Measurement[]
 }
 
@@ -48,7 +48,7 @@ export interface RoundPlan {
   readonly connections: number
 }
 
-/** Until the server has done what it was sent, and its CPU time stands still. */
+/** Waits until the server has done all sent work and its CPU time stands still; returns the wait in ms. */
 export async function settle({ pids, finished }: Contestant): Promise<number> {
   const startedAt = performance.now()
   await finished?.()
@@ -63,7 +63,7 @@ export async function settle({ pids, finished }: Contestant): Promise<number> {
   }
 }
 
-/** Polls the machine until nobody else uses it, or the wait is over: the measurement then shows who did. */
+/** Waits until no other process uses the machine, or until the limit: the measurement then shows the noise. */
 export async function waitForIdle(limitSeconds: number): Promise<void> {
   const giveUpAt = performance.now() + limitSeconds * 1000
   while (performance.now() < giveUpAt) {
@@ -116,7 +116,7 @@ export async function runRounds(
   const { connections, seconds, warmSeconds } = plan
   for (const contestant of contestants) await measure(load, contestant, connections, warmSeconds, 0)
   const rounds: Round[] = []
-  let patience = plan.rounds * contestants.length
+  let retriesLeft = plan.rounds * contestants.length
   for (let round = 1; round <= plan.rounds; round++) {
     await waitForIdle(plan.idleWaitSeconds)
     const fsync = measureFsync(folder, FSYNCS_PER_ROUND)
@@ -127,12 +127,12 @@ export async function runRounds(
       for (let tries = 1; ; tries++) {
         const measurement = await measure(load, contestant, connections, seconds, round)
         onMeasured(measurement)
-        if (!isDisturbed(measurement) || tries === MOST_TRIES || patience-- <= 0) {
+        if (!isDisturbed(measurement) || tries === MAX_TRIES || retriesLeft-- <= 0) {
           measurements.push(measurement)
           break
         }
         disturbed.push(measurement)
-        await interval(AGAIN_MS)
+        await interval(RETRY_PAUSE_MS)
       }
     }
     rounds.push({ fsync, measurements, disturbed })

@@ -1,6 +1,6 @@
-// What the figures have to hold: one row per bound, computed from raw rounds.
-// Promises: ratios are taken inside a round (both sides saw the same noise) and only then summed up; a row that lacks
-// its figures is left out, not passed.
+// Checks results against bounds: one row per bound, computed from raw rounds.
+// Promises: ratios are taken inside a round (both sides saw the same noise) and then summarised; a row without data is
+// left out, not passed.
 
 import type { ContestantName } from '../contestants/contestant.ts'
 import type { StoreName } from '../contestants/databases.ts'
@@ -8,7 +8,7 @@ import { type Summary, summary } from '../stats.ts'
 import { type DrainReport, type FillReport, MEMORY_MARKS } from './fill.ts'
 import type { Measurement, Round } from './rounds.ts'
 
-export interface Figures {
+export interface IntakeResults {
   readonly throughput: readonly Round[]
   readonly latency: readonly Round[]
   readonly fill: FillReport | null
@@ -61,7 +61,7 @@ function memory(fill: FillReport | null): Verdict[] {
   return atMost('resident memory with 500,000 events / with 100,000', [large / small], 1.2)
 }
 
-function filledRate({ throughput, filled, fill }: Figures): Verdict[] {
+function filledRate({ throughput, filled, fill }: IntakeResults): Verdict[] {
   const empty = summary(perRound(throughput, ['intray', 'bare'], rateRatio)).median
   const full = perRound(filled, ['intray', 'bare'], rateRatio)
   if (!fill || !Number.isFinite(empty)) return []
@@ -78,20 +78,20 @@ function lag(drain: DrainReport | null): Verdict[] {
   return atMost('index lag left after the load', [drain.lastLag], 0)
 }
 
-function errors({ throughput, latency, filled, fill }: Figures): Verdict {
+function errors({ throughput, latency, filled, fill }: IntakeResults): Verdict {
   const rounds = [...throughput, ...latency, ...filled]
   const measured = rounds.flatMap(({ measurements, disturbed }) => [...measurements, ...disturbed])
   const count = measured.reduce((sum, { errorCount }) => sum + errorCount, fill?.errorCount ?? 0)
   return { what: 'answers that were not a proper 200', value: summary([count]), bound: '0', pass: count === 0 }
 }
 
-/** What each store has to hold against bare node:http and against the usual way. */
+/** Bounds of each store against bare node:http and against Express. */
 const BOUNDS: Record<StoreName, { readonly bare: number; readonly express: number; readonly note: string }> = {
   sqlite: { bare: 0.7, express: 5, note: ' (aim 0.80)' },
   postgres: { bare: 0.55, express: 3.5, note: '' },
 }
 
-/** An fsync in a database server is not ours to count. */
+/** The fsyncs of a database server cannot be counted here. */
 function addedLatency(store: StoreName, latency: readonly Round[]): Verdict[] {
   if (store !== 'sqlite') return []
   return atMost(
@@ -101,16 +101,16 @@ function addedLatency(store: StoreName, latency: readonly Round[]): Verdict[] {
   )
 }
 
-export function verdicts(store: StoreName, figures: Figures): Verdict[] {
-  const { throughput, latency, fill, drain } = figures
+export function verdicts(store: StoreName, results: IntakeResults): Verdict[] {
+  const { throughput, latency, fill, drain } = results
   const { bare, express, note } = BOUNDS[store]
   return [
     ...atLeast('intray / bare, rate', perRound(throughput, ['intray', 'bare'], rateRatio), bare, note),
     ...atLeast(`intray / express + ${store}, rate`, perRound(throughput, ['intray', 'express'], rateRatio), express),
     ...addedLatency(store, latency),
     ...memory(fill),
-    ...filledRate(figures),
+    ...filledRate(results),
     ...lag(drain),
-    errors(figures),
+    errors(results),
   ]
 }

@@ -1,12 +1,13 @@
-// One keep-alive connection in a closed loop: send, read the whole answer, tell the session, send again, at once or when it
-// is due.
-// Promises: an answer counts only if it is HTTP/1.1 200, framed by Content-Length to the byte, and says {"ok":true.
-// Uses `onread` with a buffer of its own: no stream machinery and no allocation per read.
+// One keep-alive connection in a closed loop: sends a request, reads the whole answer, reports it, and sends the next
+// one at once or when it is due.
+// Promises: an answer counts only if it is HTTP/1.1 200, framed by Content-Length to the byte, and begins with
+// {"ok":true.
+// Uses `onread` with its own buffer: no stream machinery and no allocation per read.
 
 import { connect, type Socket } from 'node:net'
 import { RequestBuffer } from './request.ts'
 
-/** What a connection tells its session. `mayStart` decides whether another request is sent, `dueInMs` when. */
+/** Callbacks of a connection. `mayStart` decides whether another request is sent, `dueInMs` when. */
 export interface Listener {
   answered(latencyMs: number, now: number): void
   failed(kind: string, detail: string): void
@@ -45,13 +46,13 @@ export class Connection {
       })
       this.#socket = socket
       socket.once('connect', resolve)
-      // An error is always followed by 'close', which is where the loss is accounted for.
+      // An error is always followed by 'close', which records the loss.
       socket.on('error', reject)
       socket.on('close', () => this.#onClose(socket))
     })
   }
 
-  /** Sends the next request, or ends the connection when the session wants no more. */
+  /** Sends the next request, or closes the connection if the session needs no more. */
   start(now: number): void {
     if (!this.#listener.mayStart(now)) {
       this.finish()
@@ -99,7 +100,7 @@ export class Connection {
     return true
   }
 
-  /** The stream can no longer be trusted: drop it. `close` opens the next one. */
+  /** The stream can no longer be trusted: drops it. `close` opens the next one. */
   #break(kind: string, text: string): boolean {
     this.#inFlight = false
     this.#listener.failed(kind, text)

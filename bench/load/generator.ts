@@ -1,5 +1,5 @@
-// The parent's handle on the load process: one job at a time, one report each.
-// Promises: rejects when the process dies or a job cannot start; never leaves a job waiting for ever.
+// The parent's handle on the load generator: one job at a time, one report each.
+// Promises: rejects if the process dies or a job cannot start; no job waits for ever.
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'

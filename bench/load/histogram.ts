@@ -1,4 +1,4 @@
-// Latencies in constant memory: 128 linear steps per power of two, so a percentile is off by less than 1 %.
+// Latency histogram in constant memory: 128 linear steps per power of two, so a percentile is off by less than 1 %.
 // Promises: `record` allocates nothing; values from 0.1 µs to 400 s.
 
 const STEPS_BITS = 7

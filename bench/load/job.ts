@@ -1,4 +1,4 @@
-// What the bench and its load generator say to each other.
+// Messages between the bench and its load generator.
 
 export interface LoadJob {
   readonly port: number
@@ -6,14 +6,14 @@ export interface LoadJob {
   readonly connections: number
   /** The measuring interval; with `count`, the longest it may take. */
   readonly seconds: number
-  /** End after this many good answers instead of after `seconds`. */
+  /** Ends after this many good answers instead of after `seconds`. */
   readonly count: number | null
-  /** Requests a second, evenly; as many as the server takes if left out. */
+  /** Requests a second, evenly spaced; without it, as many as the server takes. */
   readonly rate?: number
 }
 
 export interface LoadReport {
-  /** Good answers inside the interval; `late` ones came after its end, for requests sent within it. */
+  /** Good answers inside the interval; `late` ones arrived after its end, for requests sent within it. */
   readonly answers: number
   readonly late: number
   readonly seconds: number

@@ -1,4 +1,5 @@
-// One connection's request: head and body in one buffer, made once; each send patches in a new source_ref and channel_ref.
+// One connection's request: head and body in one buffer, built once; each send patches in a new source_ref and
+// channel_ref.
 // Promises: the same shape and length for every contestant; source_refs are 64 random bits, channel_refs one of 500.
 
 import { randomBytes } from 'node:crypto'
@@ -7,7 +8,7 @@ const CHANNELS = 500
 const REF_DIGITS = 16
 const HEX = Buffer.from('0123456789abcdef', 'latin1')
 
-/** What the form plugin of the interface sends: about 340 bytes. */
+/** A typical message of a form plugin: about 340 bytes. */
 function bodyTemplate(): string {
   return JSON.stringify({
     source_ref: `cf7:12:${'0'.repeat(REF_DIGITS)}`,
@@ -41,7 +42,10 @@ export class RequestBuffer {
     for (let i = 0; i < 4; i++) this.#state[i] = seed.readUInt32LE(i * 4)
   }
 
-  /** Makes the buffer the next message. Only when the one before was answered: the kernel then no longer needs it. */
+  /**
+   * Turns the buffer into the next message. Only after the previous one was answered: the kernel then no longer needs
+   * it.
+   */
   next(): Buffer {
     const bytes = this.bytes
     this.#writeHex(this.#refAt, this.#random())
@@ -60,7 +64,7 @@ export class RequestBuffer {
     }
   }
 
-  /** sfc32: random enough that 2 million refs never meet, cheap enough not to be measured. */
+  /** sfc32: random enough that 2 million refs never collide, and too cheap to affect the measurement. */
   #random(): number {
     const s = this.#state
     const result = (s[0]! + s[1]! + s[3]!) >>> 0

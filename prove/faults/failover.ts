@@ -1,27 +1,35 @@
-// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed, or cut
-// off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
-// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by themselves.
+// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed,
+// or cut off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
+// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by
+// themselves.
 // Control: the same cluster without synchronous replication, its leader cut off, must be found to have lost messages.
 
 import { chmodSync } from 'node:fs'
 import { Cluster, type ClusterNode, requireCluster } from '../cluster.ts'
-import { FEW, GROUP_CONNECTIONS, readAppends, sendInGroups, Strikes, untilGroupInFlight } from '../group-commit.ts'
+import {
+  FEW,
+  GROUP_CONNECTIONS,
+  readAppends,
+  sendInGroups,
+  GroupCommitStats,
+  untilGroupInFlight,
+} from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
 import { Service } from '../service.ts'
-import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
+import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
 
 const KINDS = ['killed', 'paused', 'partitioned'] as const
 type Kind = (typeof KINDS)[number]
 
 const NODES = 2
-/** Between two groups: the nodes take messages faster than they can be read back one by one. */
+/** Between two groups: the nodes store messages faster than they can be read back one by one. */
 const PAUSE_MS = 100
 /** Messages that the new leader must take before a round counts as over. */
 const AFTERWARDS = 200
 const BEFORE = 200
 const ROUND_LIMIT_MS = 240_000
-/** So many messages a leader that was cut off and does not know it takes in the control. */
+/** How many messages a leader that does not know that it is cut off takes in the control. */
 const CONTROL_MESSAGES = 100
 
 export const failover: Proof = {
@@ -36,12 +44,12 @@ export const failover: Proof = {
     const rig = await newRig(context, true)
     const notes: string[] = []
     const broken: string[] = []
-    const strikes = new Strikes('a strike, for each node')
+    const groupCommits = new GroupCommitStats('a fault, for each node')
     let faults = 0
     rig.startSending()
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       for (const kind of KINDS.filter((name) => name.includes(context.only))) {
-        const round = await failOver(rig, kind, strikes, context.random)
+        const round = await failOver(rig, kind, groupCommits, context.random)
         faults += 1
         notes.push(`${kind} ${cycle}: ${round}`)
         context.progress(`${kind} ${cycle}: ${round}; ${rig.load.acknowledged} answers of 2xx`)
@@ -51,9 +59,9 @@ export const failover: Proof = {
     context.progress('reading everything back')
     const findings = await rig.check()
     broken.push(...brokenIn(findings), ...rig.ended())
-    for (const text of await rig.metrics()) strikes.appended(readAppends(text))
-    notes.push(...strikes.notes())
-    broken.push(...strikes.problems())
+    for (const text of await rig.metrics()) groupCommits.appended(readAppends(text))
+    notes.push(...groupCommits.notes())
+    broken.push(...groupCommits.problems())
     await rig.stop()
     return { counts: { ...findings.counts, faults }, notes, broken, controls: [await control(context)] }
   },
@@ -61,8 +69,8 @@ export const failover: Proof = {
 
 interface Rig {
   readonly cluster: Cluster
-  readonly load: Subject['load']
-  check: Subject['check']
+  readonly load: SystemUnderTest['load']
+  check: SystemUnderTest['check']
   /** Starts the senders; they send the same message again until it is acknowledged. */
   startSending(): void
   /** Resolves when everything that was sent is acknowledged. */
@@ -76,7 +84,7 @@ interface Rig {
 
 async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig> {
   const name = synchronous ? 'failover' : 'control'
-  // The cluster runs as another user, who has to get to its folder.
+  // The cluster runs as another user, which needs access to its folder.
   chmodSync(context.folder, 0o711)
   const cluster = new Cluster({ folder: `${context.folder}/${name}`, synchronous })
   context.onCleanup(() => cluster.stop())
@@ -84,7 +92,7 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   await cluster.start()
   const databaseUrl = cluster.url('postgres')
   const services: Service[] = []
-  const subject = await newSubject(context, {
+  const system = await newSystemUnderTest(context, {
     name,
     service: { databaseUrl, hasMetrics: true },
     load: {
@@ -94,22 +102,22 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
       onAcknowledged: () => {},
     },
   })
-  services.push(subject.service)
+  services.push(system.service)
   while (services.length < NODES) services.push(new Service(context, { databaseUrl, hasMetrics: true }))
   for (const service of services) await service.start()
   let isOver = false
   let sending = Promise.resolve()
   return {
     cluster,
-    load: subject.load,
-    check: subject.check,
+    load: system.load,
+    check: system.check,
     startSending: () => {
-      sending = sendInGroups(subject.load, () => isOver, PAUSE_MS)
+      sending = sendInGroups(system.load, () => isOver, PAUSE_MS)
     },
     stopSending: async () => {
       isOver = true
       await sending
-      await subject.load.settle()
+      await system.load.settle()
     },
     metrics: () => Promise.all(services.filter(({ isRunning }) => isRunning).map((service) => service.metrics())),
     ended: () => services.filter(({ isRunning }) => !isRunning).map(({ log }) => `a node ended: ${log.slice(-300)}`),
@@ -120,19 +128,24 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   }
 }
 
-/** One fault, from a whole cluster to a whole cluster. Returns what happened, in words. */
-async function failOver({ cluster, load }: Rig, kind: Kind, strikes: Strikes, random: Random): Promise<string> {
+/** One fault, from a whole cluster to a whole cluster. Returns a description. */
+async function failOver(
+  { cluster, load }: Rig,
+  kind: Kind,
+  groupCommits: GroupCommitStats,
+  random: Random,
+): Promise<string> {
   await acknowledged(load, BEFORE)
   const leader = (await cluster.leader())!
   const others = cluster.nodes.filter((node) => node !== leader)
-  // More than a few at one node, however they are shared out.
+  // More than a few at one node, however they are distributed.
   await untilGroupInFlight(load, random, NODES * FEW)
-  strikes.struck(Math.ceil(load.inFlight / NODES))
+  groupCommits.faultInjected(Math.ceil(load.inFlight / NODES))
   const startedAt = performance.now()
-  const hit = strike(cluster, leader, kind)
+  const hit = injectFault(cluster, leader, kind)
   const next = await cluster.untilLeader(others)
   const tookSeconds = (performance.now() - startedAt) / 1000
-  // The old leader comes back, or learns that it is none any more, while messages go to the new one.
+  // The old leader comes back, or learns that it lost the lead, while messages go to the new one.
   await acknowledged(load, AFTERWARDS)
   const seen = restore(cluster, leader, kind)
   await acknowledged(load, AFTERWARDS)
@@ -140,7 +153,7 @@ async function failOver({ cluster, load }: Rig, kind: Kind, strikes: Strikes, ra
   return `${leader.name} → ${next.name} after ${tookSeconds.toFixed(1)} s (${hit}${seen})`
 }
 
-function strike(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
+function injectFault(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
   if (kind === 'partitioned') {
     cluster.partition(leader)
     return 'cut off'
@@ -160,8 +173,8 @@ function restore(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
   return `, ${dropped} packets dropped`
 }
 
-/** So many more answers of 2xx. */
-async function acknowledged(load: Subject['load'], more: number): Promise<void> {
+/** Waits for this many more acknowledgements. */
+async function acknowledged(load: SystemUnderTest['load'], more: number): Promise<void> {
   const goal = load.acknowledged + more
   const deadline = Date.now() + ROUND_LIMIT_MS
   while (load.acknowledged < goal) {
@@ -176,7 +189,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
   const { cluster, load } = rig
   rig.startSending()
   await acknowledged(load, BEFORE)
-  // Else the tables may be lost as well, and there is nothing to go on with.
+  // Otherwise the tables may be lost as well, and the run cannot go on.
   await cluster.untilStreaming()
   const leader = (await cluster.leader())!
   cluster.partition(leader)

@@ -1,12 +1,13 @@
-// `prove kill`: SIGKILL under load, again and again on one database, while a group of messages is being stored. A cycle is
+// `prove kill`: SIGKILL under load, repeatedly on one database, while a group of messages is being stored. A cycle is
 // one kill.
-// Claim: what was acknowledged is there, once and unaltered; what was not told is there once after it was sent again.
+// Claim: acknowledged messages are stored once and unaltered; messages with an unknown outcome are stored once after
+// they were sent again.
 // Control: a server that acknowledges before it commits must be found to have lost messages.
 
 import { fileURLToPath } from 'node:url'
-import { GROUP_CONNECTIONS, readAppends, Strikes, untilGroupInFlight } from '../group-commit.ts'
+import { GROUP_CONNECTIONS, readAppends, GroupCommitStats, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
+import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
 
 const UNSAFE_SERVER = fileURLToPath(new URL('../../test/support/unsafe-server.ts', import.meta.url))
 const CONTROL_KILLS = 20
@@ -19,27 +20,27 @@ export const kill: Proof = {
   defaultCycles: 100,
   async run(context) {
     const killer = new Killer(context)
-    const subject = await newSubject(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
-    const { service, load } = subject
+    const system = await newSystemUnderTest(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
+    const { service, load } = system
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       await service.start()
-      // What the last kill left open is sent again first, under this server's own load of re-sends.
+      // Messages that the last kill left unknown are sent again first, under this server's own load of re-sends.
       await load.settle()
-      await killer.killUnderLoad(subject)
+      await killer.killUnderLoad(system)
       if (cycle % 10 === 0)
         context.progress(`${cycle} kills, ${load.acknowledged} acknowledged, ${load.unknown} unknown`)
     }
     await service.start()
     await load.settle()
     context.progress('reading everything back')
-    const findings = await subject.check()
+    const findings = await system.check()
     await service.stop()
     return {
       counts: { ...findings.counts, faults: killer.kills },
-      notes: [...killer.strikes.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
+      notes: [...killer.groupCommits.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
       broken: [
         ...brokenIn(findings),
-        ...killer.strikes.problems(),
+        ...killer.groupCommits.problems(),
         ...(findings.counts.unknown > 0 ? [] : ['no kill left a sender without an answer']),
       ],
       controls: [await control(context)],
@@ -50,15 +51,15 @@ export const kill: Proof = {
 async function control(context: ProofContext): Promise<ControlResult> {
   const killer = new Killer(context)
   const service = { command: [process.execPath, UNSAFE_SERVER] }
-  const subject = await newSubject(context, { name: 'control', service, load: killer.load })
+  const system = await newSystemUnderTest(context, { name: 'control', service, load: killer.load })
   let found = ''
   let lost = 0
   while (lost === 0 && killer.kills < CONTROL_KILLS) {
-    await subject.service.start()
-    await killer.killUnderLoad(subject)
-    await subject.service.start()
-    const findings = await subject.check()
-    await subject.service.kill()
+    await system.service.start()
+    await killer.killUnderLoad(system)
+    await system.service.start()
+    const findings = await system.check()
+    await system.service.kill()
     lost = findings.counts.lost
     found = inWords(findings)
   }
@@ -69,7 +70,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
 
 class Killer {
   kills = 0
-  readonly strikes = new Strikes('a kill')
+  readonly groupCommits = new GroupCommitStats('a kill')
   repeated = 0
   readonly #context: ProofContext
   #onAcknowledged = () => {}
@@ -89,8 +90,8 @@ class Killer {
     }
   }
 
-  /** Kills after a random number of acknowledgements, when a group is in flight. */
-  async killUnderLoad({ service, load }: Subject): Promise<void> {
+  /** Kills after a random number of acknowledgements, while a group is in flight. */
+  async killUnderLoad({ service, load }: SystemUnderTest): Promise<void> {
     const { random } = this.#context
     let left = 10 + random.below(400)
     const enough = Promise.withResolvers<void>()
@@ -100,10 +101,10 @@ class Killer {
     }
     const running = load.run()
     await enough.promise
-    if (service.options.hasMetrics) this.strikes.appended(readAppends(await service.metrics()))
+    if (service.options.hasMetrics) this.groupCommits.appended(readAppends(await service.metrics()))
     await untilGroupInFlight(load, random)
     this.kills += 1
-    this.strikes.struck(load.inFlight)
+    this.groupCommits.faultInjected(load.inFlight)
     await service.kill()
     await running
     this.#onAcknowledged = () => {}

@@ -1,5 +1,5 @@
-// Follows the journal in one loop: take a step, then pause or wait. A step reads committed rows only and keeps its place in the
-// database, so it can be killed anywhere.
+// Indexer loop: take a step, then pause or wait. A step reads committed rows only and keeps its position in the
+// database, so it can be killed at any point.
 //
 // Messages that come in go first: after a step the loop pauses for PAUSE_FACTOR times as long as the step took. A reader that waits
 // for the index cuts the pause short. There is no pause after a step that left rows to do while no message waits for the disk, or
@@ -10,7 +10,7 @@ import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
 import type { IndexLimits, IndexStepResult, IndexStore } from '../store/contract/indexing.ts'
 
-/** A command beside the server may have stored messages without a hint; after a failure the next try waits as long. */
+/** Poll interval, since a command beside the server may store messages without a hint. Also the delay after a failure. */
 const LOOK_EVERY_MS = 1000
 /** So the indexer takes a fifth of the time that intake could use. One commit for many rows also costs less than many for a few. */
 const PAUSE_FACTOR = 4
@@ -22,7 +22,7 @@ export interface IndexerOptions {
   readonly limits: IndexLimits
   readonly onStep?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
-  /** How many messages wait for the disk now. */
+  /** Messages that wait for a commit now. */
   readonly waiting: () => number
 }
 
@@ -42,12 +42,12 @@ export class Indexer implements Service {
     this.#running = this.#run()
   }
 
-  /** A hint that there is something new. */
+  /** Hints at new rows. */
   wake(): void {
     this.#wake.raise()
   }
 
-  /** A hint that a reader waits for the index: good for one step. */
+  /** Hints that a reader waits for the index: counts for one step. */
   hurry(): void {
     this.#wake.raise()
     this.#hurry.raise()

@@ -1,5 +1,4 @@
-// Once an hour, what has had its time is cleared away: counts of traffic, sessions and links that are over, old entries of
-// the audit log.
+// Hourly cleanup: deletes old traffic counts, expired sessions and links, and old audit entries.
 
 import { KEEP_HOURS_MS, KEEP_MINUTES_MS } from '../model/traffic.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -39,7 +38,7 @@ export class Pruning implements Service {
       await store.index.pruneTraffic(now - KEEP_MINUTES_MS, now - KEEP_HOURS_MS)
       await store.operators.prune(now, now - auditMaxAgeMs)
     } catch (error) {
-      onTrouble('clear away what has had its time', error)
+      onTrouble('delete expired rows', error)
     }
   }
 }

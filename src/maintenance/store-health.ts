@@ -1,5 +1,5 @@
-// Whether the store takes writes. A failed commit turns readiness off; nobody is sent here then, so a small write on a
-// timer finds out when the store is back and turns it on again.
+// Whether the store accepts writes. A failed commit turns readiness off; load balancers then send no messages, so a
+// small write every second finds out when the store is back.
 
 import type { Problem } from '../model/errors.ts'
 import { errorText, type Logger } from '../runtime/log.ts'
@@ -35,7 +35,7 @@ export class StoreHealth implements Service {
     return this.#failing ? { code: 'storage_unavailable', message: 'The store takes no writes at the moment.' } : null
   }
 
-  /** What became of a commit: null, or its failure. */
+  /** Records the outcome of a commit: null, or its failure. */
   note(failure: unknown): void {
     const failing = failure !== null
     if (failing === this.#failing) return

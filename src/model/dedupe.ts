@@ -1,8 +1,8 @@
-// The dedupe digest: what stands for "the same message" for ever, and says nothing about a person.
+// Dedupe digest: identifies a message for ever without revealing its source_ref.
 //
 // First 16 bytes of HMAC-SHA-256 under the database's own key over length-prefixed account, company, key space and the
 // decoded string, byte-exact: no trimming, folding or normalisation. Without the key a digest cannot be tested against
-// a guess, so it may outlive the event it came from.
+// a guess, so it may outlive its event.
 
 import { hash } from 'node:crypto'
 import type { Tenant } from './principal.ts'
@@ -12,15 +12,15 @@ export const DIGEST_BYTES = 16
 /** `ref`: a source_ref. `key`: an Idempotency-Key. The same text in both is two messages. */
 export type KeySpace = 'ref' | 'key'
 
-/** Answers with a buffer of its own that it uses again: good until the next call. */
+/** Returns a shared buffer: valid until the next call. */
 export type DedupeDigest = (tenant: Tenant, space: KeySpace, value: string) => Buffer
 
 const BLOCK = 64
 export const SHA256_BYTES = 32
 
 /**
- * HMAC as RFC 2104 writes it, from two one-shot hashes on buffers that are made once: 3.8 µs where `createHmac` takes 6.3,
- * for every message. A test holds it against `createHmac`.
+ * HMAC (RFC 2104) from two one-shot hashes on reused buffers: 3.8 µs a message instead of 6.3 µs with `createHmac`. A
+ * test compares it with `createHmac`.
  */
 export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
   if (hmacKey.length > BLOCK) throw new Error('the dedupe key is longer than a block')
@@ -44,8 +44,8 @@ export function createDedupeDigest(hmacKey: Uint8Array): DedupeDigest {
 }
 
 /**
- * What makes a message one message: the sender's own reference, else its Idempotency-Key, else the key its node minted.
- * Answers with a buffer that is used again.
+ * The dedupe key of a message: its source_ref, else its Idempotency-Key, else the key that its node minted. Returns a
+ * shared buffer.
  */
 export function createIdentity(hmacKey: Uint8Array): (message: IdentifiedMessage, minted: Uint8Array) => Uint8Array {
   const digestOf = createDedupeDigest(hmacKey)
@@ -61,7 +61,7 @@ interface IdentifiedMessage extends Tenant {
   readonly idempotencyKey: string | null
 }
 
-/** SHA-256 into one buffer that is used again: 1.9 µs for 342 bytes, where an answer in a buffer of its own takes 2.7. */
+/** SHA-256 into a reused buffer: 1.9 µs for 342 bytes instead of 2.7 µs with a new buffer. */
 export function createSha256(): (bytes: Uint8Array) => Buffer {
   const digest = Buffer.alloc(SHA256_BYTES)
   return (bytes) => {
@@ -71,14 +71,15 @@ export function createSha256(): (bytes: Uint8Array) => Buffer {
 }
 
 /**
- * An event without source_ref and Idempotency-Key is deduplicated by the key its node minted, so that the node's own
- * retry after an unknown commit cannot store it twice. A UUIDv7 has 16 bytes, the length of a digest, and is used as it is.
+ * Without source_ref and Idempotency-Key, the key that the node minted deduplicates an event, so that the node's own
+ * retry after an unknown commit cannot store it twice. A UUIDv7 has 16 bytes, the length of a digest, and is used as it
+ * is.
  */
 export function createMintedDigest(): (uuid: string) => Buffer {
   const digest = Buffer.alloc(DIGEST_BYTES)
   return (uuid) => {
     const hex = uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24)
-    // What is no UUID would be left with bytes of the one before, and be taken for that.
+    // Without this check, a value that is not a UUID would keep bytes of the previous one and count as its duplicate.
     if (digest.write(hex, 'hex') !== DIGEST_BYTES) throw new TypeError('a minted key is not a UUID')
     return digest
   }

@@ -1,7 +1,7 @@
 // The catalogue: every failure a caller can meet is a row here. docs/sending/errors.md and api/openapi.yaml are tested
 // against it. Codes never change; sentences may. http/problem.ts alone turns a kind into a status.
 
-/** What sort of trouble it is; each kind has one HTTP status. */
+/** The kind of a failure; each kind has one HTTP status. */
 export type ErrorKind =
   | 'malformed'
   | 'unauthenticated'
@@ -195,11 +195,11 @@ export interface FieldProblem {
 /** A failure on its way to the caller. */
 export interface Problem {
   readonly code: ErrorCode
-  /** Replaces the catalogue's sentence where more can be said. Never carries what the caller sent. */
+  /** Replaces the catalogue's sentence with a more specific one. Never quotes the request. */
   readonly message?: string
   readonly fields?: readonly FieldProblem[]
   readonly maxBytes?: number
   readonly allow?: string
-  /** Seconds to wait, where it is more than the usual one. */
+  /** Seconds for Retry-After, if more than the default. */
   readonly retryAfterS?: number
 }

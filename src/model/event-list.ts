@@ -1,13 +1,13 @@
-// How a list of events is read: which one of the filters leads to the rows, and how much is looked at for one page. Both
-// stores go by it, so that both answer alike.
+// Paging of event lists: which filter's index leads to the rows (the access path), and how many rows one page may scan.
+// Both stores use it, so that both return the same pages.
 
 import type { DeliveryState } from './processing.ts'
 
-/** Rows that are looked at for one page where no index leads to just the right ones. */
+/** Most rows that one page scans if no index covers all filters. */
 export const SCAN_ROWS = 10_000
 
-/** What leads to the rows, the most telling first. */
-export type Lead = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'state' | 'time' | 'all'
+/** The filter whose index is used, the most selective first. */
+export type AccessPath = 'source' | 'words' | 'email' | 'conversation' | 'revision' | 'state' | 'time' | 'all'
 
 interface Filters {
   readonly sourceRef?: unknown
@@ -20,31 +20,32 @@ interface Filters {
   readonly state?: { readonly is: DeliveryState } | undefined
 }
 
-export function leadOf(filter: Filters): Lead {
+export function accessPathOf(filter: Filters): AccessPath {
   if (filter.sourceRef !== undefined) return 'source'
   if (filter.words !== undefined) return 'words'
   if (filter.contactEmail !== undefined) return 'email'
   if (filter.channelRef !== undefined) return 'conversation'
   if (filter.kind === 'revision') return 'revision'
-  // What is done is nearly everything: a time narrows it down better. What is left to do, or failed, is little.
+  // Nearly all events are done, so a range of time is more selective than that state. Few events are in the other
+  // states.
   if (filter.state !== undefined && filter.state.is !== 'done') return 'state'
   if (filter.receivedAfter !== undefined || filter.receivedBefore !== undefined) return 'time'
   return filter.state === undefined ? 'all' : 'state'
 }
 
-/** Ids that are asked for at once where filters still have to be applied to them. */
+/** Ids read at once while filters still have to be applied to them. */
 const CHUNK = 1000
 
 export interface FoundIds {
   /** Highest first. */
   readonly ids: readonly number[]
-  /** Everything at or above is looked at; null when there is nothing below. */
+  /** Every id at or above this was searched; null: the search reached the end. */
   readonly searchedDownTo: number | null
 }
 
 export interface IdPage {
   readonly ids: readonly number[]
-  /** Below this id the list goes on; null at its end. */
+  /** The next page starts below this id; null at the end. */
   readonly next: number | null
   readonly partial: boolean
 }
@@ -54,14 +55,14 @@ type Later<T> = T | Promise<T>
 export interface IdSource {
   readonly below: number
   readonly limit: number
-  /** Few of the ids that are found may match: many are asked for at once. */
+  /** Few of the ids may match, so they are read in large chunks. */
   readonly filtered: boolean
   readonly find: (below: number, limit: number) => Later<FoundIds>
-  /** Those of the ids that have the rest of what is asked for, in their order. */
+  /** The ids that match the remaining filters, in the same order. */
   readonly matching: (ids: readonly number[]) => Later<readonly number[]>
 }
 
-/** A page of what is found by id alone, the rest of the filters applied, under the bound of a scan. */
+/** One page from a source of ids: applies the remaining filters and stops after SCAN_ROWS. */
 export async function pageOfIds({ below, limit, filtered, find, matching }: IdSource): Promise<IdPage> {
   const page: number[] = []
   let from = below

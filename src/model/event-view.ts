@@ -1,9 +1,10 @@
-// How an event is shown, by the API and by commands: names in snake_case, times as ISO text in UTC, digests in hexadecimal.
+// JSON view of an event for the API and the commands: snake_case names, times as ISO 8601 in UTC, digests in
+// hexadecimal.
 
 import type { EventIndexEntry, Repeats, StoredEvent } from './event.ts'
 import type { DeliveryState } from './processing.ts'
 
-/** `state`: in the default subscription, where it was asked for; null for what has none. */
+/** `state`: in the default subscription, if requested; null for an event without a state. */
 export function eventView(
   { event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null },
   state?: DeliveryState | null,
@@ -32,7 +33,7 @@ export function eventView(
   }
 }
 
-/** Everything that is known of an event but its payload. */
+/** All fields of an event except its payload. */
 export function eventDetail(
   event: StoredEvent,
   entry: EventIndexEntry | null,

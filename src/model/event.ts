@@ -7,12 +7,12 @@ export type EventKind = 'event' | 'revision'
 /** `promotion`: made from a revision; its route names which one. */
 export type EventOrigin = 'intake' | 'accepted_refusal' | 'promotion' | 'test'
 
-/** What is known of an event beside its bytes. */
+/** Metadata of an event: everything but its payload. */
 export interface EventMeta extends Tenant {
   readonly receivedAt: number
   readonly keyId: string
   readonly scope: string
-  /** The path it came in by. */
+  /** The request path. */
   readonly route: string
   readonly sourceRef: string | null
   readonly channelRef: string | null
@@ -36,7 +36,7 @@ export interface StoredEvent extends EventMeta {
   readonly erasedAt: number | null
 }
 
-/** What the indexer found out about an event; null until it got there. */
+/** Fields that the indexer extracted from an event; null until it is indexed. */
 export interface EventIndexEntry {
   readonly conversationId: number | null
   readonly contactName: string | null
@@ -44,11 +44,11 @@ export interface EventIndexEntry {
   readonly messageType: string | null
   readonly snippet: string | null
   readonly warnings: readonly Warning[]
-  /** Why the event could not be indexed, if it could not. */
+  /** Why the event could not be indexed; null if it was. */
   readonly unindexed: string | null
 }
 
-/** A field that is kept and accepted although its type is not the documented one. */
+/** A field whose type is not the documented one. The event is accepted and keeps it. */
 export interface Warning {
   /** JSON Pointer. */
   readonly path: string

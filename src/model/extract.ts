@@ -1,10 +1,10 @@
-// What an event's payload says of itself, as far as the interface names its fields. Total: whatever intake accepted
-// comes out as something storable, and a field of an unexpected type becomes a warning, not an error.
+// Extracts the documented fields of a payload. Total: every payload that intake accepts gives storable values, and a
+// field of an unexpected type becomes a warning, not an error.
 //
-// The indexed copies are for finding and showing. The payload's bytes stay the truth.
+// The extracted copies are for search and display; the payload's bytes are authoritative.
 
 import type { Warning } from './event.ts'
-import { cutWords } from './words.ts'
+import { cutWords } from './text-search.ts'
 
 export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
 
@@ -14,7 +14,7 @@ export interface Extract {
   readonly messageType: string | null
   readonly snippet: string | null
   readonly warnings: readonly Warning[]
-  /** What it is searched by: the words of name, e-mail and text. */
+  /** Search words: those of name, e-mail and text. */
   readonly words: readonly string[]
 }
 
@@ -47,12 +47,12 @@ export function extract(payload: Uint8Array): Extract {
   }
 }
 
-/** White space as single spaces. */
+/** Collapses white space to single spaces. */
 function oneLine(text: string): string {
   return (MORE_THAN_SPACES.test(text) ? text.replace(/\s+/g, ' ') : text).trim()
 }
 
-/** Text every database can hold: no U+0000, no lone surrogate, cut without splitting a pair. */
+/** Text that every database can store: no U+0000, no lone surrogate, cut without splitting a surrogate pair. */
 export function storable(text: string, maxUnits: number): string {
   if (text.length <= maxUnits && !text.includes('\0') && text.isWellFormed()) return text
   let cut = text.length > maxUnits ? text.slice(0, maxUnits) : text
@@ -66,7 +66,7 @@ function parseObject(payload: Uint8Array): Json {
   return JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text) as Json
 }
 
-/** The field if it is the object's own and not null: a sender's `null` means "nothing here". */
+/** The object's own field; null if it is absent or null: a sender's `null` means that the field is absent. */
 function own(object: Json, key: string): unknown {
   return Object.hasOwn(object, key) ? (object[key] ?? null) : null
 }

@@ -1,5 +1,5 @@
-// An event as a follower gets it: enough to decide what to do with it, without its bytes. A view of its own and not the
-// whole record, since it is sent for every event to everyone who follows.
+// An event as stream clients get it: without its payload and with fewer fields than the full record, since it is sent
+// for every event to every open stream.
 
 import type { EventKind } from './event.ts'
 
@@ -23,7 +23,7 @@ export interface FollowedEvent {
   readonly requestId: string
 }
 
-/** As it is told to outsiders. */
+/** As the API shows it. */
 export function followedEventView(event: FollowedEvent) {
   return {
     id: event.id,

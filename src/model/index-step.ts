@@ -1,16 +1,16 @@
-// What one step of the indexer derives from the next rows of the journal, whatever database they are in: what each event says of
-// itself, which conversations they belong to, how often events were sent again, what came in a minute, and where the step ends.
+// One step of the indexer, independent of the database: derives index entries, conversations, re-send counts and
+// traffic counts from the next journal rows, and says where the step ends.
 
 import type { EventKind } from './event.ts'
 import { type Extract, extract, storable } from './extract.ts'
 import { DAMAGED, isIntact } from './payload.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
-import { spanOf, wordPrefix } from './words.ts'
+import { spanOf, wordPrefix } from './text-search.ts'
 
 const MAX_REASON = 200
 
-/** What a step reads of an event. */
+/** The columns of an event that a step reads. */
 export interface JournalRow extends Tenant {
   readonly id: number
   readonly kind: EventKind
@@ -25,28 +25,28 @@ export interface JournalRow extends Tenant {
   readonly payload: Uint8Array | null
 }
 
-/** A re-send whose bytes were kept already. */
+/** A re-send with bytes that were already stored. */
 export interface ResendRow {
   readonly id: number
   readonly companyId: number
   readonly eventId: number
   readonly receivedAt: number
   readonly keyId: string
-  /** The account stands with the event; null if that is gone. */
+  /** From the event's row; null if the event was purged. */
   readonly accountId: number | null
 }
 
 export interface Derived {
   readonly row: JournalRow
   readonly fields: Extract | null
-  /** Why nothing could be derived; null if it could. */
+  /** Why extraction failed; null if it did not. */
   readonly unindexed: string | null
 }
 
 export function derive(row: JournalRow): Derived {
-  // Erased content leaves its place in the conversation, and nothing else.
+  // An erased event keeps its place in the conversation and has no fields.
   if (row.payload === null) return { row, fields: null, unindexed: null }
-  // Else a list would show the beginning of bytes that nobody sent.
+  // Damaged bytes are not indexed: a list would show text that no sender sent.
   if (!isIntact(row.payload, row.sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
     return { row, fields: extract(row.payload), unindexed: null }
@@ -55,7 +55,7 @@ export function derive(row: JournalRow): Derived {
   }
 }
 
-/** The row as one from which nothing could be derived. The parser's own sentence would quote the payload. */
+/** Marks a row as unindexed. The message of a SyntaxError would quote the payload. */
 export function unindexed(row: JournalRow, error: unknown): Derived {
   const text = error instanceof Error ? error.message : String(error)
   const reason = error instanceof SyntaxError ? 'the payload is not JSON' : storable(text, MAX_REASON)
@@ -67,7 +67,7 @@ export function conversationKey({ kind, companyId, accountId, channelRef }: Jour
   return kind === 'revision' || channelRef === null ? null : `${companyId}:${accountId}:${channelRef}`
 }
 
-/** The events of each conversation, in their order, by key. */
+/** Events by conversation key, in id order. */
 export function groupByConversation(derived: readonly Derived[]): Map<string, Derived[]> {
   const groups = new Map<string, Derived[]>()
   for (const one of derived) {
@@ -89,7 +89,7 @@ export interface RepeatCount {
   lastSeenAt: number
 }
 
-/** Summed up for each event: an upsert may meet a row only once. */
+/** One count for each event: a statement may upsert a row only once. */
 export function countRepeats(derived: readonly Derived[], resends: readonly ResendRow[]): RepeatCount[] {
   const counts = new Map<number, RepeatCount>()
   const countOf = (companyId: number, eventId: number, seenAt: number): RepeatCount => {
@@ -116,7 +116,7 @@ export function tallyTraffic(derived: readonly Derived[], resends: readonly Rese
   return tally
 }
 
-/** The words an event is found by, as one text with spaces between; null if there are none. */
+/** The search words of an event, separated by spaces; null if it has none. */
 export function indexedWords({ row, fields }: Derived): string | null {
   if (fields === null || fields.words.length === 0) return null
   const prefix = wordPrefix(row, spanOf(row.id))

@@ -1,9 +1,9 @@
-// The cursor of a page: opaque to whoever gets it, base64url of a small JSON object to us.
+// Page cursors: opaque to clients, base64url of a small JSON object.
 
 const MAX_LENGTH = 100
 const MAX_ID = 999_999_999_999_999
 
-/** Where a page ended: lists by time go by both, the others by the id. */
+/** Where a page ended: lists by time use both fields, other lists the id. */
 interface Position {
   readonly id: number
   readonly receivedAt: number | null
@@ -14,7 +14,7 @@ export function writeCursor({ id, receivedAt }: Position): string {
   return Buffer.from(JSON.stringify(fields)).toString('base64url')
 }
 
-/** Null for one that we did not write: only what we wrote ourselves comes out as it went in. */
+/** Null unless this service wrote it: the position must encode to the same text again. */
 export function readCursor(text: string): Position | null {
   const position = text.length <= MAX_LENGTH ? parse(text) : null
   return position && writeCursor(position) === text ? position : null

@@ -1,9 +1,9 @@
-// An operator: a person who looks after the service through the console. Belongs to the installation and not to a tenant;
-// sees all tenants, or those of a list.
+// An operator: a person who runs the service through the console. Belongs to the installation, not to a tenant; sees
+// all tenants or those of a list.
 
 import type { Tenant } from './principal.ts'
 
-/** `viewer` reads; `admin` also changes things. Compared by rank: an admin may do what a viewer may. */
+/** `viewer` reads; `admin` also makes changes. */
 export type OperatorRole = 'viewer' | 'admin'
 
 export const OPERATOR_ROLES: readonly OperatorRole[] = ['viewer', 'admin']
@@ -12,29 +12,29 @@ export interface Operator {
   readonly id: string
   readonly name: string
   readonly role: OperatorRole
-  /** Null: every tenant there is. */
+  /** Null: all tenants. */
   readonly tenants: readonly Tenant[] | null
 }
 
-/** An operator as kept. */
+/** An operator as stored. */
 export interface OperatorRecord extends Operator {
-  /** The encoded hash; null: signs in by a link only. */
+  /** The encoded password hash; null: the operator signs in by link only. */
   readonly password: string | null
   readonly createdAt: number
   readonly disabledAt: number | null
 }
 
-/** What operators did, as it is kept and shown. */
+/** One action of an operator, as stored and shown. */
 export interface AuditEntry {
-  /** A UUIDv7: in the order of their ids entries are in the order of time, to the millisecond. */
+  /** A UUIDv7: id order is time order, to the millisecond. */
   readonly id: string
   readonly at: number
-  /** Null where nobody had signed in yet, or a command did it. */
+  /** Null before sign-in, and for commands. */
   readonly operatorId: string | null
   readonly operator: string
   readonly action: AuditAction
   readonly tenant: Tenant | null
-  /** What it was done to: the id of an event, a token, a refusal, a subscription, an operator. */
+  /** The id of the event, token, refusal, subscription or operator that it was done to. */
   readonly target: string | null
   readonly requestId: string | null
   readonly address: string | null
@@ -61,10 +61,10 @@ export type AuditAction =
   | 'operator_enable'
   | 'operator_link'
 
-/** Who a command is in the audit log: whoever may run it on the machine. */
+/** The operator's name in audit entries of commands. */
 export const COMMAND_LINE = '(command line)'
 
-/** How many tenants one operator may be limited to: the list is looked through with each request. */
+/** Most tenants that one operator may be limited to: every request searches the list. */
 export const MAX_OPERATOR_TENANTS = 1000
 
 const NAME = /^[a-z0-9][a-z0-9_.@-]{0,63}$/
@@ -81,7 +81,7 @@ export function maySee({ tenants }: Operator, { accountId, companyId }: Tenant):
   return tenants === null || tenants.some((one) => one.accountId === accountId && one.companyId === companyId)
 }
 
-/** The key id under which what an operator does is kept with events and deliveries. No token has such a one. */
+/** The key id stored with events and deliveries for an operator's actions. No token has such a key id. */
 export function operatorKeyId({ id }: Operator): string {
   return `op_${id}`
 }

@@ -1,4 +1,4 @@
-// Whether the bytes of a payload are still those that were taken in.
+// Checks that a payload still matches its digest.
 
 import { hash } from 'node:crypto'
 
@@ -7,5 +7,5 @@ export function isIntact(payload: Uint8Array, sha256: Uint8Array): boolean {
   return hash('sha256', payload, 'buffer').equals(sha256)
 }
 
-/** Why an event is not indexed whose bytes are not the ones that were taken in. */
+/** The `unindexed` reason of an event whose payload does not match its digest. */
 export const DAMAGED = 'the payload no longer matches its digest'

@@ -1,4 +1,4 @@
-// Who is asking: the tenant a token belongs to and what the token allows.
+// The authenticated caller: its tenant and what its token allows.
 
 export interface Tenant {
   readonly accountId: number
@@ -9,14 +9,14 @@ export interface Principal extends Tenant {
   readonly keyId: string
   /** '' for a token without scope. */
   readonly scope: string
-  /** There if it is an operator with a session, and no token. */
+  /** Set if the caller is an operator with a session instead of a token. */
   readonly operator?: { readonly id: string; readonly name: string }
 }
 
-/** The one scope with a meaning of its own: it reads and processes, and may not send. */
+/** The reserved scope that reads and processes, and may not send. */
 export const PROCESSOR_SCOPE = 'processor'
 
-/** The scope under which what an operator does is kept. A token may have it too: it gives nobody anything. */
+/** The scope stored for an operator's actions. A token with this scope has no extra rights. */
 export const OPERATOR_SCOPE = 'operator'
 
 const SCOPE = /^[a-z0-9][a-z0-9_.:-]{0,63}$/

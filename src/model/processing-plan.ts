@@ -1,8 +1,8 @@
-// How claims, acks, extensions, releases and requeues come about, written once for every database. A plan is a generator:
-// it asks for rows, decides, and says what to write. A driver answers its questions, all of one plan in one transaction,
-// and has locked the lanes whose deliveries it gives out.
+// Plans of claim, ack, extend, release and requeue, written once for every database. A plan is a generator: it asks for
+// rows, decides, and says what to write. A driver answers all questions of a plan in one transaction and locks the
+// lanes whose deliveries it returns.
 
-import { Board } from './processing-board.ts'
+import { UnitOfWork } from './processing-unit-of-work.ts'
 import {
   acknowledge,
   backOffMs,
@@ -27,7 +27,7 @@ export interface LaneState extends LaneTimes {
 }
 
 export interface LaneChange extends LaneState {
-  /** How many more are done, and dead, than before. */
+  /** Added to the counts of the lane. */
   readonly done: number
   readonly dead: number
 }
@@ -39,8 +39,8 @@ export interface IndexedEvent {
   readonly size: number
 }
 
-/** What a subscription took notice of: what is leased at once, what waits, and the lanes of which all has to wait. */
-export interface NoticedEvents {
+/** What an enqueue inserts: leased deliveries, pending deliveries, and the lanes of which no event was leased. */
+export interface NewDeliveries {
   readonly leased: readonly Delivery[]
   readonly waiting: readonly Delivery[]
   readonly behind: readonly { readonly lane: number; readonly head: number }[]
@@ -48,11 +48,11 @@ export interface NoticedEvents {
 
 export interface ReadyLane {
   readonly lane: number
-  /** Something in it is under a lease, expired or not. */
+  /** The lane has a lease, expired or not. */
   readonly isHeld: boolean
 }
 
-/** Bytes of the payloads, by event. */
+/** Payload sizes in bytes, by event id. */
 export type Sizes = ReadonlyMap<number, number>
 
 export interface PendingDeliveries {
@@ -62,24 +62,24 @@ export interface PendingDeliveries {
 
 export interface Locked {
   readonly deliveries: readonly Delivery[]
-  /** All else that is under a lease in their lanes, by lane. */
+  /** The other leases in their lanes. */
   readonly others: readonly LeaseFacts[]
-  /** Null if they were not asked for. */
+  /** Null unless requested. */
   readonly facts: readonly PendingFacts[] | null
 }
 
-/** What a plan may ask, and what it is answered. */
+/** The questions of a plan, each with its answer. */
 export interface Questions {
-  /** Lanes that may be handed out from, in their order, and locked. */
+  /** Lanes that are ready, in hand-out order; locks them. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
   /**
-   * These deliveries as they are once their lanes are locked; if runs are wanted, what else is under an ordered lease there; and what is
-   * pending there, if a time is given. A driver may give more of what is under a lease.
+   * These deliveries, read after their lanes are locked; with `runs`, also the other deliveries under an ordered lease
+   * there; with `now`, facts about the pending ones. A driver may return more leased deliveries.
    */
   lock: [{ ids: readonly number[]; runs: boolean; now: number | null }, Locked]
   /**
-   * What is under a lease in those of the lanes that are held; and in each lane the first so many that are pending, in the order of events:
-   * only those available by then, if a time is given.
+   * The leased deliveries of the held lanes, and the first `perLane` pending ones of each lane in id order: with
+   * `availableBy`, only those available by then.
    */
   contents: [
     { lanes: readonly number[]; held: readonly number[]; perLane: number; availableBy: number | null },
@@ -90,14 +90,14 @@ export interface Questions {
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
   /**
-   * Gives their times to those of the lanes that have nothing to do, or never had, and without order adds to those that are under no ordered
-   * lease; which ones. All are locked, those named beside them too.
+   * Sets the times of lanes that are idle or new; unordered, also extends lanes without an ordered lease. Returns the
+   * lanes that it changed. Locks all of them, and those in `beside`.
    */
   take: [{ lanes: readonly LaneState[]; ordered: boolean; beside: readonly number[] }, readonly number[]]
-  /** What the index has beyond what the subscription took notice of; the subscription is locked. */
+  /** Index entries that are not enqueued yet; locks the subscription. */
   indexed: [{ limit: number }, readonly IndexedEvent[]]
-  notice: [NoticedEvents & { now: number }, unknown]
-  moveFrontier: [{ frontier: number }, unknown]
+  enqueue: [NewDeliveries & { now: number }, unknown]
+  setEnqueuedUpTo: [{ enqueuedUpTo: number }, unknown]
 }
 
 export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]
@@ -112,7 +112,7 @@ export interface ClaimOrder {
   readonly lease: Lease
   readonly limit: number
   readonly maxBytes: number
-  /** The first is taken however large it is. */
+  /** The first event is taken whatever its size. */
   readonly atLeastOne: boolean
   /** Only from this lane. */
   readonly lane: number | null
@@ -122,11 +122,11 @@ export interface ClaimOrder {
 export interface Claimed {
   readonly handedOut: readonly Delivery[]
   readonly bytes: number
-  /** There is no room for more: in number, or in bytes. */
+  /** No room for more, in number or in bytes. */
   readonly isFull: boolean
 }
 
-/** What was handed out: the heads of the lanes first, then what follows them, in turns. */
+/** Claims from ready lanes: the head of each lane first, then the following events in turns. */
 export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNoLane: boolean }> {
   const { now, limit, lease } = order
   const ready = yield* ask('readyLanes', { now, limit, ordered: lease.ordered, lane: order.lane })
@@ -136,37 +136,40 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
   const share = Math.min(limit - lanes.length + 1, 2 * Math.ceil(limit / lanes.length))
   const availableBy = lease.ordered ? null : now
   const { leased, pending } = yield* ask('contents', { lanes, held, perLane: share, availableBy })
-  const board = new Board(leased)
-  expireAll(board, order)
+  const unit = new UnitOfWork(leased)
+  expireAll(unit, order)
   const waiting = Map.groupBy(pending.deliveries, ({ lane }) => lane)
-  const runs = lanes.map((lane) => runOf(board.rowsOf(lane), waiting.get(lane) ?? [], share, order))
+  const runs = lanes.map((lane) => runOf(unit.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
   const back = picked.flatMap(({ eventId }) => (pending.sizes.has(eventId) ? [] : [eventId]))
   const sizes = back.length > 0 ? new Map([...pending.sizes, ...(yield* ask('sizes', { ids: back }))]) : pending.sizes
   const { fitting, bytes } = withinBytes(picked, sizes, order)
-  const handedOut = fitting.map((delivery) => board.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
-  yield* finish(board, lanes, now)
+  const handedOut = fitting.map((delivery) => unit.put(delivery, { delivery: handOut(delivery, lease), entry: null }))
+  yield* finish(unit, lanes, now)
   const isFull = handedOut.length === limit || fitting.length < picked.length
   return { handedOut, bytes, isFull, foundNoLane: false }
 }
 
-/** Leases that nobody kept. Of a run only the first had begun, as far as one can tell: it alone answers for it. */
-function expireAll(board: Board, { now, maxAttempts }: ClaimOrder): void {
+/**
+ * Expires leases. Of a run only the first event counts an attempt: work on the others had not begun, as far as the
+ * service knows.
+ */
+function expireAll(unit: UnitOfWork, { now, maxAttempts }: ClaimOrder): void {
   const blamed = new Set<string>()
-  for (const row of board.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
+  for (const row of unit.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
     const run = `${row.lane} ${row.leaseId}`
     if (row.ordered && blamed.has(run)) {
-      board.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
+      unit.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
       continue
     }
     blamed.add(run)
     const { keyId } = row
     const availableAt = row.leaseExpiresAt ?? now
-    board.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
+    unit.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
   }
 }
 
-/** What a lane may hand out now, in the order of its events. */
+/** The events that a lane may hand out now, in id order. */
 function runOf(
   known: readonly Delivery[],
   waiting: readonly Delivery[],
@@ -175,12 +178,13 @@ function runOf(
 ): Delivery[] {
   const live = known.filter(({ state }) => state === 'leased')
   if (live.some(({ ordered }) => ordered || lease.ordered)) return []
-  // Where there may be more waiting than was asked for, what came back above them has to wait with those.
+  // If the lane may have more pending events than were read, returned deliveries above those must wait.
   const upTo = waiting.length < asked ? Number.POSITIVE_INFINITY : waiting.at(-1)!.eventId
   const back = known.filter(({ state, eventId }) => state === 'pending' && eventId <= upTo)
   const all = back.length === 0 ? waiting : [...back, ...waiting].toSorted((a, b) => a.eventId - b.eventId)
   if (!lease.ordered) return all.filter(({ availableAt }) => availableAt <= now)
-  // What failed before goes alone: if it takes its processor down, nothing behind it is touched.
+  // An event that failed before is handed out alone: if it crashes its processor, the events behind it are not
+  // affected.
   const end = all.findIndex(({ availableAt, attempts }, at) => availableAt > now || (at > 0 && attempts > 0))
   const run = end === -1 ? all : all.slice(0, end)
   return (run[0]?.attempts ?? 0) > 0 ? run.slice(0, 1) : [...run]
@@ -215,7 +219,7 @@ export function withinBytes(
   return { fitting, bytes }
 }
 
-/** One of a list of leases, and what is asked for it. */
+/** An event and the lease that should hold it. */
 export interface LeaseItem {
   readonly id: number
   readonly leaseId: string
@@ -236,33 +240,33 @@ export type Settled =
       readonly availableAt: number
     }
 
-/** An ack that is sent again is answered as before: whoever lost the first answer did its work. */
+/** A repeated ack gets the same answer: the processor may have lost the first one. */
 export function* planAck(items: readonly LeaseItem[], now: number): Plan<Settled[]> {
-  // What is done was leased before: what is pending stays the same, and is asked for at once.
+  // An acked delivery was leased before, so the pending ones do not change and can be read at once.
   const { deliveries, others, facts } = yield* lock(items, { runs: false, now })
-  const board = new Board(deliveries, others)
+  const unit = new UnitOfWork(deliveries, others)
   const settled = items.map(({ id, leaseId }): Settled => {
-    const row = board.get(id)
+    const row = unit.get(id)
     if (row?.state === 'done' && row.leaseId === leaseId) return settledAs(row)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
-    return settledAs(board.put(row, { delivery: acknowledge(row, now), entry: null }))
+    return settledAs(unit.put(row, { delivery: acknowledge(row, now), entry: null }))
   })
-  yield* finish(board, [], now, facts)
+  yield* finish(unit, [], now, facts)
   return settled
 }
 
 /** A run has one lease: extending an event of it extends the run. */
 export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now: number): Plan<Settled[]> {
-  const board = yield* boardOf(items, true)
+  const unit = yield* readUnit(items, true)
   const settled = items.map(({ id, leaseId }): Settled => {
-    const row = board.get(id)
+    const row = unit.get(id)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
-    for (const one of row.ordered ? board.runOf(row) : [row]) {
-      board.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
+    for (const one of row.ordered ? unit.runOf(row) : [row]) {
+      unit.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
     }
-    return settledAs(board.get(id)!)
+    return settledAs(unit.get(id)!)
   })
-  yield* finish(board, [], now)
+  yield* finish(unit, [], now)
   return settled
 }
 
@@ -277,69 +281,72 @@ export interface ReleaseRules {
 /** Gives back the events, and with an event of a run all that come after it: otherwise they would overtake it. */
 export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules): Plan<Settled[]> {
   const { now, maxAttempts, keyId, jitter } = rules
-  const board = yield* boardOf(items, true)
+  const unit = yield* readUnit(items, true)
   const settled = new Map<string, Settled>()
   const keyOf = ({ id, leaseId }: LeaseItem): string => `${id} ${leaseId}`
   for (const item of items.toSorted((a, b) => a.id - b.id)) {
-    const row = board.get(item.id)
+    const row = unit.get(item.id)
     if (settled.has(keyOf(item))) continue
     if (!isHeld(row, item.leaseId, now)) {
       settled.set(keyOf(item), { id: item.id, ok: false })
       continue
     }
-    const behind = row.ordered ? board.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
+    const behind = row.ordered ? unit.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
     const availableAt = now + (item.delayMs ?? backOffMs(row.attempts, jitter))
     const failure = { what: 'released', at: now, availableAt, maxAttempts, keyId, error: item.error } as const
-    settled.set(keyOf(item), settledAs(board.put(row, fail(row, failure))))
+    settled.set(keyOf(item), settledAs(unit.put(row, fail(row, failure))))
     for (const one of behind) {
-      const back = board.put(one, { delivery: giveBack(one), entry: null })
+      const back = unit.put(one, { delivery: giveBack(one), entry: null })
       settled.set(`${one.eventId} ${item.leaseId}`, settledAs(back))
     }
   }
-  yield* finish(board, [], now)
+  yield* finish(unit, [], now)
   return items.map((item) => settled.get(keyOf(item))!)
 }
 
-/** Brings back those of the events that are dead; the ids of these. */
+/** Requeues those of the events that are dead; returns their ids. */
 export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
-  const board = yield* boardOf(
+  const unit = yield* readUnit(
     ids.map((id) => ({ id })),
     false,
   )
-  const dead = board.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
-  for (const row of dead) board.put(row, requeue(row, now, keyId))
-  yield* finish(board, [], now)
+  const dead = unit.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
+  for (const row of dead) unit.put(row, requeue(row, now, keyId))
+  yield* finish(unit, [], now)
   return dead.map(({ eventId }) => eventId)
 }
 
-function* boardOf(items: readonly { readonly id: number }[], runs: boolean): Plan<Board> {
+function* readUnit(items: readonly { readonly id: number }[], runs: boolean): Plan<UnitOfWork> {
   const { deliveries, others } = yield* lock(items, { runs, now: null })
-  return new Board(deliveries, others)
+  return new UnitOfWork(deliveries, others)
 }
 
 function lock(items: readonly { readonly id: number }[], more: { runs: boolean; now: number | null }): Plan<Locked> {
   return ask('lock', { ids: Array.from(new Set(items.map(({ id }) => id))), ...more })
 }
 
-/** Writes what changed, and when each lane that changed, or is named, has something to hand out next; from what is pending there, if that is known. */
+/**
+ * Writes the changes, and when each changed or named lane next has an event to hand out. `known`: facts about the
+ * pending deliveries, if already read.
+ */
 function* finish(
-  board: Board,
+  unit: UnitOfWork,
   named: readonly number[],
   now: number,
   known: readonly PendingFacts[] | null = null,
 ): Plan<void> {
-  const { deliveries, entries } = board.changes()
+  const { deliveries, entries } = unit.changes()
   if (deliveries.length > 0) yield* ask('saveDeliveries', { deliveries, entries })
   const lanes = Array.from(new Set([...named, ...deliveries.map(({ lane }) => lane)]))
   if (lanes.length === 0) return
-  // Under an ordered lease nothing else in the lane matters until its end.
-  const leases = new Map(lanes.map((lane) => [lane, board.leasesOf(lane)]))
+  // Under an ordered lease no other event of the lane matters until it ends.
+  const leases = new Map(lanes.map((lane) => [lane, unit.leasesOf(lane)]))
   const open = lanes.filter((lane) => !leases.get(lane)?.isOrdered)
   const found = known ?? (open.length > 0 ? yield* ask('pendingFacts', { lanes: open, now }) : [])
   const facts = new Map(found.map((one) => [one.lane, one]))
   const nothing = { head: null, openAt: null }
   const changes = lanes.map((lane): LaneChange => {
-    return { lane, ...laneTimes(leases.get(lane) ?? null, facts.get(lane) ?? nothing), ...board.counts(lane) }
+    return { lane, ...laneTimes(leases.get(lane) ?? null, facts.get(lane) ?? nothing), ...unit.counts(lane) }
   })
   yield* ask('saveLanes', { lanes: changes })
 }

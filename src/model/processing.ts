@@ -1,4 +1,4 @@
-// What a subscription makes of an event, drawn once:
+// State machine of a delivery, which is one event in one subscription:
 //
 //                    hand-out (attempts + 1)
 //        ┌─ pending ─────────────────────────► leased ── ack ──► done
@@ -8,12 +8,11 @@
 //        │                                       │
 //        └──────────── requeue (attempts = 0) ◄─ dead ◄── released or expired, attempts = max
 //
-// `done` is final. Every step out of `leased` asks for the lease id that is in the row and for a lease that has not
-// expired: that is the fence. Nothing happens by a timer: a lease that expired is found by the next claim that may have
-// its lane.
+// `done` is final. Every transition out of `leased` by a processor requires the lease id in the row and an unexpired
+// lease: that is the fencing. No timer expires leases: the next claim that takes the lane does.
 //
-// A lane is what must stay in order: a conversation, or an event without channel_ref alone. The ids cannot clash, since
-// the id of a conversation is the id of its first event.
+// A lane is the unit of ordering: a conversation, or a single event without channel_ref. Lane ids cannot clash, since a
+// conversation has the id of its first event.
 
 export type DeliveryState = 'pending' | 'leased' | 'done' | 'dead'
 
@@ -40,11 +39,11 @@ export interface Delivery {
   readonly eventId: number
   readonly lane: number
   readonly state: DeliveryState
-  /** Hand-outs that it had to answer for. */
+  /** Hand-outs that count against `maxAttempts`. */
   readonly attempts: number
-  /** While pending: not handed out before. */
+  /** While pending: the earliest hand-out. */
   readonly availableAt: number
-  /** Of the live lease; kept when done, so that an ack that is sent again is known. */
+  /** Id of the live lease; kept when done, to recognise a repeated ack. */
   readonly leaseId: string | null
   readonly leaseExpiresAt: number | null
   /** The lease holds the whole lane. */
@@ -53,7 +52,7 @@ export interface Delivery {
   readonly keyId: string | null
   /** When it became done or dead. */
   readonly settledAt: number | null
-  /** Entries in its history. */
+  /** Number of history entries. */
   readonly entries: number
 }
 
@@ -64,13 +63,13 @@ export interface Lease {
   readonly keyId: string
 }
 
-/** An entry of an event's history: what became of a hand-out that was not acknowledged, or who brought it back. */
+/** One entry of an event's history: a hand-out that was not acknowledged, or a requeue. */
 export interface HistoryEntry {
   readonly eventId: number
   readonly number: number
   readonly at: number
   readonly what: 'released' | 'expired' | 'requeued'
-  /** What it was afterwards. */
+  /** The state afterwards. */
   readonly state: DeliveryState
   readonly attempts: number
   readonly keyId: string | null
@@ -82,7 +81,7 @@ export interface Change {
   readonly entry: HistoryEntry | null
 }
 
-export function noticed(eventId: number, lane: number, now: number): Delivery {
+export function newDelivery(eventId: number, lane: number, now: number): Delivery {
   return {
     eventId,
     lane,
@@ -132,7 +131,7 @@ export interface Failure {
   readonly error: string | null
 }
 
-/** A hand-out that came to nothing: once more later, or dead. */
+/** A failed hand-out: pending again later, or dead. */
 export function fail(delivery: Delivery, failure: Failure): Change {
   const isDead = delivery.attempts >= failure.maxAttempts
   const after: Delivery = {
@@ -146,7 +145,7 @@ export function fail(delivery: Delivery, failure: Failure): Change {
   return { delivery: after, entry: entryOf(after, { what, at, keyId, error }) }
 }
 
-/** It was behind an event of its run that failed, and has to wait for that one. This was no attempt of its own. */
+/** Gives back an event behind a failed one of its run: it must wait for that one, and this was no attempt of its own. */
 export function giveBack(delivery: Delivery): Delivery {
   return { ...free(delivery), state: 'pending', attempts: Math.max(0, delivery.attempts - 1) }
 }
@@ -163,7 +162,7 @@ export function requeue(delivery: Delivery, now: number, keyId: string): Change 
   return { delivery: after, entry: entryOf(after, { what: 'requeued', at: now, keyId, error: null }) }
 }
 
-/** 1, 2, 4, … s, up to a quarter more so that what failed together does not come back together. */
+/** 1, 2, 4, … s plus up to a quarter of jitter, so that events that failed together are not retried together. */
 export function backOffMs(attempts: number, jitter: number): number {
   const plain = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.max(0, attempts - 1))
   return Math.round(plain * (1 + jitter / 4))
@@ -180,17 +179,17 @@ function entryOf(
   return { eventId, number: entries, state, attempts, ...rest }
 }
 
-/** Under which leases a lane is. Under an ordered one, what arrives has to wait for its end. */
+/** Which leases a lane is under. Under an ordered lease, new events wait for its end. */
 export const HELD = { not: 0, ordered: 1, unordered: 2 } as const
 export type Held = (typeof HELD)[keyof typeof HELD]
 
 /** When a lane has something to hand out. */
 export interface LaneTimes {
-  /** The lowest event that is not final; null: nothing to do. */
+  /** The lowest event that is not final; null: the lane is idle. */
   readonly head: number | null
-  /** For an ordered claim. */
+  /** For ordered claims. */
   readonly readyAt: number | null
-  /** For an unordered one, where that is earlier. */
+  /** For unordered claims, if earlier. */
   readonly openAt: number | null
   readonly held: Held
 }
@@ -198,11 +197,11 @@ export interface LaneTimes {
 export interface PendingFacts {
   readonly lane: number
   readonly head: { readonly eventId: number; readonly availableAt: number } | null
-  /** When the first of all that are pending may be handed out. */
+  /** When the first pending event becomes available. */
   readonly openAt: number | null
 }
 
-/** What the times of a lane depend on of all that is under a lease there. */
+/** Summary of a lane's leases: what its times depend on. */
 export interface LeaseFacts {
   readonly lane: number
   readonly lowest: number
@@ -211,7 +210,7 @@ export interface LeaseFacts {
   readonly isOrdered: boolean
 }
 
-/** Null: nothing is. */
+/** Null: no leases. */
 export function leaseFacts(leased: Iterable<Delivery>): LeaseFacts | null {
   let all: LeaseFacts | null = null
   for (const { lane, eventId, leaseExpiresAt, ordered } of leased) {
@@ -221,7 +220,7 @@ export function leaseFacts(leased: Iterable<Delivery>): LeaseFacts | null {
   return all
 }
 
-/** Of the same lane. */
+/** Both of the same lane. */
 export function addLeases(some: LeaseFacts | null, more: LeaseFacts): LeaseFacts {
   if (!some) return more
   return {

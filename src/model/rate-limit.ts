@@ -1,10 +1,10 @@
-// How often somebody may ask.
+// Rate limits.
 
-/** So many requests in so much time, all of them at once if need be. */
+/** `requests` at once, and as many again within `windowMs`. */
 export interface RateLimit {
   readonly requests: number
   readonly windowMs: number
 }
 
-/** What is kept with a token: a rate of its own, or none whatever the setting says. */
+/** A token's own limit: a rate, or none whatever the setting says. */
 export type TokenRateLimit = RateLimit | 'off'

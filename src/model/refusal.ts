@@ -1,4 +1,4 @@
-// A refusal: a request with a valid token that was refused for what it was, kept so that the integrator can see why.
+// A refusal: a request with a valid token that was refused for its content, kept so that the integrator can see why.
 
 import type { ErrorCode } from './errors.ts'
 import type { Tenant } from './principal.ts'
@@ -16,12 +16,12 @@ export interface Refusal extends Tenant {
   readonly headers: Readonly<Record<string, string>>
   /** The first bytes of the body, with anything shaped like a token masked. */
   readonly body: Uint8Array
-  /** How many bytes of the body arrived in all. */
+  /** Bytes of the body that arrived in total. */
   readonly bodySize: number
 }
 
 export interface StoredRefusal extends Refusal {
   readonly id: number
-  /** The event that an operator made of it; null for most. */
+  /** The event that an operator created from it; null for most refusals. */
   readonly acceptedAs: number | null
 }

@@ -17,13 +17,13 @@ export interface TokenRecord extends Tenant {
   readonly lastUsedAt: number | null
   /** The key id of the token this one was rotated from. */
   readonly rotatedFrom: string | null
-  /** Null: as the setting has it. */
+  /** Null: the setting applies. */
   readonly rateLimit: TokenRateLimit | null
 }
 
 export type TokenState = 'active' | 'disabled' | 'expired'
 
-/** Disabled wins over expired: it is what an operator decided. */
+/** Disabled wins over expired: an operator decided it. */
 export function tokenState(token: Pick<TokenRecord, 'isActive' | 'expiresAt'>, now: number): TokenState {
   if (!token.isActive) return 'disabled'
   if (token.expiresAt !== null && token.expiresAt <= now) return 'expired'

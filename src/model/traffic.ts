@@ -1,21 +1,20 @@
-// What came in, counted by minute and, for each sender, by hour. Summed up in memory for the rows of one step of the
-// indexer, so that a step writes one row for each tenant and minute and one for each sender and hour, however many messages
-// there were.
+// Traffic counts by minute and, for each sender, by hour. A step of the indexer sums them up in memory, so that it
+// writes one row for each tenant and minute and one for each sender and hour, whatever the number of messages.
 
 import type { Tenant } from './principal.ts'
 
 export const MINUTE_MS = 60_000
 export const HOUR_MS = 3_600_000
 
-/** Rows by minute and by hour are kept for this long. */
+/** How long rows by minute and by hour are kept. */
 export const KEEP_MINUTES_MS = 48 * HOUR_MS
 export const KEEP_HOURS_MS = 35 * 24 * HOUR_MS
 
-/** Queues are counted up to here: a figure as high as this means so many or more. */
-export const COUNTED_UP_TO = 10_000
+/** Counts of a queue stop here: this value means this many or more. */
+export const MAX_QUEUE_COUNT = 10_000
 
-/** How many refusals are looked at to count them, the latest first. */
-export const REFUSALS_LOOKED_AT = 1000
+/** How many of the latest refusals are read to count them. */
+export const REFUSAL_SCAN_ROWS = 1000
 
 export interface TrafficCounts {
   events: number
@@ -29,13 +28,13 @@ export interface TrafficRow extends Readonly<TrafficCounts>, Tenant {
   readonly span: TrafficSpan
   /** When the minute or hour begins. */
   readonly at: number
-  /** '' in rows by minute, which are of all senders. */
+  /** '' in rows by minute, which count all senders. */
   readonly keyId: string
 }
 
 type Counted = { -readonly [K in keyof TrafficRow]: TrafficRow[K] }
 
-/** The rows that the last message of a sender was counted in. */
+/** The rows that a sender's last message was counted in. */
 interface Last {
   readonly minute: Counted
   readonly hour: Counted
@@ -43,7 +42,7 @@ interface Last {
 
 export class TrafficTally {
   readonly #rows = new Map<string, Counted>()
-  /** Most messages are of the tenant and minute of the sender's one before: no key has to be put together for them. */
+  /** Most messages of a sender share tenant and minute with its previous one: this saves building their keys. */
   readonly #lasts = new Map<string, Last>()
 
   add(companyId: number, accountId: number, receivedAt: number, keyId: string, what: keyof TrafficCounts): void {

@@ -1,8 +1,8 @@
-// How far a copy is, as its target keeps it, and what that means for whoever opens the database.
+// State of a copy, as its target stores it, and whether a server may open the database.
 
 import { type Cell, type CopyRow, type CopyState, type CopyTable, keyOf } from './contract/copy.ts'
 
-/** Why no server may open a database like this; null if nothing speaks against it. */
+/** Why no server may open this database; null if one may. */
 export function servingProblem(state: CopyState | null, isFrozen: boolean): string | null {
   if (state && !state.finished) {
     return (
@@ -17,7 +17,7 @@ export function servingProblem(state: CopyState | null, isFrozen: boolean): stri
   )
 }
 
-/** The state after these rows were written. Throws a sentence if they do not follow on what is there. */
+/** The state after these rows are written. Throws a sentence if they do not continue from the stored position. */
 export function stateAfter(
   state: CopyState | null,
   sourceUuid: string,
@@ -32,7 +32,7 @@ export function stateAfter(
   return { ...state!, positions: { ...state!.positions, ...(last && { [table.name]: keyOf(table, last) }) } }
 }
 
-/** As text, for the state that a target keeps. */
+/** Encodes the state for the `meta` table. */
 export function encodeState({ sourceUuid, finished, positions }: CopyState): string {
   const encoded = Object.entries(positions).map(([table, key]) => [table, key?.map(encodeCell) ?? null])
   return JSON.stringify({ sourceUuid, finished, positions: Object.fromEntries(encoded) })

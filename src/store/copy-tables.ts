@@ -1,11 +1,11 @@
-// The tables that a copy takes along: all primary data, column by column, in an order in which they can be written.
+// The tables that a copy includes: all primary data, column by column, in an order in which they can be written.
 
 import type { CopyTable } from './contract/copy.ts'
 import { EVENT_COLUMN_TYPES } from './event-columns.ts'
 
 const QUEUE = { company_id: 'integer', account_id: 'integer', subscription: 'integer' } as const
 
-/** What processors did. It goes along as it is, live leases too. */
+/** Processing state is copied as it is, including live leases. */
 const PROCESSING_TABLES: readonly CopyTable[] = [
   {
     name: 'subscriptions',
@@ -17,7 +17,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
       id: 'integer',
       name: 'text',
       created_at: 'integer',
-      frontier: 'integer',
+      enqueued_up_to: 'integer',
       deleted_at: 'integer',
     },
   },
@@ -73,7 +73,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   },
 ]
 
-/** Who may sign in, and what they did. Sessions and links end with the database they were made on. */
+/** Operators and the audit log. Sessions and sign-in links are not copied. */
 const OPERATOR_TABLES: readonly CopyTable[] = [
   {
     name: 'operators',
@@ -108,7 +108,7 @@ const OPERATOR_TABLES: readonly CopyTable[] = [
   },
 ]
 
-/** Where no column says how large a row is, the page is small. */
+/** Tables without a `size` column have small pages. */
 export const COPY_TABLES: readonly CopyTable[] = [
   {
     name: 'tokens',
@@ -187,5 +187,5 @@ export const COPY_TABLES: readonly CopyTable[] = [
   ...OPERATOR_TABLES,
 ]
 
-/** Bytes of payload in one page: a page holds fewer rows where rows are large, and at least one. */
+/** Payload bytes per page: a page of large rows holds fewer of them, but at least one. */
 export const COPY_PAGE_BYTES = 8 * 1024 * 1024

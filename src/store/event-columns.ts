@@ -1,5 +1,5 @@
-// The columns of `events`, once for all: inserts, reads, copies and checks of both drivers are made from this list. A field that
-// is added to the model does not compile until it has its column here.
+// The columns of `events`: inserts, reads, copies and checks of both drivers are built from this list. A new field of
+// the model does not compile until it has a column here.
 
 import type { EventMeta, StoredEvent } from '../model/event.ts'
 import type { Cell, ColumnType } from './contract/copy.ts'
@@ -10,7 +10,7 @@ interface Column {
   readonly isOptional?: true
 }
 
-/** What an append brings, in the order in which it travels (and in which `append_messages` of PostgreSQL takes it). */
+/** Columns of an append, in the order in which they are sent (`append_messages` of PostgreSQL takes them in this order). */
 const META = {
   companyId: { name: 'company_id', type: 'integer' },
   accountId: { name: 'account_id', type: 'integer' },
@@ -29,7 +29,7 @@ const META = {
   remoteAddr: { name: 'remote_addr', type: 'text', isOptional: true },
 } as const satisfies Record<keyof EventMeta, Column>
 
-/** What the store adds. */
+/** Columns that the store adds. */
 const STORED = {
   id: { name: 'id', type: 'integer' },
   kind: { name: 'kind', type: 'text' },
@@ -49,12 +49,12 @@ export const META_COLUMNS = Object.entries(META).map(([field, column]) => ({
 
 const FIELDS = Object.keys({ ...STORED, ...META }) as (keyof StoredEvent)[]
 
-/** As a list for SELECT, without the payload. */
+/** Column list for SELECT, without the payload. */
 export const EVENT_COLUMNS = Object.values({ ...STORED, ...META })
   .map(({ name }) => name)
   .join(', ')
 
-/** The same with the payload, which stands last. */
+/** The same with the payload last. */
 export const EVENT_AND_PAYLOAD_COLUMNS = `${EVENT_COLUMNS}, payload`
 
 /** Every column with its type, for copies. */
@@ -63,7 +63,7 @@ export const EVENT_COLUMN_TYPES: Readonly<Record<string, ColumnType>> = {
   payload: 'bytes',
 }
 
-/** A row of EVENT_COLUMNS, read as cells: half the cost of an object where many rows are read. More may follow. */
+/** A row of EVENT_COLUMNS as an array: half the cost of an object if many rows are read. More cells may follow. */
 export type EventCells = readonly Cell[]
 
 export function storedEvent(cells: EventCells): StoredEvent {

@@ -1,8 +1,8 @@
-// The rows of the index as both drivers write them: the columns of each table, and the values of a derived event in their order.
+// Rows of the index, for both drivers: the columns of each table, and the values of a derived event in their order.
 
 import type { Derived, RepeatCount } from '../model/index-step.ts'
 import type { TrafficRow } from '../model/traffic.ts'
-import { foldEmail } from '../model/words.ts'
+import { foldEmail } from '../model/text-search.ts'
 import type { ColumnType } from './contract/copy.ts'
 import type { Value } from './event-columns.ts'
 
@@ -71,7 +71,7 @@ export const CONVERSATIONS: IndexTable = {
   },
 }
 
-/** Of events of one conversation, in their order. */
+/** From events of one conversation, in id order. */
 export function conversationValues(group: readonly Derived[]): Value[] {
   const first = group[0]!
   const last = group.at(-1)!

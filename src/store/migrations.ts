@@ -1,6 +1,6 @@
 // Migrations: numbered .sql files, applied once, in order, under the driver's lock.
-// The checksum of each file is recorded: a database that other files made is refused, and so is one that is ahead of the code,
-// since an older version that writes into a newer schema loses data.
+// The checksum of each file is recorded. A database made by other files is refused, and so is one that is ahead of the
+// code: an older version that writes into a newer schema loses data.
 
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ export interface AppliedMigration {
   readonly checksum: string
 }
 
-/** Reads `0001_name.sql`, `0002_name.sql`, … and insists that no number is missing. */
+/** Reads `0001_name.sql`, `0002_name.sql`, …; fails if a number is missing. */
 export function readMigrations(folder: URL): Migration[] {
   const files = readdirSync(folder)
     .filter((file) => file.endsWith('.sql'))
@@ -32,7 +32,7 @@ export function readMigrations(folder: URL): Migration[] {
   })
 }
 
-/** Those still to be applied; refuses a database these migrations did not make. */
+/** The migrations still to apply; refuses a database that these migrations did not create. */
 export function pendingMigrations(known: readonly Migration[], applied: readonly AppliedMigration[]): Migration[] {
   const newest = applied.at(-1)?.version ?? 0
   for (const [index, migration] of known.slice(0, newest).entries()) {

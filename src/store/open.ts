@@ -1,4 +1,4 @@
-// URL → store. A driver is loaded only when it is used.
+// Opens a store by its URL. A driver is loaded only if it is used.
 
 import { resolve } from 'node:path'
 import type { CopySide } from './contract/copy.ts'
@@ -20,7 +20,7 @@ export async function openStore(url: string, options: StoreOptions): Promise<Sto
 }
 
 export interface CopyOptions {
-  /** The source of a copy: nothing is created in its place. */
+  /** For the source of a copy: a missing database is not created. */
   readonly mustExist: boolean
 }
 

@@ -1,4 +1,4 @@
-// Rows of a database as the words of the model. The columns have the same names in every driver, so this is written once.
+// Maps database rows to model types. Column names are the same in every driver, so each mapper is written once.
 
 import type { Conversation } from '../model/conversation.ts'
 import type { EventIndexEntry, Warning } from '../model/event.ts'
@@ -25,7 +25,7 @@ export function belongsTo({ accountId, companyId }: Tenant, tenant: Tenant | und
   return !tenant || (accountId === tenant.accountId && companyId === tenant.companyId)
 }
 
-/** The payload is null when the bytes are gone or damaged: the event is handed out all the same, and its processor is told. */
+/** The payload is null if it was erased or is damaged: the event is handed out all the same, and the answer says why. */
 export function claimedEvent(
   cells: EventCells,
   { lane, attempts }: { readonly lane: number; readonly attempts: number },
@@ -76,7 +76,7 @@ export function delivery(cells: readonly [...DeliveryCells, ...unknown[]]): Deli
   }
 }
 
-/** Those that wait are read with the sizes of their payloads. */
+/** Pending deliveries are read with the sizes of their payloads. */
 export type PendingCells = [...DeliveryCells, size: number | null]
 
 export function pendingDeliveries(rows: readonly PendingCells[]): PendingDeliveries {
@@ -177,7 +177,7 @@ export function operatorRecord(row: Row): OperatorRecord {
   }
 }
 
-/** As `[[account, company], …]`, which is what the column holds. */
+/** Encodes tenants as `[[account, company], …]` for the column. */
 export function tenantsText(tenants: readonly Tenant[] | null): string | null {
   return tenants && JSON.stringify(tenants.map(({ accountId, companyId }) => [accountId, companyId]))
 }
@@ -212,7 +212,7 @@ export function auditEntry(row: Row): AuditEntry {
   }
 }
 
-/** In the order of the columns of `audit` that the drivers name. */
+/** In the order of the `audit` columns that the drivers name. */
 export function auditValues(entry: AuditEntry): Value[] {
   return [
     entry.id,
@@ -231,7 +231,7 @@ export function auditValues(entry: AuditEntry): Value[] {
 export const TOKEN_COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
   last_used_at, rotated_from, rate_limit`
 
-/** A truth value is a number in some databases. */
+/** SQLite stores booleans as 0 and 1. */
 export function tokenRecord(row: Row): TokenRecord {
   return {
     keyId: row.key_id as string,
@@ -250,7 +250,7 @@ export function tokenRecord(row: Row): TokenRecord {
   }
 }
 
-/** What a new token brings, in the order in which the drivers insert it. */
+/** Values of a new token, in the order of the drivers' INSERT. */
 export function tokenValues(token: NewToken): Cell[] {
   return [
     token.keyId,

@@ -22,7 +22,7 @@ export async function appendValid(
   return problems.map((reason) => (reason === null ? stored.next().value! : { outcome: 'failed', reason }))
 }
 
-/** Why an item cannot be stored at all; null if it can. */
+/** Why an item cannot be stored; null if it can. */
 function problemOf(item: AppendItem): string | null {
   for (const { field, type, isOptional } of META_COLUMNS) {
     const value = item[field]

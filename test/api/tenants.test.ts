@@ -42,7 +42,7 @@ const STRANGERS: Partial<Record<OperationName, (data: SampleData) => Record<stri
   extend: leaseLost,
   release: leaseLost,
   requeue: () => ({ ok: true, dry_run: false, matched: 0, requeued: 0 }),
-  subscriptions: () => ({ ok: true, subscriptions: [{ name: 'default', created_at: null, noticed_up_to: 0 }] }),
+  subscriptions: () => ({ ok: true, subscriptions: [{ name: 'default', created_at: null, enqueued_up_to: 0 }] }),
 }
 /** It makes what is asked for in the tenant of the token: nothing of another's to be seen. */
 const MAKES: readonly OperationName[] = ['createSubscription']

@@ -31,7 +31,7 @@ function spoil(databaseUrl: string): void {
   db.close()
 }
 
-async function startFilled(t: TestContext) {
+async function startFilledIntray(t: TestContext) {
   const databaseUrl = `sqlite:${join(tempFolder('cli-reindex'), 'intray.db')}`
   const env = { INTRAY_DATABASE_URL: databaseUrl }
   const token = await withStore(databaseUrl, (store) => createToken(store))
@@ -49,7 +49,7 @@ async function startFilled(t: TestContext) {
 }
 
 test('beside a running server the rebuild ends with the same rows, and intake goes on', async (t) => {
-  const { databaseUrl, env, server, token, right } = await startFilled(t)
+  const { databaseUrl, env, server, token, right } = await startFilledIntray(t)
   spoil(databaseUrl)
   assert.notDeepEqual(derivedRows(databaseUrl), right)
   const { code, stdout, stderr } = await intray(['reindex'], env)
@@ -59,7 +59,7 @@ test('beside a running server the rebuild ends with the same rows, and intake go
 })
 
 test('without a server the command rebuilds by itself, and tells it as JSON', async (t) => {
-  const { databaseUrl, env, server, right } = await startFilled(t)
+  const { databaseUrl, env, server, right } = await startFilledIntray(t)
   server.child.kill('SIGTERM')
   assert.equal(await within('the server to end', server.exited), 0)
   spoil(databaseUrl)
@@ -69,7 +69,7 @@ test('without a server the command rebuilds by itself, and tells it as JSON', as
 })
 
 test('--status only tells how far the index is', async (t) => {
-  const { databaseUrl, env, server, token, right } = await startFilled(t)
+  const { databaseUrl, env, server, token, right } = await startFilledIntray(t)
   const running = await intrayJson(['reindex', '--status'], env)
   assert.deepEqual(Object.keys(running).toSorted(), ['clearing', 'cursor', 'lag'])
   assert.deepEqual([running.lag, running.clearing], [0, false])

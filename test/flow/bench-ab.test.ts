@@ -12,11 +12,11 @@ import { Scope } from '../../bench/scope.ts'
 import { UsageError } from '../../bench/usage-error.ts'
 import { tempFolder } from '../support/temp.ts'
 
-test('without --only a store is measured on every line it has', () => {
-  assert.deepEqual(parseAbOptions(['--against', 'HEAD'])?.lines, ['burst', 'sustained'])
+test('without --only a store is measured in every scenario it has', () => {
+  assert.deepEqual(parseAbOptions(['--against', 'HEAD'])?.scenarios, ['burst', 'sustained'])
   const all = parseAbOptions(['--against', 'HEAD', '--store', 'postgres'])
-  assert.deepEqual(all?.lines, ['burst', 'two', 'sustained'])
-  assert.equal(parseAbOptions(['--against', 'HEAD', '--only', 'sustained'])?.lines.join(), 'sustained')
+  assert.deepEqual(all?.scenarios, ['burst', 'two', 'sustained'])
+  assert.equal(parseAbOptions(['--against', 'HEAD', '--only', 'sustained'])?.scenarios.join(), 'sustained')
 })
 
 test('help needs no commit', () => {
@@ -25,7 +25,7 @@ test('help needs no commit', () => {
 
 const REFUSED: Record<string, [args: string[], sentence: RegExp]> = {
   'no commit': [[], /--against <commit>/],
-  'a line that is not known': [['--against', 'HEAD', '--only', 'bursts'], /burst, two, sustained, not "bursts"/],
+  'a scenario that is not known': [['--against', 'HEAD', '--only', 'bursts'], /burst, two, sustained, not "bursts"/],
   'two processes on a file': [['--against', 'HEAD', '--only', 'two'], /needs --store postgres/],
   'half a round': [['--against', 'HEAD', '--rounds', '1.5'], /--rounds must be a whole number/],
   'no seconds': [['--against', 'HEAD', '--seconds', '0'], /--seconds must be a number from 0.5/],

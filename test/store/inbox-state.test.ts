@@ -113,7 +113,7 @@ everyDriver(
     const claimed = await claim(store)
     assert.deepEqual(await allStates(store), { ...none, pending: [], leased: [d, c, b, a] })
     const [e] = (await appendAll(store, [{}])) as [number]
-    assert.deepEqual(await inState(store, 'pending'), [e], 'above what was noticed')
+    assert.deepEqual(await inState(store, 'pending'), [e], 'not enqueued yet')
 
     const of = (id: number) => claimed.filter((one) => one.id === id)
     await ack(store, of(a))
@@ -164,7 +164,7 @@ everyDriver('each subscription has its own states; what came before one has none
   assert.deepEqual(await allStates(store, { subscription: 'late' }), none)
 })
 
-/** Events in every state, and beyond what was noticed, in turn over channels, addresses, words and times. */
+/** Events in every state, and not enqueued yet, in turn over channels, addresses, words and times. */
 async function mixedInbox(store: Store): Promise<Map<number, DeliveryState>> {
   const row = (n: number): ItemFields => ({
     sourceRef: `s${n}`,
@@ -240,7 +240,7 @@ everyDriver('a state goes with every other filter, by pages of any size', async 
   for (const is of STATES) assert.ok(matches[is] > 10, `${is} was hardly found`)
 })
 
-everyDriver('paging skips and repeats nothing while the subscription takes notice of more', async (database) => {
+everyDriver('paging skips and repeats nothing while the subscription enqueues more', async (database) => {
   const store = await database.open()
   const ids = await appendAll(
     store,
@@ -253,7 +253,7 @@ everyDriver('paging skips and repeats nothing while the subscription takes notic
     const page = await store.inbox.events(TENANT, filter, after, 4)
     seen.push(...page.events.map(({ event }) => event.id))
     after = page.next
-    // Takes notice of all, and gives back what it claimed.
+    // Enqueues all events, and gives back those it claimed.
     await release(store, await claim(store, { limit: 3, now: NOON }), 100, NOON)
     await appendAll(store, [{}])
   } while (after)

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { SCAN_ROWS } from '../../src/model/event-list.ts'
-import { cutWords } from '../../src/model/words.ts'
+import { cutWords } from '../../src/model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../src/store/contract/inbox.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { backDoorOf } from './back-door.ts'

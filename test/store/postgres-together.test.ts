@@ -110,7 +110,7 @@ test('while the indexer of one node is at work another leaves it alone; when it 
   assert.deepEqual(arrived, await backDoorOf(postgres).dumpIndex(database.url))
 })
 
-test('a claim that waited for a lane in vain does not hold it while it takes notice', async (t) => {
+test('a claim that waited for a lane in vain does not hold it while it enqueues', async (t) => {
   const database = await newDatabase(t, postgres)
   const store = await database.open('server')
   const queue = { tenant: TENANT, subscription: 'default' }
@@ -131,8 +131,8 @@ test('a claim that waited for a lane in vain does not hold it while it takes not
   const [first] = (await claim(NOON))!
   const items = [{ id: first!.event.id, leaseId: first!.leaseId, delayMs: 0, error: null }]
   await store.processing.release({ ...queue, items, now: NOON, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0 })
-  const [holder, noticing, watcher] = await Promise.all([0, 1, 2].map(() => connect(database.url)))
-  t.after(() => Promise.all([holder!.end(), noticing!.end(), watcher!.end()]))
+  const [holder, enqueueing, watcher] = await Promise.all([0, 1, 2].map(() => connect(database.url)))
+  t.after(() => Promise.all([holder!.end(), enqueueing!.end(), watcher!.end()]))
   const waiters = async () =>
     Number(
       (
@@ -144,11 +144,11 @@ test('a claim that waited for a lane in vain does not hold it while it takes not
   await holder!.query('BEGIN; SELECT FROM intray.lanes FOR NO KEY UPDATE')
   const claiming = claim(NOON)
   await until('the claim waits for the lane', async () => (await waiters()) === 1)
-  await noticing!.query('BEGIN; SELECT FROM intray.subscriptions FOR NO KEY UPDATE')
+  await enqueueing!.query('BEGIN; SELECT FROM intray.subscriptions FOR NO KEY UPDATE')
   await holder!.query(`UPDATE intray.lanes SET held = 1, ready_at = ${NOON + 30_000}; COMMIT`)
   await until('the claim waits for the subscription', async () => (await waiters()) === 1)
-  const free = await noticing!.query('SELECT lane FROM intray.lanes FOR NO KEY UPDATE SKIP LOCKED')
+  const free = await enqueueing!.query('SELECT lane FROM intray.lanes FOR NO KEY UPDATE SKIP LOCKED')
   assert.equal(free.rowCount, 1)
-  await noticing!.query('ROLLBACK')
+  await enqueueing!.query('ROLLBACK')
   assert.deepEqual(await claiming, [])
 })

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Delivery, HELD, handOut, laneTimes, leaseFacts, noticed } from '../../src/model/processing.ts'
+import { type Delivery, HELD, handOut, laneTimes, leaseFacts, newDelivery } from '../../src/model/processing.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../src/store/contract/processing.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { drivers } from '../support/drivers.ts'
@@ -79,7 +79,7 @@ function laneFault(lane: LaneRow, rows: readonly DeliveryRow[], latest: number):
 
 function deliveryOf(row: DeliveryRow): Delivery {
   const { event_id: id, lane, lease_expires_at: expiresAt, ordered } = row
-  return handOut(noticed(id, lane, row.available_at), {
+  return handOut(newDelivery(id, lane, row.available_at), {
     id: '',
     expiresAt: expiresAt!,
     ordered: ordered === 1,

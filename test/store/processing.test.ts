@@ -185,7 +185,7 @@ everyStore('unordered claims share a conversation, and an ordered one waits for 
 })
 
 everyDriver(
-  'without order events come as they were stored, and no more is noticed than is handed out',
+  'without order events come as they were stored, and no more are enqueued than are handed out',
   async (database) => {
     const store = await database.open()
     const ids = await appendAll(store, [

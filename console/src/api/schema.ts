@@ -478,7 +478,7 @@ export type SignedOut = {
 export type Subscription = {
   readonly name: string
   readonly created_at: string | null
-  readonly noticed_up_to: number
+  readonly enqueued_up_to: number
 }
 
 export type SubscriptionCommand = {

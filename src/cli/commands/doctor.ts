@@ -231,11 +231,11 @@ async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
 
 async function watermark(store: Store): Promise<Check> {
   const name = 'watermark'
-  const holders = await store.diagnosis.holders()
-  const [oldest] = holders
+  const blocking = await store.diagnosis.blockingTransactions()
+  const [oldest] = blocking
   if (!oldest) return { name, verdict: 'ok', summary: 'No open transaction holds readers back.' }
   const who = `process ${oldest.pid} (${oldest.application || 'unnamed'}, database ${oldest.database}, ${oldest.state})`
-  const summary = `${holders.length} open transactions hold readers back, not intake. The oldest: ${who}, for ${Math.round(oldest.seconds)} s.`
+  const summary = `${blocking.length} open transactions hold readers back, not intake. The oldest: ${who}, for ${Math.round(oldest.seconds)} s.`
   const advice = `End it where it was begun, or: SELECT pg_terminate_backend(${oldest.pid})`
   return { name, verdict: oldest.seconds > OLD_LAG_S ? 'wrong' : 'warning', summary, advice }
 }

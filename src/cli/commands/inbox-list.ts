@@ -2,11 +2,11 @@
 
 import { parseArgs } from 'node:util'
 import type { EventKind } from '../../model/event.ts'
-import { leadOf } from '../../model/event-list.ts'
+import { accessPathOf } from '../../model/event-list.ts'
 import { eventView } from '../../model/event-view.ts'
 import { readCursor, writeCursor } from '../../model/list-cursor.ts'
 import type { Tenant } from '../../model/principal.ts'
-import { queryWords } from '../../model/words.ts'
+import { queryWords } from '../../model/text-search.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import { isoMoment, oneOf, textUpTo, wholeNumber } from '../../runtime/parameter.ts'
 import type { EventFilter, EventPosition, ListedEvent } from '../../store/contract/inbox.ts'
@@ -122,5 +122,5 @@ function cursorOf(text: string, filter: EventFilter): EventPosition {
 }
 
 function isByTime(filter: EventFilter): boolean {
-  return leadOf(filter) === 'time'
+  return accessPathOf(filter) === 'time'
 }

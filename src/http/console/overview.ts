@@ -2,7 +2,7 @@
 
 import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord } from '../../model/token.ts'
-import { COUNTED_UP_TO, HOUR_MS, MINUTE_MS, type TrafficCounts, type TrafficRow } from '../../model/traffic.ts'
+import { HOUR_MS, MAX_QUEUE_COUNT, MINUTE_MS, type TrafficCounts, type TrafficRow } from '../../model/traffic.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import { callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
@@ -54,7 +54,7 @@ export function overviewOperations({ traffic, tokens, clock, indexLag }: Console
       intake: { minutes: everyMinute(minutes, thisMinute) },
       today: countsView(sumOf(hours.filter(({ at }) => at >= midnight))),
       refusals: refusals.map(({ code, count, lastAt }) => ({ code, count, last_at: isoTime(lastAt) })),
-      queue: { ...depth, counted_up_to: COUNTED_UP_TO },
+      queue: { ...depth, counted_up_to: MAX_QUEUE_COUNT },
       oldest_pending_at: oldestPendingAt === null ? null : isoTime(oldestPendingAt),
       senders: await sendersOf(
         tenant,

@@ -1,12 +1,12 @@
 // GET /v1/inbox/events and GET /v1/inbox/refusals: what there is, newest first, a page at a time.
 
 import type { EventKind } from '../../model/event.ts'
-import { leadOf } from '../../model/event-list.ts'
+import { accessPathOf } from '../../model/event-list.ts'
 import { eventView } from '../../model/event-view.ts'
 import { writeCursor } from '../../model/list-cursor.ts'
 import { isScope } from '../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState, STATES } from '../../model/processing.ts'
-import { queryWords } from '../../model/words.ts'
+import { queryWords } from '../../model/text-search.ts'
 import { isSubscriptionName } from '../../processing/commands.ts'
 import { isoMoment, oneOf, type Parameter, textUpTo } from '../../runtime/parameter.ts'
 import type { EventFilter } from '../../store/contract/inbox.ts'
@@ -74,7 +74,7 @@ export function listOperations(options: InboxOptions) {
       keyId: given.key_id,
       messageType: given.message_type,
     }
-    const byTime = leadOf(filter) === 'time'
+    const byTime = accessPathOf(filter) === 'time'
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
       return {
         code: 'invalid_request',

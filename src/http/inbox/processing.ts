@@ -77,6 +77,6 @@ function withoutQuery(call: Call, work: Parameters<typeof available>[0]): Return
   return 'problem' in query ? Promise.resolve(query.problem) : available(work)
 }
 
-function subscriptionBody({ name, createdAt, frontier }: Subscription): Record<string, unknown> {
-  return { name, created_at: createdAt === null ? null : isoTime(createdAt), noticed_up_to: frontier }
+function subscriptionBody({ name, createdAt, enqueuedUpTo }: Subscription): Record<string, unknown> {
+  return { name, created_at: createdAt === null ? null : isoTime(createdAt), enqueued_up_to: enqueuedUpTo }
 }

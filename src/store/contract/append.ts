@@ -1,16 +1,17 @@
-// Append: a message becomes durable.
+// Append: makes messages durable.
 //
 // Promises
-// - When `append` resolves, every item that was not `failed` is on disk. When it rejects with `unavailable` or `fatal`,
-//   nobody knows: some items may have been stored.
-// - One commit a call, or one for several calls that were waiting together. Items of a company are taken in order (a revision may
-//   get an id behind those of new messages of the same call); two equal items in one call are one event and one duplicate.
+// - When `append` resolves, every item that did not fail is on disk. When it rejects with `unavailable` or `fatal`, the
+//   outcome is unknown: some items may have been stored.
+// - One commit a call, or one for several calls that were waiting together. Items of a company are taken in order (a
+//   revision may get a higher id than new messages of the same call); two equal items in one call give one event and
+//   one duplicate.
 // - Inside a tenant, a source_ref (or, without one, an Idempotency-Key) is one event for ever.
-// - The same mintedKey again is the same arrival again: for a first arrival it answers `stored` with the first id and adds
-//   nothing. (A re-send that is tried again may be counted twice; its bytes are kept once.)
+// - A repeated mintedKey is the same arrival: for a first arrival it answers `stored` with the first id and adds
+//   nothing. (A retried re-send may be counted twice; its bytes are kept once.)
 // - An item that cannot be stored fails alone.
-// - Nothing is updated that unrelated messages share (but the place that gives out ids): no counter, no conversation.
-// - Ids are never reused. On a store with one writer they are the order of commits.
+// - Append updates nothing that unrelated messages share, except the id sequence: no counter, no conversation.
+// - Ids are never reused. On a store with one writer, id order is commit order.
 
 import type { EventMeta } from '../../model/event.ts'
 

@@ -1,39 +1,39 @@
-// Moving a database to another store: what is primary is copied row by row, what is derived is built anew.
+// Copying a database to another store: primary tables are copied row by row, derived ones are rebuilt.
 //
 // Promises
-// - A frozen database takes no message, token or refusal, through whatever process: an attempt fails as `unavailable`.
-//   Being frozen is part of the database and outlives every process.
-// - Rows come in the order of the table's key, so that a copy goes on after the last row that was written.
-// - A target remembers, in the transaction of the rows, which database they came from and how far each table is. It takes
+// - A frozen database accepts no message, token or refusal from any process: an attempt fails as `unavailable`. The
+//   frozen state is stored in the database and outlives every process.
+// - Rows are read in key order, so that a copy resumes after the last row that was written.
+// - A target stores, in the transaction of the rows, their source database and the position in each table. It accepts
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
 
 export type Cell = string | number | null | Uint8Array
 export type CopyRow = readonly Cell[]
 
-/** A column holds the same in every database, whatever its type is called there. */
+/** A column holds the same values in every database, whatever its native type. */
 export type ColumnType = 'integer' | 'text' | 'bytes'
 
 export interface CopyTable {
   readonly name: string
   readonly columns: Readonly<Record<string, ColumnType>>
-  /** Unique, and what rows are read by. */
+  /** Unique; rows are read in this order. */
   readonly key: readonly string[]
-  /** How many rows at once, at most. */
+  /** Most rows per read. */
   readonly page: number
 }
 
-/** What a database is besides its rows. */
+/** Identity of a database, beside its rows. */
 export interface CopyIdentity {
   readonly databaseUuid: string
-  /** The key of the dedupe digests: without it, the same message would be another one in the copy. */
+  /** The key of the dedupe digests: without it, the copy would take a re-send for a new message. */
   readonly dedupeKey: Uint8Array
-  /** The last id given out in each sequence: none is ever used again, in the copy either. */
+  /** The last id given out in each sequence: the copy never reuses an id. */
   readonly lastIds: Readonly<Record<CopySequence, number>>
 }
 
 export type CopySequence = 'events' | 'resends' | 'refusals'
 
-/** How far a target is: the key of the last row of each table that was begun. */
+/** Progress of a target: the key of the last copied row of each table. */
 export interface CopyState {
   readonly sourceUuid: string
   readonly finished: boolean
@@ -44,7 +44,7 @@ export interface CopyState {
 export interface CopySide {
   readonly tables: readonly CopyTable[]
   identity(): Promise<CopyIdentity>
-  /** The rows after a key (null: from the first), in the order of the key. None: there are no more. */
+  /** The rows after a key (null: from the first), in key order; empty at the end. */
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
   count(table: CopyTable): Promise<number>
   /** Refuses if writers do not let go of the tables in a while. Answers with the mark of this freeze. */
@@ -53,13 +53,13 @@ export interface CopySide {
   freezeMark(): Promise<string | null>
   release(): Promise<void>
 
-  /** What it is a copy of; null if it is none. */
+  /** The state of the copy into this database; null if it is no target. */
   state(): Promise<CopyState | null>
-  /** Refuses a database that holds anything but a copy of this source, or that a server is using. */
+  /** Refuses a database that holds anything but a copy of this source, or that a server uses. */
   begin(sourceUuid: string): Promise<CopyState>
-  /** The rows after a key, and that the table is copied up to the last of them. Refused if another copy is at work here. */
+  /** Writes the rows after a key together with the new position. Refuses if another copy into this database is running. */
   write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void>
-  /** Takes over what is not in rows, and opens the database to servers. */
+  /** Takes over the identity of the source, and opens the database to servers. */
   finish(source: CopyIdentity): Promise<void>
   close(): Promise<void>
 }

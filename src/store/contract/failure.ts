@@ -1,11 +1,11 @@
-// How a store fails. Callers branch on the kind, never on a database's own codes or texts.
+// Store failures. Callers branch on the kind, never on a database's own codes or texts.
 
 export type StoreFailureKind =
-  /** The disk or database refused to take more, or cannot be reached. It may come back by itself. */
+  /** The disk or database accepts no writes, or cannot be reached. It may recover by itself. */
   | 'unavailable'
-  /** The storage can no longer be trusted (I/O error, corruption, writer gone): the process has to end. */
+  /** The storage can no longer be trusted (I/O error, corruption, writer gone): the process must exit. */
   | 'fatal'
-  /** This one operation cannot be done, whatever the state of the storage. */
+  /** This operation cannot succeed, whatever the state of the storage. */
   | 'rejected'
 
 export class StoreFailure extends Error {
@@ -18,7 +18,7 @@ export class StoreFailure extends Error {
   }
 }
 
-/** A store that cannot be opened, with a sentence for the operator: what is wrong and what to do. */
+/** The store cannot be opened; the message tells the operator what is wrong and what to do. */
 export class StoreRefused extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)

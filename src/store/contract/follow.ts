@@ -1,10 +1,10 @@
-// Following the journal: what a tenant has received since, in id order, as far as it is indexed.
+// Following the journal: a tenant's indexed events after a cursor, in id order.
 //
 // Promises
-// - A page and how far it reaches are seen at one moment: whatever is at or below `through` is in this page or in an
-//   earlier one, and nothing will ever appear there later. So a cursor that goes from `through` to `through` skips nothing
-//   and repeats nothing, on whichever node it goes on.
-// - While a rebuild has not reached the cursor again, `through` stands still.
+// - A page and its reach are read in one snapshot: every row at or below `through` is in this page or in an earlier
+//   one, and none appears there later. So a cursor that moves from `through` to `through` skips and repeats nothing, on
+//   any node.
+// - During a rebuild `through` stands still until the index has reached the cursor again.
 // - A page costs what is in it, whatever other tenants store.
 
 import type { FollowedEvent } from '../../model/followed-event.ts'
@@ -13,20 +13,20 @@ import type { Tenant } from '../../model/principal.ts'
 export interface FollowedPage {
   /** Events and revisions, in id order. */
   readonly events: readonly FollowedEvent[]
-  /** Everything up to here has been looked at; at least the id that was asked from. */
+  /** Every id up to this was looked at; at least `afterId`. */
   readonly through: number
 }
 
 export interface FollowHead {
-  /** The watermark: what is stored after this call has a higher id. */
+  /** The watermark: messages stored after this call have higher ids. */
   readonly newest: number
-  /** How far events are indexed: as far as a page can reach. Falls back to 0 when a rebuild begins. */
+  /** How far events are indexed: the limit of every page. Falls back to 0 when a rebuild begins. */
   readonly indexed: number
 }
 
 export interface Follower {
   after(tenant: Tenant, afterId: number, limit: number): Promise<FollowedPage>
   head(): Promise<FollowHead>
-  /** The tenants that have rows above the one id and up to the other, as far as they are indexed. Costs what lies between. */
+  /** The tenants with indexed rows above the one id and up to the other. Costs the rows in between. */
   tenantsBetween(afterId: number, throughId: number): Promise<Tenant[]>
 }

@@ -1,11 +1,11 @@
-// The index: everything that is derived from the journal and can be rebuilt from it.
+// The index: everything derived from the journal. It can be rebuilt.
 //
 // Promises
-// - A step takes the next rows of the journal in id order, derives, and moves the cursor, all in one transaction: it can
-//   be killed anywhere and resumed, and two runners cannot index a row twice.
-// - A row that cannot be derived is marked `unindexed` with its reason and passed over; it never stops the rows behind it.
-// - A rebuild empties the derived tables in bounded steps and starts from the first row; what it arrives at is, row for
-//   row, what it was before. Primary data is never touched.
+// - A step takes the next rows of the journal in id order, derives, and moves the cursor, all in one transaction: it
+//   can be killed at any point and resumed, and two runners cannot index a row twice.
+// - A row that cannot be derived is marked `unindexed` with its reason and skipped; it never blocks the rows behind it.
+// - A rebuild empties the derived tables in bounded steps and starts from the first row; its result equals the index
+//   before, row for row. It never touches primary data.
 
 import type { StepLimits } from '../../model/index-step.ts'
 
@@ -21,18 +21,18 @@ export interface IndexProgress {
 }
 
 export interface IndexStepResult extends IndexProgress {
-  /** Rows this step derived, the unindexed ones included. */
+  /** Rows that this step derived, including unindexed ones. */
   readonly indexed: number
   readonly unindexed: number
-  /** The step ended at its limits: more can be done at once. */
+  /** The step reached its limits: the next one has work to do. */
   readonly more: boolean
 }
 
 export interface IndexStore {
   step(limits: IndexLimits): Promise<IndexStepResult>
   progress(): Promise<IndexProgress>
-  /** Asks for a rebuild; the following steps, by whichever runner, carry it out. */
+  /** Requests a rebuild; the following steps carry it out, on any node. */
   requestRebuild(): Promise<void>
-  /** Lets go of the counts of traffic of minutes and hours before these. */
+  /** Deletes traffic counts of minutes and hours before these times. */
   pruneTraffic(minutesBefore: number, hoursBefore: number): Promise<void>
 }

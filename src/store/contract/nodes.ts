@@ -1,4 +1,4 @@
-// The running servers on this database, and how far each has followed the changes of tokens.
+// The running servers of this database, and which token changes each has applied.
 
 export interface NodeState {
   readonly nodeId: string
@@ -6,10 +6,10 @@ export interface NodeState {
 }
 
 export interface NodeStore {
-  /** Says that this node is alive and has put this generation of tokens into force. */
+  /** Reports that this node is alive and has applied this generation of tokens. */
   report(state: NodeState): Promise<void>
-  /** Signs the node off. Reports that the store repeats by itself end first: none of them puts the node back. */
+  /** Signs the node off. Ends the store's own repeated reports first, so that none of them inserts the node again. */
   remove(nodeId: string): Promise<void>
-  /** Those that are alive. A server that was killed is not among them; where several run, within 5 seconds. */
+  /** The live nodes. A killed server is not among them; on a store with several servers, after at most 5 seconds. */
   live(): Promise<NodeState[]>
 }

@@ -1,22 +1,22 @@
-// Processing: what processors did with events. Primary data, in tables that nothing else writes.
+// Processing: claims, leases and outcomes of events. Primary data, in tables that only processing writes.
 //
 // Promises
-// - An event is handed out only after it is indexed, and to each subscription on its own.
-// - A claim leases and answers in one transaction. No event is under two leases at once, whichever node is asked.
-// - Ordered: the events of a lane are handed out in the order of their ids, in runs of consecutive ones, and a lane under
-//   an ordered lease is nobody else's. Unordered: every event by itself, but nothing from a lane under an ordered lease;
-//   an ordered claim waits for the unordered leases of its lane.
-// - Ack, extend and release change an event only if the given lease holds it at the given time. Whatever the clocks of
-//   several nodes say, two leases never both count: the lease id in the row decides.
+// - An event is handed out only after it is indexed, and to each subscription independently.
+// - A claim leases and answers in one transaction. No event is under two leases at once, on any node.
+// - Ordered: a lane's events are handed out in id order, in runs of consecutive ones, and a lane under an ordered lease
+//   is closed to other claims. Unordered: each event by itself, but none from a lane under an ordered lease; an ordered
+//   claim waits for the unordered leases of its lane.
+// - Ack, extend and release change an event only if the given lease holds it at the given time. The lease id in the row
+//   decides, so two leases never both count, whatever the clocks of the nodes say.
 // - An acknowledged event is never handed out again. A rebuild of the index changes nothing here.
-// - The time is always given: nothing here asks a clock.
+// - Every call gets the time as an argument: the store reads no clock.
 
 import type { StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
 import type { DeliveryState, HistoryEntry } from '../../model/processing.ts'
 import type { LeaseItem, ReleaseItem, Settled } from '../../model/processing-plan.ts'
 
-/** Whose queue, and which view of it. */
+/** A tenant's queue, as one subscription sees it. */
 export interface QueueName {
   readonly tenant: Tenant
   readonly subscription: string
@@ -24,7 +24,7 @@ export interface QueueName {
 
 export interface ClaimRequest extends QueueName {
   readonly limit: number
-  /** Payloads together, at most; one larger event is handed out alone. */
+  /** Most payload bytes in total; one larger event is handed out alone. */
   readonly maxBytes: number
   readonly ordered: boolean
   /** Only events of this conversation. */
@@ -43,7 +43,7 @@ export interface ClaimedEvent {
   readonly attempts: number
   readonly leaseId: string
   readonly leaseExpiresAt: number
-  /** Null when it was erased, or no longer matches its digest. */
+  /** Null if it was erased or does not match its digest. */
   readonly payload: Uint8Array | null
 }
 
@@ -67,7 +67,7 @@ export interface ReleaseRequest extends SettleRequest {
   readonly jitter: number
 }
 
-/** Which of the dead ones. */
+/** Selects dead events. */
 export interface DeadFilter {
   readonly ids: readonly number[] | null
   readonly channelRef: string | null
@@ -84,11 +84,11 @@ export interface RequeueRequest extends SettleRequest {
 export interface Subscription {
   readonly name: string
   readonly createdAt: number | null
-  /** It takes what comes after this event. */
-  readonly frontier: number
+  /** Index entries up to this id are enqueued, or older than the subscription. */
+  readonly enqueuedUpTo: number
 }
 
-/** What one subscription made of an event. */
+/** The state of an event in one subscription. */
 export interface DeliveryRecord {
   readonly subscription: string
   readonly state: DeliveryState
@@ -103,27 +103,27 @@ export interface DeliveryRecord {
 export interface Readiness {
   /** A claim may find something now. */
   readonly ready: boolean
-  /** If not: when it may, as far as is known. */
+  /** If not ready: when it may be, if known. */
   readonly at: number | null
 }
 
-/** Where a method answers null, there is no such subscription. */
+/** A method returns null if there is no such subscription. */
 export interface ProcessingStore {
   claim(request: ClaimRequest): Promise<readonly ClaimedEvent[] | null>
   ack(request: AckRequest): Promise<readonly Settled[] | null>
   extend(request: ExtendRequest): Promise<readonly Settled[] | null>
   release(request: ReleaseRequest): Promise<readonly Settled[] | null>
-  /** Brings back dead events, the oldest first; how many. */
+  /** Requeues dead events, the oldest first; returns how many. */
   requeue(request: RequeueRequest): Promise<number | null>
   countDead(queue: QueueName, filter: DeadFilter): Promise<number | null>
-  /** For each of the queues, cheaply and without a lock: is a claim worth while? */
+  /** For each queue: is a claim worthwhile? Cheap and without locks. */
   ready(queues: readonly (QueueName & { readonly ordered: boolean })[], now: number): Promise<readonly Readiness[]>
 
-  /** `default` first, whether it was used or not; then in the order of creation. */
+  /** `default` first, used or not; then in order of creation. */
   subscriptions(tenant: Tenant): Promise<Subscription[]>
   /**
-   * One that exists stays as it is. `now`: what is stored from now on; `beginning`: everything. Null if the tenant has `max`
-   * already, `default` counted.
+   * An existing subscription stays as it is. `now`: events stored from now on; `beginning`: all events. Null if the
+   * tenant already has `max` subscriptions, `default` included.
    */
   createSubscription(
     queue: QueueName,
@@ -131,19 +131,19 @@ export interface ProcessingStore {
     at: number,
     max?: number,
   ): Promise<{ readonly subscription: Subscription; readonly created: boolean } | null>
-  /** False when there is none. What it knew is cleared away in bounded steps. `default` cannot be deleted. */
+  /** False if there is none. Its rows are deleted in bounded steps. `default` cannot be deleted. */
   deleteSubscription(queue: QueueName, at: number): Promise<boolean>
 
-  /** What every subscription made of an event. One that has not taken notice of it yet has it pending. */
+  /** The state of an event in every subscription. Not enqueued yet: pending. */
   history(tenant: Tenant, eventId: number): Promise<DeliveryRecord[]>
   /**
-   * How many events of a conversation (by its id) are done, and dead: what is unprocessed is the rest of those it counts.
-   * Kept with each change, so that a list of conversations need not look at their events. None yet: no entry.
+   * How many events of each conversation (by its id) are done, and dead; its other events are unprocessed. Every change
+   * keeps these counts current, so that a list of conversations need not read their events. No entry: none yet.
    */
   counts(
     queue: QueueName,
     conversationIds: readonly number[],
   ): Promise<ReadonlyMap<number, { readonly done: number; readonly dead: number }>>
-  /** The states of those events that the subscription took notice of. Under a lease that has expired: pending. */
+  /** The states of those events that are enqueued. With an expired lease: pending. */
   states(queue: QueueName, ids: readonly number[], now: number): Promise<ReadonlyMap<number, DeliveryState>>
 }

@@ -1,10 +1,10 @@
-// Refused requests, kept for whoever wires up an integration. Bounded: the oldest make room.
+// Refused requests, kept for developers of integrations. Bounded: the oldest are deleted.
 
 import type { Tenant } from '../../model/principal.ts'
 import type { Refusal, StoredRefusal } from '../../model/refusal.ts'
 
 export interface RefusalBounds {
-  /** For each tenant, so that none pushes out another's. */
+  /** Per tenant, so that no tenant displaces another's. */
   readonly maxCount: number
   readonly maxAgeMs: number
 }
@@ -21,6 +21,6 @@ export interface RefusalStore {
   /** Newest first, below the given id. */
   list(tenant: Tenant, beforeId: number, limit: number): Promise<StoredRefusal[]>
   find(tenant: Tenant, id: number): Promise<StoredRefusal | null>
-  /** Notes what it became. The first note stays. */
+  /** Records the event created from it. The first record stays. */
   accept(tenant: Tenant, id: number, as: Acceptance): Promise<void>
 }

@@ -1,9 +1,9 @@
-// A store: one database behind one set of promises. Drivers differ in traits, never in behaviour.
+// A store: one database behind one contract. Drivers differ in traits, never in behaviour.
 
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
-import type { FigureReader } from './figures.ts'
+import type { MetricsReader } from './metrics.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
@@ -17,13 +17,13 @@ import type { TrafficReader } from './traffic.ts'
 export interface StoreTraits {
   /** Several servers may use the database at once. */
   readonly concurrentWriters: boolean
-  /** How many appends are worth having under way at once. */
+  /** How many concurrent appends are worthwhile. */
   readonly appendsInFlight: number
 }
 
 export interface Store {
   readonly traits: StoreTraits
-  /** Facts for the operator: driver, place, versions, durability as read back. Holds no secret. */
+  /** Facts for the operator: driver, location, versions, durability as read back. Contains no secret. */
   readonly facts: Readonly<Record<string, string | number>>
   readonly journal: Appender
   readonly events: EventReader
@@ -36,17 +36,17 @@ export interface Store {
   readonly nodes: NodeStore
   readonly operators: OperatorStore
   readonly traffic: TrafficReader
-  readonly figures: FigureReader
+  readonly metrics: MetricsReader
   readonly diagnosis: Diagnosis
-  /** Does a small durable write: resolves if the store takes writes now. */
+  /** Makes a small durable write; resolves if the store accepts writes now. */
   probe(): Promise<void>
-  /** Called once if the storage can no longer be trusted. The process has to end. */
+  /** Calls the listener once if the storage can no longer be trusted. The process must then exit. */
   onFatal(listener: (failure: Error) => void): void
-  /** Finishes what was begun and closes. */
+  /** Finishes operations in progress and closes. */
   close(): Promise<void>
 }
 
 export interface StoreOptions {
-  /** `server`: the one that serves. `tool`: a command beside it, or without it. */
+  /** `server`: the serving process. `tool`: a command, beside a server or alone. */
   readonly role: 'server' | 'tool'
 }

@@ -1,7 +1,7 @@
-// Tokens at rest, and how a change of one reaches every running node.
+// Stored tokens, and how token changes reach every node.
 //
-// Every change draws the next *generation*. A node follows by asking what changed since the generation it knows, and
-// reports the one it has put into force; whoever made the change can wait for that report.
+// Every change draws the next *generation*. A node polls for changes since the generation it knows and reports the one
+// it has applied; the process that made the change can wait for that report.
 
 import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord } from '../../model/token.ts'
@@ -23,27 +23,27 @@ export interface TokenPosition {
 export interface TokenStore {
   /** Fails with `rejected` if the key id exists. */
   create(token: NewToken): Promise<void>
-  /** Only if there is no token at all; false if there is one. Of several nodes that try at once one succeeds. */
+  /** Only if there is no token yet; returns false otherwise. Of several nodes that try at once one succeeds. */
   createFirst(token: NewToken): Promise<boolean>
   find(keyId: string): Promise<TokenRecord | null>
   /** In the order of creation. */
   list(): Promise<TokenRecord[]>
   /** The tokens of a tenant, newest first, below the given one (null: from the newest). */
   listOf(tenant: Tenant, before: TokenPosition | null, limit: number): Promise<TokenRecord[]>
-  /** The tenants that have, or had, a token, in the order of company and account, after the given one. */
+  /** Tenants that have or had a token, ordered by company and account, after the given one. */
   tenants(after: Tenant | null, limit: number): Promise<Tenant[]>
-  /** Whether a token of it is on record: what makes a tenant known. */
+  /** Whether a token of the tenant is on record: only then the tenant is known. */
   hasTenant(tenant: Tenant): Promise<boolean>
   /** The key id of its successor, if it was rotated. */
   successorOf(keyId: string): Promise<string | null>
   /** Null when there is no such token. */
   setActive(keyId: string, isActive: boolean, now: number): Promise<TokenRecord | null>
-  /** A rate of its own, none, or (null) that of the setting. Null when there is no such token. */
+  /** A limit of its own, `off`, or null for that of the setting. Returns null if there is no such token. */
   setRateLimit(keyId: string, rateLimit: TokenRecord['rateLimit']): Promise<TokenRecord | null>
   /**
    * Stores the successor and retires its predecessor (`successor.rotatedFrom`) in one transaction: disabled now, or
-   * expiring at the given time if it would not expire before. Null when there is no such predecessor;
-   * fails with `rejected` if it has a successor already.
+   * expiring at the given time unless it expires earlier. Null if there is no such predecessor; fails with `rejected`
+   * if it has a successor already.
    */
   rotate(successor: NewToken, oldExpiresAt: number | null, now: number): Promise<TokenRecord | null>
   /** Moves last_used_at forward, never back. */

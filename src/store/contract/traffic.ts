@@ -1,9 +1,10 @@
-// What a tenant has received lately, and what is left to do: figures for people who look. The counts by minute and hour are
-// derived from the journal by the indexer, in the transaction of its step, and are rebuilt with the index.
+// Recent traffic and queue depth of a tenant, for the console. The indexer derives the counts by minute and hour from
+// the journal, in the transaction of its step; a rebuild recreates them.
 //
 // Promises
 // - Every call is bound to its tenant and reads a bounded number of rows, whatever is stored.
-// - Rows by minute are kept for 48 hours and rows by hour for 35 days; a rebuild brings older ones back until the next prune.
+// - Rows by minute are kept for 48 hours and rows by hour for 35 days; a rebuild brings older ones back until the next
+//   prune.
 
 import type { Tenant } from '../../model/principal.ts'
 import type { TrafficRow } from '../../model/traffic.ts'
@@ -23,11 +24,11 @@ export interface RefusalCount {
 }
 
 export interface TrafficReader {
-  /** In the order of time, from the given one. */
+  /** In order of time, from the given one. */
   minutes(tenant: Tenant, from: number): Promise<TrafficRow[]>
-  /** In the order of time and of senders. */
+  /** In order of time and sender. */
   hours(tenant: Tenant, from: number): Promise<TrafficRow[]>
-  /** Of the subscription `default`, as far as it is indexed. A lease that has expired is pending. */
+  /** Of the subscription `default`, as far as events are indexed. An expired lease counts as pending. */
   queueDepth(tenant: Tenant, now: number): Promise<QueueDepth>
   /** By code, the most frequent first, since the given time. */
   refusalCounts(tenant: Tenant, since: number): Promise<RefusalCount[]>

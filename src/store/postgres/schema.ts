@@ -1,5 +1,5 @@
-// Brings the database to the schema of this code, and gives a new one its identity. Ten nodes may start at once: one of
-// them migrates under a lock, the others wait for it and find nothing left to do.
+// Migrates the database to the schema of this code, and gives a new one its identity. Several nodes may start at once:
+// one migrates under a lock, the others wait and find nothing left to do.
 
 import { randomBytes } from 'node:crypto'
 import { newUuid } from '../../runtime/id.ts'
@@ -11,8 +11,8 @@ import { byteas, texts } from './connection/binary-array.ts'
 import type { Connection } from './connection/connection.ts'
 import { LOCKS } from './connection/locks.ts'
 
-/** A migration of a large database, or the wait for another node's. Whoever has no time stops the process. */
-const AS_LONG_AS_IT_TAKES = 2 ** 31 - 1
+/** A migration of a large database, or the wait for another node's, may take long. */
+const NO_TIMEOUT_MS = 2 ** 31 - 1
 
 const MIGRATIONS = readMigrations(new URL('./migrations/', import.meta.url))
 
@@ -38,7 +38,7 @@ interface SchemaState {
   readonly pending: readonly Migration[]
 }
 
-/** Refuses a database that is ahead of this code, or is not ours. */
+/** Refuses a database that is ahead of this code, or belongs to another program. */
 export async function readSchema(
   connection: Connection,
   known: readonly Migration[] = MIGRATIONS,
@@ -55,7 +55,7 @@ export async function readSchema(
 }
 
 /**
- * Brings the schema up to date and returns its version. A server that is new to the others does so; a command leaves it to a server
+ * Migrates if needed and returns the schema version. A starting server migrates; a command leaves it to the servers
  * while any is running.
  */
 export async function prepareSchema(
@@ -74,16 +74,16 @@ export async function prepareSchema(
   return known.length
 }
 
-/** All that is missing, in one transaction. */
+/** Applies all pending migrations in one transaction. */
 async function migrate(connection: Connection, known: readonly Migration[]): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
-    await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, AS_LONG_AS_IT_TAKES)
+    await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, NO_TIMEOUT_MS)
     const { pending } = await readSchema(connection, known)
     if (pending.length === 0) return
     await connection.script(CREATE_LEDGER)
     for (const { version, name, checksum, sql } of pending) {
-      await connection.script(sql, AS_LONG_AS_IT_TAKES)
+      await connection.script(sql, NO_TIMEOUT_MS)
       await connection.query(INSERT_APPLIED, [version, name, checksum, Date.now()])
     }
     const meta = { database_uuid: Buffer.from(newUuid()), dedupe_key: randomBytes(32), fence: Buffer.alloc(1) }

@@ -1,12 +1,12 @@
-// The PostgreSQL store: puts the capabilities together. Any number of servers and commands work on one database; there is
-// no state between them but the database itself.
+// The PostgreSQL store: composes its parts. Any number of servers and commands use one database; they share no state
+// but the database.
 
 import type { CopySide } from '../contract/copy.ts'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
-import { readFigures } from './admin/figures.ts'
+import { readMetrics } from './admin/metrics.ts'
 import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
@@ -88,7 +88,7 @@ async function prepare(
       hosts: address.hosts.map(({ name }) => name).join(','),
       database: address.database,
       postgres_version: server.version,
-      // What the session began with; every append makes sure of `on` again.
+      // As the session began; every append sets `on` again if needed.
       synchronous_commit: server.synchronous_commit,
       synchronous_standby: server.synchronous_standby ? 'yes' : 'no',
       fsync: server.fsync,
@@ -102,33 +102,33 @@ async function prepare(
 function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
-  const life = new Life()
+  const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
-    journal: life.guard({ append }),
-    events: life.guard(createEventReader(pool)),
-    inbox: life.guard(createInboxReader(pool, identity.dedupeKey)),
-    follow: life.guard(createFollower(pool)),
-    index: life.guard(createIndexing(pool)),
-    processing: life.guard(createProcessing(pool)),
-    tokens: life.guard(createTokenStore(pool)),
-    refusals: life.guard(createRefusalStore(pool)),
-    operators: life.guard(createOperatorStore(pool)),
-    traffic: life.guard(createTrafficReader(pool)),
-    figures: { read: (now) => pool.use((connection) => readFigures(connection, now)) },
-    nodes: life.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
-    diagnosis: life.guard(createDiagnosis(pool)),
-    ...life.guard({
+    journal: lifecycle.guard({ append }),
+    events: lifecycle.guard(createEventReader(pool)),
+    inbox: lifecycle.guard(createInboxReader(pool, identity.dedupeKey)),
+    follow: lifecycle.guard(createFollower(pool)),
+    index: lifecycle.guard(createIndexing(pool)),
+    processing: lifecycle.guard(createProcessing(pool)),
+    tokens: lifecycle.guard(createTokenStore(pool)),
+    refusals: lifecycle.guard(createRefusalStore(pool)),
+    operators: lifecycle.guard(createOperatorStore(pool)),
+    traffic: lifecycle.guard(createTrafficReader(pool)),
+    metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
+    nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    diagnosis: lifecycle.guard(createDiagnosis(pool)),
+    ...lifecycle.guard({
       probe: () =>
         pool.transaction(async (connection) => {
           if (await isFrozen(connection)) throw new StoreFailure('unavailable', 'the database is frozen')
           await connection.query(PROBE)
         }),
     }),
-    onFatal: (listener) => life.onFatal(listener),
+    onFatal: (listener) => lifecycle.onFatal(listener),
     close: () =>
-      life.close(async () => {
+      lifecycle.close(async () => {
         nodes.stop()
         await pool.close()
       }),
@@ -151,7 +151,7 @@ class Life {
     return Object.fromEntries(guarded) as T
   }
 
-  /** Whoever asks after it happened is told as well. */
+  /** A listener added after a failure is called at once. */
   onFatal(listener: (failure: Error) => void): void {
     if (this.#fatal) listener(this.#fatal)
     else this.#fatalListeners.push(listener)
@@ -187,7 +187,7 @@ class Life {
   }
 }
 
-/** Why the database could not be opened, in a sentence that says what to do and names no secret. */
+/** Why the database could not be opened: a sentence that says what to do and names no secret. */
 function refusal(error: unknown, address: Address): Error {
   if (error instanceof StoreRefused) return error
   if (error instanceof NoHost) {

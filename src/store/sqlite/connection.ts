@@ -1,23 +1,23 @@
-// A connection to the SQLite file, with the settings that durability rests on set on every open and read back.
+// Opens connections to the SQLite file: sets the pragmas that durability depends on at every open, and reads them back.
 //
-// synchronous=FULL is not remembered by the file, and a build may default to NORMAL, which loses acknowledged commits in
-// a power cut. So it is set each time, read back, and anything but FULL refuses to start.
+// The file does not store synchronous=FULL, and a build may default to NORMAL, which loses acknowledged commits in a
+// power cut. So it is set each time and read back, and any other value refuses to start.
 
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 
-/** Waited for when another process (a command beside the server) is writing. */
+/** Wait for a lock that another process (a command beside the server) holds. */
 const BUSY_TIMEOUT_MS = 5000
 
 /** Versions before this one can corrupt a WAL database when two connections write and checkpoint at once. */
 const OLDEST_SAFE_SQLITE = '3.51.3'
 
 /**
- * 4 MB. SQLite goes through its whole page cache at the end of each commit that split a page (a split borrows the number
- * of the lock page, past the end of the file, and the commit then drops what lies past the end): with 64 MB that alone
- * was 200 µs a commit. A page that is not in this cache is still in the system's, 2 µs away.
+ * 4 MB. After each commit that split a page, SQLite walks its whole page cache (the split borrows the page number of
+ * the lock page, past the end of the file, and the commit drops pages past the end): with 64 MB that took 200 µs a
+ * commit. A page that is not in this cache is in the system's, 2 µs away.
  */
 const CACHE_KIB = 4 * 1024
 
@@ -30,10 +30,10 @@ export const JOURNAL_PAGE_BYTES = 2048
 /** 32 MB of WAL before a checkpoint: pages that many commits touch are written back once. */
 export const CHECKPOINT_PAGES = { journal: 16_000, index: 8000 } as const
 
-/** What the triggers of a frozen database say. */
+/** Error text of the triggers of a frozen database. */
 export const FROZEN = 'the database is frozen: it is being copied to another one'
 
-/** `indexer` writes what can be derived again: in a power cut its last commits may be lost, and it makes them anew. */
+/** `indexer` writes derived data: a power cut may lose its last commits, and it derives them again. */
 export type ConnectionRole = 'writer' | 'reader' | 'tool' | 'indexer'
 
 export function openConnection(path: string, role: ConnectionRole): DatabaseSync {
@@ -85,7 +85,10 @@ function transactionOf(db: DatabaseSync): TransactionStatements {
   return prepared
 }
 
-/** Runs `work` in one transaction. BEGIN IMMEDIATE: a deferred one that turns to writing fails at once when busy. */
+/**
+ * Runs `work` in one transaction. BEGIN IMMEDIATE, since a deferred transaction that starts to write fails at once when
+ * busy.
+ */
 export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
   const { begin, commit } = transactionOf(db)
   begin.run()
@@ -110,7 +113,7 @@ function makeDurable(db: DatabaseSync): void {
   if (synchronous !== 2) throw new StoreRefused(`SQLite answers synchronous=${synchronous} instead of 2 (FULL).`)
 }
 
-/** Turning a new file to WAL does not wait for another process that is doing the same: so we do. */
+/** Switching a new file to WAL does not wait for another process that does the same, so this retries. */
 function turnOnWal(db: DatabaseSync): unknown {
   const deadline = Date.now() + BUSY_TIMEOUT_MS
   for (;;) {
@@ -150,8 +153,8 @@ export const SQLITE = {
 }
 
 /**
- * What a failed operation means. After an I/O error nobody knows what is on disk, and a later sync may falsely
- * succeed: that is fatal. A full disk is not: SQLite rolled back, and the next try may find room.
+ * Classifies a failed operation. After an I/O error the content of the disk is unknown, and a later sync may falsely
+ * succeed: fatal. A full disk is not fatal: SQLite rolled back, and the next try may succeed.
  */
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
@@ -176,12 +179,12 @@ export function storeFailure(error: unknown): StoreFailure {
   }
 }
 
-/** Why a database cannot be opened, in a sentence. */
+/** Why a database cannot be opened, as a sentence for the operator. */
 export function refusal(path: string, error: unknown): Error {
   if (error instanceof StoreRefused) return error
   const code = (error as { code?: string }).code
   const sqlite = sqliteCode(error)
-  // Making a folder on a read-only disk is reported as ENOENT when its parent is missing too.
+  // On a read-only disk mkdir reports ENOENT if the parent is missing too.
   if (
     code === 'EROFS' ||
     code === 'EACCES' ||

@@ -1,17 +1,17 @@
-// One server for one SQLite database. The server holds an exclusive transaction on a small database of its own for as
-// long as it lives; the system frees it when the process dies, however it dies. Commands need no lock.
+// Server lock: one server per SQLite database. The server holds an exclusive transaction on a small lock database while
+// it lives; the system frees it when the process dies, in whatever way. Commands need no lock.
 //
-// Neither this file nor the database may be opened through `fs` in the same process: closing such a handle would drop
-// SQLite's POSIX locks without a word.
+// Neither this file nor the database may be opened through `fs` in the same process: closing such a handle silently
+// drops SQLite's POSIX locks.
 
 import { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
 import { SQLITE, sqliteCode } from './connection.ts'
 
-/** Long enough to outlast a command that looks whether a server is there. */
+/** Longer than a command needs to check whether a server is running. */
 const ACQUIRE_TIMEOUT_MS = 1000
 
-/** The locks of this process. A connection that nothing refers to is closed by the garbage collector, and its lock is gone. */
+/** The locks of this process. Without a reference, the garbage collector would close the connection and free its lock. */
 const held = new Set<DatabaseSync>()
 
 export interface ServerLock {

@@ -1,5 +1,5 @@
-// Everything that writes, by name: the vocabulary between a store and whoever holds its writing connections, be it the
-// threads of the server or a command's own process.
+// All write operations by name: the interface between the store and its writing connections, which are in the server's
+// threads or in a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreFailure } from '../contract/failure.ts'
@@ -66,7 +66,7 @@ export function prepareOperations(db: DatabaseSync) {
   }
 }
 
-/** On the index's own file. */
+/** Operations on the index file. */
 export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
   return {

@@ -1,4 +1,4 @@
-// Brings the file to the schema of this code, and gives a new database its identity.
+// Migrates the file to the schema of this code, and gives a new database its identity.
 
 import { randomBytes } from 'node:crypto'
 import type { DatabaseSync } from 'node:sqlite'
@@ -15,7 +15,7 @@ const SELECT_APPLIED = 'SELECT version, name, checksum FROM schema_migrations OR
 const INSERT_APPLIED = 'INSERT INTO schema_migrations (version, name, checksum, applied_at) VALUES (?, ?, ?, ?)'
 const INSERT_META = 'INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)'
 
-/** Refuses a database that is ahead of this code, or is not ours. */
+/** Refuses a database that is ahead of this code, or belongs to another program. */
 export function needsMigration(db: DatabaseSync, known: readonly Migration[] = MIGRATIONS): boolean {
   const names = db
     .prepare('SELECT name FROM sqlite_master')
@@ -30,7 +30,7 @@ export function needsMigration(db: DatabaseSync, known: readonly Migration[] = M
   )
 }
 
-/** Returns the schema version. The write lock is held throughout: two starters cannot both migrate. */
+/** Returns the schema version. Holds the write lock throughout: two processes cannot both migrate. */
 export function migrate(db: DatabaseSync, known: readonly Migration[] = MIGRATIONS): number {
   if (!needsMigration(db, known)) return known.length
   return inTransaction(db, () => {

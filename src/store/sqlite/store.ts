@@ -1,5 +1,5 @@
-// The SQLite store: puts the capabilities together. A server writes the journal and the index through a thread each and reads
-// on a read-only connection of its own; a command does all of it in its own process, beside the server or without it.
+// The SQLite store: composes its parts. A server writes the journal and the index in one thread each and reads on a
+// read-only connection; a command does all of it in its own process, beside a server or alone.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { StoreRefused } from '../contract/failure.ts'
@@ -7,7 +7,7 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
-import { readFigures } from './admin/figures.ts'
+import { readMetrics } from './admin/metrics.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
@@ -43,23 +43,23 @@ import { type Clearing, readSubscriptions } from './processing/subscriptions.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
 
-/** The writer takes all that are waiting into one commit: while it works, the next ones are already on their way to it. */
+/** The writer commits all waiting batches together: while it works, the next ones are on their way to it. */
 const APPENDS_IN_FLIGHT = 8
 
-/** Rows that one step of clearing away a subscription goes through: it delays the messages behind it. */
+/** Rows per step when deleting a subscription: each step delays the messages behind it. */
 const CLEAR_ROWS = 2000
 
-/** How long a command waits for a server that is starting to bring the schema up to date. */
+/** How long a command waits for a starting server to migrate the schema. */
 const SERVER_START_MS = 3000
 
-/** Who writes what, and who reads. */
+/** The connections of a store. */
 interface Parts {
   readonly path: string
   readonly facts: Store['facts']
   readonly writer: Executor<Operations>
   readonly indexer: Executor<IndexOperations>
   readonly reader: DatabaseSync
-  /** When all of these are closed. */
+  /** Called after all of them are closed. */
   readonly release: () => void
 }
 
@@ -74,7 +74,7 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
 }
 
 async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
-  await leaveChangesToServer(db, path)
+  await waitForServerMigration(db, path)
   const facts = prepareFile(db, path)
   prepareIndexFile(path)
   const served = isServerRunning(path)
@@ -85,14 +85,14 @@ async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
   return composeStore({
     path,
     facts,
-    writer: inline(db, prepareOperations(db)),
-    indexer: inline(index, prepareIndexOperations(index)),
+    writer: runInProcess(db, prepareOperations(db)),
+    indexer: runInProcess(index, prepareIndexOperations(index)),
     reader: openReader(path),
     release: () => {},
   })
 }
 
-/** `db` stays open and does nothing: what reads only can be opened while somebody who may write has the file open. */
+/** `db` stays open unused: a read-only connection can open the file only while a writable one has it open. */
 async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
   const lock = acquireServerLock(path)
   const opened: { close(): unknown }[] = []
@@ -118,8 +118,8 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
   }
 }
 
-/** A server that is just starting will have migrated in a moment. One that runs already must not find another schema. */
-async function leaveChangesToServer(db: DatabaseSync, path: string): Promise<void> {
+/** A starting server migrates within moments. A running server must not meet a changed schema. */
+async function waitForServerMigration(db: DatabaseSync, path: string): Promise<void> {
   const deadline = Date.now() + SERVER_START_MS
   while (isServerRunning(path) && (needsMigration(db) || needsIndexFile(path))) {
     if (Date.now() > deadline) {
@@ -162,38 +162,38 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
         }),
     },
     events: {
-      watermark: () => attempt(() => events.watermark()),
-      find: (id, tenant) => attempt(() => events.find(id, tenant)),
-      payload: (id, tenant) => attempt(() => events.payload(id, tenant)),
-      revisions: (eventId, afterId, limit) => attempt(() => events.revisions(eventId, afterId, limit)),
-      indexEntry: (event) => attempt(() => events.indexEntry(event)),
-      repeats: (event) => attempt(() => events.repeats(event)),
-      conversation: (tenant, channelRef) => attempt(() => events.conversation(tenant, channelRef)),
+      watermark: () => guard(() => events.watermark()),
+      find: (id, tenant) => guard(() => events.find(id, tenant)),
+      payload: (id, tenant) => guard(() => events.payload(id, tenant)),
+      revisions: (eventId, afterId, limit) => guard(() => events.revisions(eventId, afterId, limit)),
+      indexEntry: (event) => guard(() => events.indexEntry(event)),
+      repeats: (event) => guard(() => events.repeats(event)),
+      conversation: (tenant, channelRef) => guard(() => events.conversation(tenant, channelRef)),
     },
-    inbox: attempting(createInboxReader(reader, dedupeKey)),
+    inbox: guardAll(createInboxReader(reader, dedupeKey)),
     follow: {
-      after: (tenant, afterId, limit) => attempt(() => follow.after(tenant, afterId, limit)),
-      head: () => attempt(() => follow.head()),
-      tenantsBetween: (afterId, throughId) => attempt(() => follow.tenantsBetween(afterId, throughId)),
+      after: (tenant, afterId, limit) => guard(() => follow.after(tenant, afterId, limit)),
+      head: () => guard(() => follow.head()),
+      tenantsBetween: (afterId, throughId) => guard(() => follow.tenantsBetween(afterId, throughId)),
     },
     index: {
       step: (limits) => indexer.run('indexStep', [limits]),
-      progress: () => attempt(() => readProgress(reader)),
+      progress: () => guard(() => readProgress(reader)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
     processing: {
       claim: async (request) => {
         const grants = await writer.run('claim', [request])
-        return grants && attempt(() => processing.claimed(grants, request))
+        return grants && guard(() => processing.claimed(grants, request))
       },
       ack: (request) => writer.run('ack', [request]),
       extend: (request) => writer.run('extend', [request]),
       release: (request) => writer.run('release', [request]),
       requeue: (request) => writer.run('requeue', [request]),
-      countDead: (queue, filter) => attempt(() => countDead(reader, queue, filter)),
-      ready: (queues, now) => attempt(() => queues.map((queue) => processing.ready(queue, now))),
-      subscriptions: (tenant) => attempt(() => readSubscriptions(reader, tenant)),
+      countDead: (queue, filter) => guard(() => countDead(reader, queue, filter)),
+      ready: (queues, now) => guard(() => queues.map((queue) => processing.ready(queue, now))),
+      subscriptions: (tenant) => guard(() => readSubscriptions(reader, tenant)),
       createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
         const begin = await writer.run('deleteSubscription', [queue, at])
@@ -201,65 +201,65 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
         while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
         return begin !== null
       },
-      history: (tenant, eventId) => attempt(() => processing.history(tenant, eventId)),
-      counts: (queue, ids) => attempt(() => processing.counts(queue, ids)),
-      states: (queue, ids, now) => attempt(() => processing.states(queue, ids, now)),
+      history: (tenant, eventId) => guard(() => processing.history(tenant, eventId)),
+      counts: (queue, ids) => guard(() => processing.counts(queue, ids)),
+      states: (queue, ids, now) => guard(() => processing.states(queue, ids, now)),
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),
       createFirst: (token) => writer.run('createFirstToken', [token]),
-      find: (keyId) => attempt(() => tokens.find(keyId)),
-      list: () => attempt(() => tokens.list()),
-      listOf: (tenant, before, limit) => attempt(() => tokens.listOf(tenant, before, limit)),
-      tenants: (after, limit) => attempt(() => tokens.tenants(after, limit)),
-      hasTenant: (tenant) => attempt(() => tokens.hasTenant(tenant)),
-      successorOf: (keyId) => attempt(() => tokens.successorOf(keyId)),
+      find: (keyId) => guard(() => tokens.find(keyId)),
+      list: () => guard(() => tokens.list()),
+      listOf: (tenant, before, limit) => guard(() => tokens.listOf(tenant, before, limit)),
+      tenants: (after, limit) => guard(() => tokens.tenants(after, limit)),
+      hasTenant: (tenant) => guard(() => tokens.hasTenant(tenant)),
+      successorOf: (keyId) => guard(() => tokens.successorOf(keyId)),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
       setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
       touch: (uses) => writer.run('touchTokens', [uses]),
-      generation: () => attempt(() => tokens.generation()),
-      changedSince: (generation) => attempt(() => tokens.changedSince(generation)),
+      generation: () => guard(() => tokens.generation()),
+      changedSince: (generation) => guard(() => tokens.changedSince(generation)),
     },
     refusals: {
       add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
-      list: (tenant, beforeId, limit) => attempt(() => listRefusals(reader, tenant, beforeId, limit)),
-      find: (tenant, id) => attempt(() => findRefusal(reader, tenant, id)),
+      list: (tenant, beforeId, limit) => guard(() => listRefusals(reader, tenant, beforeId, limit)),
+      find: (tenant, id) => guard(() => findRefusal(reader, tenant, id)),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
     },
     operators: {
       create: (operator) => writer.run('createOperator', [operator]),
       createFirst: (operator) => writer.run('createFirstOperator', [operator]),
-      findByName: (name) => attempt(() => operators.findByName(name)),
-      list: () => attempt(() => operators.list()),
+      findByName: (name) => guard(() => operators.findByName(name)),
+      list: () => guard(() => operators.list()),
       setPassword: (name, password) => writer.run('setOperatorPassword', [name, password]),
       setDisabled: (name, disabledAt) => writer.run('setOperatorDisabled', [name, disabledAt]),
       openSession: (session, maxSessions, password) => writer.run('openSession', [session, maxSessions, password]),
-      findSession: (hash, now) => attempt(() => operators.findSession(hash, now)),
+      findSession: (hash, now) => guard(() => operators.findSession(hash, now)),
       touchSession: (hash, seenAt) => writer.run('touchSession', [hash, seenAt]),
       closeSession: (hash) => writer.run('closeSession', [hash]),
       closeSessions: (operatorId) => writer.run('closeSessions', [operatorId]),
       addLink: (link) => writer.run('addSignInLink', [link]),
-      // A guess costs no write.
+      // Checked by a read first, so that a guessed link costs no write.
       useLink: async (hash, now) =>
-        (await attempt(() => operators.hasLink(hash, now))) ? writer.run('useSignInLink', [hash, now]) : null,
+        (await guard(() => operators.hasLink(hash, now))) ? writer.run('useSignInLink', [hash, now]) : null,
       addAudit: (entry) => writer.run('addAudit', [entry]),
-      listAudit: (beforeId, limit) => attempt(() => operators.listAudit(beforeId, limit)),
+      listAudit: (beforeId, limit) => guard(() => operators.listAudit(beforeId, limit)),
       prune: (now, auditBefore) => writer.run('pruneOperators', [now, auditBefore]),
     },
     traffic: {
-      minutes: (tenant, from) => attempt(() => traffic.minutes(tenant, from)),
-      hours: (tenant, from) => attempt(() => traffic.hours(tenant, from)),
-      queueDepth: (tenant, now) => attempt(() => traffic.queueDepth(tenant, now)),
-      refusalCounts: (tenant, since) => attempt(() => traffic.refusalCounts(tenant, since)),
+      minutes: (tenant, from) => guard(() => traffic.minutes(tenant, from)),
+      hours: (tenant, from) => guard(() => traffic.hours(tenant, from)),
+      queueDepth: (tenant, now) => guard(() => traffic.queueDepth(tenant, now)),
+      refusalCounts: (tenant, since) => guard(() => traffic.refusalCounts(tenant, since)),
     },
     nodes: {
       report: (state) => writer.run('reportNode', [state]),
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
-      live: () => attempt(() => (isServerRunning(path) ? readNodes(reader) : [])),
+      live: () => guard(() => (isServerRunning(path) ? readNodes(reader) : [])),
     },
-    figures: { read: (now) => attempt(() => readFigures(reader, now)) },
-    diagnosis: attempting(createDiagnosis(reader)),
+    metrics: { read: (now) => guard(() => readMetrics(reader, now)) },
+    diagnosis: guardAll(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
       let told = false
@@ -278,8 +278,8 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
   }
 }
 
-/** Reads are short and synchronous; callers see one asynchronous contract and one kind of failure. */
-async function attempt<T>(read: () => T): Promise<T> {
+/** Runs a short synchronous read: callers get a promise, and failures as StoreFailure. */
+async function guard<T>(read: () => T): Promise<T> {
   try {
     return read()
   } catch (error) {
@@ -287,8 +287,8 @@ async function attempt<T>(read: () => T): Promise<T> {
   }
 }
 
-/** The same for a capability that is asynchronous by itself. */
-function attempting<T extends object>(capability: T): T {
+/** The same for a capability whose calls are asynchronous. */
+function guardAll<T extends object>(capability: T): T {
   const calls = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
   return Object.fromEntries(
     calls.map(([name, call]) => [
@@ -301,10 +301,13 @@ function attempting<T extends object>(capability: T): T {
   ) as T
 }
 
-/** Writes in this process. */
-function inline<O extends Record<string, (...args: never[]) => unknown>>(db: DatabaseSync, operations: O): Executor<O> {
+/** Runs operations in this process. */
+function runInProcess<O extends Record<string, (...args: never[]) => unknown>>(
+  db: DatabaseSync,
+  operations: O,
+): Executor<O> {
   return {
-    run: (name, args) => attempt(() => operations[name]!(...(args as never[]))) as never,
+    run: (name, args) => guard(() => operations[name]!(...(args as never[]))) as never,
     onFatal: () => {},
     close: async () => {
       if (db.isOpen) db.close()

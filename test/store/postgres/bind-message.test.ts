@@ -84,8 +84,8 @@ test('an error of such a statement is told, and the connection goes on', async (
 test('one with which a try failed is not written to again', () => {
   const message = new BindMessage()
   write(message, ['lost'], [], [])
-  message.isSpoiled = true
-  assert.throws(() => message.begin(ECHO.name), /on its way/)
+  message.mayBeInFlight = true
+  assert.throws(() => message.begin(ECHO.name), /in flight/)
 })
 
 test('one large value takes little more room than it needs', () => {

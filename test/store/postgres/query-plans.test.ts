@@ -81,7 +81,7 @@ test('every read of the inbox goes by its index', async (t) => {
     ],
     ...Object.fromEntries(
       STATES.map((is): [string, [() => Promise<unknown>, string[]]] => [
-        is === 'done' ? 'a scan of what was noticed' : `by state: ${is}`,
+        is === 'done' ? 'a scan of the enqueued events' : `by state: ${is}`,
         [
           () => store.inbox.events(TENANT, { state: { is, subscription: 'default', now: NOON } }, null, 50),
           [is === 'done' ? 'event_index_pkey' : 'deliveries_by_state', 'deliveries_pkey'],
@@ -130,7 +130,7 @@ const LARGE_TABLES = ['events', 'event_index', 'event_words', 'conversations', '
   .map((table) => `intray.${table}`)
   .join(', ')
 
-/** Of several thousand that are noticed, some in every state. */
+/** Of several thousand that are enqueued, some in every state. */
 async function processSome({ processing }: Store): Promise<void> {
   const queue = { tenant: TENANT, subscription: 'default', now: NOON }
   const rest = { maxBytes: 1 << 20, ordered: false, channelRef: null, keyId: 'k', maxAttempts: 9 }

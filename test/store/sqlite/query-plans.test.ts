@@ -104,7 +104,7 @@ async function doEverything(store: Store): Promise<void> {
   await store.tokens.setActive(token.keyId, false, NOON)
   await store.tokens.rotate(newToken({ rotatedFrom: token.keyId }), NOON, NOON)
   await store.tokens.setRateLimit(token.keyId, null)
-  await store.figures.read(NOON)
+  await store.metrics.read(NOON)
   await store.tokens.touch([{ keyId: token.keyId, usedAt: NOON }])
   await store.tokens.generation()
   await store.tokens.changedSince(0)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createAwaitIndex, PATIENCE_MS } from '../../../src/indexing/await-index.ts'
+import { createAwaitIndex, MAX_WAIT_MS } from '../../../src/indexing/await-index.ts'
 import type { Coverage } from '../../../src/store/contract/inbox.ts'
 
 const at = (newest: number, covered: number, resends = 0): Coverage => ({

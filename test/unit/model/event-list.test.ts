@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { leadOf, pageOfIds, SCAN_ROWS } from '../../../src/model/event-list.ts'
+import { accessPathOf, pageOfIds, SCAN_ROWS } from '../../../src/model/event-list.ts'
 
-test('the most telling filter leads', () => {
+test('the most selective filter gives the access path', () => {
   const all = {
     sourceRef: 's',
     words: ['w'],
@@ -12,14 +12,14 @@ test('the most telling filter leads', () => {
     receivedAfter: 1,
     receivedBefore: 2,
   }
-  const leads: string[] = []
+  const paths: string[] = []
   const left: Partial<typeof all> = { ...all }
   for (const name of Object.keys(all) as (keyof typeof all)[]) {
-    leads.push(leadOf(left))
+    paths.push(accessPathOf(left))
     delete left[name]
   }
-  assert.deepEqual(leads, ['source', 'words', 'email', 'conversation', 'revision', 'time', 'time'])
-  assert.equal(leadOf({ kind: 'event' }), 'all')
+  assert.deepEqual(paths, ['source', 'words', 'email', 'conversation', 'revision', 'time', 'time'])
+  assert.equal(accessPathOf({ kind: 'event' }), 'all')
 })
 
 /** Ids from `newest` down to 1, of which every `each`-th matches. */

@@ -10,14 +10,14 @@ import {
   isHeld,
   laneTimes,
   leaseFacts,
-  noticed,
+  newDelivery,
   requeue,
 } from '../../../src/model/processing.ts'
 
 const LEASE = { id: 'lease', expiresAt: 1000, ordered: true, keyId: 'K' }
 const FAILED = { what: 'released', at: 500, availableAt: 700, maxAttempts: 2, keyId: 'K', error: 'no' } as const
 
-const fresh = noticed(7, 3, 0)
+const fresh = newDelivery(7, 3, 0)
 const leased = (fields: Partial<Delivery> = {}): Delivery => ({ ...handOut(fresh, LEASE), ...fields })
 
 test('pending → leased → done, and a lease counts only with its id and in its time', () => {

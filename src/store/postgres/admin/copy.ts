@@ -1,5 +1,5 @@
-// Either side of a copy, on PostgreSQL. Freezing is triggers that refuse: making them waits for every write under way, and
-// they hold for all nodes at once.
+// Copy source or target on PostgreSQL. Triggers that raise an error freeze the database for all nodes at once; creating
+// them waits for every write in progress.
 
 import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
 import { newUuid } from '../../../runtime/id.ts'
@@ -37,11 +37,11 @@ END $$`
 const IS_FROZEN = `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'frozen'
   AND tgrelid = 'intray.events'::regclass) AS frozen`
 
-/** How a column is read and written where the two databases hold the same in different types. */
+/** How a column is read and written where the two databases use different types. */
 const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
 const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
 
-/** Why no server may open this database; null if nothing speaks against it. */
+/** Why no server may open this database; null if one may. */
 export async function copyProblem(connection: Connection): Promise<string | null> {
   return servingProblem(await readState(connection), await isFrozen(connection))
 }
@@ -84,7 +84,7 @@ export class PostgresCopy implements CopySide {
 
   count(table: CopyTable): Promise<number> {
     return this.#use(async (connection) => {
-      // Only for showing progress: where counting would take long, the planner's estimate does.
+      // Only for progress: where counting would take long, the planner's estimate is used.
       const [estimate] = await connection.query<{ rows: number }>(
         `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${table.name}'::regclass`,
       )
@@ -213,7 +213,7 @@ function followOn(...args: Parameters<typeof stateAfter>): CopyState {
   }
 }
 
-/** How many rows fit into a page of payloads; where nothing says how large a row is, the page is small anyway. */
+/** Rows per page by payload size; tables without a `size` column have small pages. */
 async function pageSize(
   connection: Connection,
   table: CopyTable,

@@ -1,5 +1,5 @@
-// The servers on this database. Each says again every second that it is there; one that was killed, or cut off from the
-// database, is no longer counted after a few. By the database's clock: nodes may disagree about the time.
+// The servers of this database. Each renews its row every second; one that was killed, or cut off from the database,
+// stops counting after a few seconds. Times are the database's, since the clocks of nodes may differ.
 
 import type { NodeState, NodeStore } from '../../contract/nodes.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
@@ -7,10 +7,10 @@ import type { Pool } from '../connection/pool.ts'
 
 const BEAT_EVERY_MS = 1000
 const GONE_AFTER_S = 4
-/** So long after its last sign the row itself goes. */
+/** The row of a node without a heartbeat for this long is deleted. */
 const FORGOTTEN_AFTER_S = 3600
 
-/** A sign of life that is lost with the power is no loss: it costs no sync. */
+/** A heartbeat lost in a power cut does no harm: it is committed without a sync. */
 const REPORT: Statement = {
   name: 'intray_report_node',
   text: `INSERT INTO intray.nodes (node_id, token_generation, seen_at)
@@ -25,7 +25,7 @@ const SELECT_LIVE: Statement = {
 }
 
 export interface Nodes extends NodeStore {
-  /** No further signs of life. */
+  /** Stops the heartbeat. */
   stop(): void
 }
 
@@ -42,13 +42,13 @@ export function createNodes(pool: Pool): Nodes {
     try {
       for (const state of own.values()) await write(state)
     } catch {
-      // Who cannot reach the database is not counted as alive, and that is right: it serves nobody.
+      // A node that cannot reach the database is not counted as live, rightly: it cannot serve.
     }
   }
 
   return {
     report: async (state) => {
-      // First: a beat in between would say again what was true before.
+      // Set first: a heartbeat in between would write the old state again.
       own.set(state.nodeId, state)
       await write(state)
       await pool.use((connection) => connection.query(FORGET))

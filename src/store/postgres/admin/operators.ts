@@ -1,4 +1,4 @@
-// Operators, sessions, sign-in links and the log of what operators did, on PostgreSQL.
+// Operators, sessions, sign-in links and the audit log on PostgreSQL.
 
 import type { OperatorRecord } from '../../../model/operator.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -32,7 +32,7 @@ const DELETE_SESSION = 'DELETE FROM intray.sessions WHERE hash = $1'
 const DELETE_SESSIONS = 'DELETE FROM intray.sessions WHERE operator_id = $1'
 const REPLACE_LINK = `INSERT INTO intray.sign_in_links (operator_id, hash, expires_at) VALUES ($1, $2, $3)
   ON CONFLICT (operator_id) DO UPDATE SET hash = excluded.hash, expires_at = excluded.expires_at`
-/** Whoever deletes it has it. */
+/** Only the caller that deletes the link gets the operator. */
 const USE_LINK = `WITH used AS (DELETE FROM intray.sign_in_links WHERE hash = $1 AND expires_at > $2
     RETURNING operator_id)
   SELECT ${OPERATOR} FROM used JOIN intray.operators ON id = used.operator_id WHERE disabled_at IS NULL`
@@ -41,11 +41,11 @@ const AUDIT = 'id, at, operator_id, operator, action, company_id, account_id, ta
 const INSERT_AUDIT = `INSERT INTO intray.audit (${AUDIT}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
 const SELECT_AUDIT = `SELECT ${AUDIT} FROM intray.audit WHERE id < $1 ORDER BY id DESC LIMIT $2`
 
-/** Above every UUID. */
+/** Sorts above every UUID. */
 const NEWEST = 'g'
 
 export function createOperatorStore(pool: Pool): OperatorStore {
-  /** One after the other: a name is looked for and then written. */
+  /** Changes run one after the other: a name is looked up before it is written. */
   const change = <T>(work: (connection: Connection) => Promise<T>): Promise<T> =>
     pool.transaction(async (connection) => {
       await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.operators)

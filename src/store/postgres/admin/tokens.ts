@@ -1,6 +1,6 @@
-// Tokens on PostgreSQL. Changes happen one after the other, under a lock: a generation is one more than the highest yet, and
-// nobody who follows generations can pass one that commits later. The lock also keeps a key id unique over all companies,
-// which no index does (company_id is part of each).
+// Tokens on PostgreSQL. Changes run one after the other, under a lock: a generation is the highest plus one, so that no
+// node can read past a generation that commits later. The lock also keeps a key id unique over all companies, which no
+// index does (company_id is part of each).
 
 import type { TokenRecord } from '../../../model/token.ts'
 import { formatRate } from '../../../runtime/rate.ts'
@@ -19,7 +19,7 @@ const SELECT: Statement = { name: 'intray_token', text: `SELECT ${TOKEN_COLUMNS}
 const SELECT_ALL = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens ORDER BY created_at, number`
 const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
   AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`
-/** From tenant to tenant: the tokens between are passed over, not read. */
+/** Skips from tenant to tenant by index instead of reading every token. */
 const SELECT_TENANTS = `WITH RECURSIVE tenants AS (
     (SELECT company_id, account_id FROM intray.tokens WHERE (company_id, account_id) > ($1, $2)
       ORDER BY company_id, account_id LIMIT 1)
@@ -95,7 +95,7 @@ export function createTokenStore(pool: Pool): TokenStore {
         await connection.query(SET_EXPIRY, [keyId, oldExpiresAt])
         return find(connection, keyId)
       }),
-    // Under the lock as well: two nodes that flush the same tokens in different orders would wait for each other.
+    // Under the lock as well: two nodes that flush the same tokens in different orders would deadlock.
     touch: (uses) =>
       change(async (connection) => {
         await connection.query(TOUCH, [

@@ -1,10 +1,11 @@
-// postgres://user:password@host1:5432,host2:5433/database?… taken apart: one connection string for each host. `pg` refuses
-// several hosts and ignores target_session_attrs, so both are done here. The password is in the connection strings alone.
+// Parses postgres://user:password@host1:5432,host2:5433/database?… into one connection string per host. `pg` refuses
+// several hosts and ignores target_session_attrs, so both are handled here. Only the connection strings contain the
+// password.
 
 import { StoreRefused } from '../../contract/failure.ts'
 
 export interface Host {
-  /** For people: host:port. */
+  /** For display: host:port. */
   readonly name: string
   /** For `pg`. A secret. */
   readonly connectionString: string
@@ -46,7 +47,7 @@ function nameOf(host: string, parameter: string | null): string {
 }
 
 function requireUrl(connectionString: string): void {
-  // Without a host it is about a socket; the URL parser takes no port or user there.
+  // Without a host the URL means a socket, and the URL parser accepts no port or user there.
   const complete = connectionString.replace('@/', '@localhost/').replace(':///', '://localhost/')
   if (!URL.canParse(complete))
     refuse('has a host, port, user or password that cannot be read; percent-encode what is special')
@@ -64,7 +65,7 @@ function readPoolSize(text: string | null): number {
   return size
 }
 
-/** Never quotes the URL: it holds a password. */
+/** Never quotes the URL: it contains a password. */
 function refuse(why: string): never {
   throw new StoreRefused(`INTRAY_DATABASE_URL ${why}.`)
 }

@@ -1,5 +1,5 @@
-// Arrays in PostgreSQL's binary form: a batch travels as one array for each column, without escaping, and bytes go as they
-// are (as text, a bytea in an array is hexadecimal: twice the size, encoded here and decoded there).
+// Arrays in PostgreSQL's binary format: a batch is sent as one array per column, without escaping, and bytes as they
+// are (in text format a bytea is hexadecimal: twice the size, encoded here and decoded there).
 //
 //   dimensions int4 · has nulls int4 · element type oid · length int4 · lower bound int4 · { size int4 · bytes }…
 
@@ -10,8 +10,8 @@ const TYPES = { bytea: 17, bigint: 20, text: 25 } as const
 
 export type ElementType = keyof typeof TYPES
 
-/** Room that is written to from one end to the other. When it is full it becomes another one. */
-export class Room {
+/** A buffer that is written from start to end and reallocated when full. */
+export class GrowableBuffer {
   buffer: Buffer
   at = 0
 
@@ -22,7 +22,7 @@ export class Room {
   reserve(bytes: number): void {
     if (this.at + bytes <= this.buffer.length) return
     const needed = this.at + bytes
-    // A little more than is needed for one that is large: what comes behind it is small.
+    // A large buffer gets little spare room: the data after a large value is small.
     const larger = Buffer.allocUnsafe(Math.max(2 * this.buffer.length, needed + (needed >> 4)))
     this.buffer.copy(larger, 0, 0, this.at)
     this.buffer = larger
@@ -30,19 +30,19 @@ export class Room {
 }
 
 export class ArrayWriter {
-  readonly #room: Room
+  readonly #out: GrowableBuffer
   readonly #from: number
   #length = 0
   readonly #type: ElementType
   #lastText: string | null = null
   #lastAt = 0
 
-  constructor(type: ElementType, room: Room) {
+  constructor(type: ElementType, out: GrowableBuffer) {
     this.#type = type
-    this.#room = room
-    this.#from = room.at
-    room.reserve(HEADER_BYTES)
-    room.at += HEADER_BYTES
+    this.#out = out
+    this.#from = out.at
+    out.reserve(HEADER_BYTES)
+    out.at += HEADER_BYTES
   }
 
   text(value: string | null): void {
@@ -54,13 +54,13 @@ export class ArrayWriter {
       this.#again()
       return
     }
-    const room = this.#room
+    const out = this.#out
     this.#lastText = value
-    this.#lastAt = room.at
-    room.reserve(4 + 3 * value.length)
-    const written = room.buffer.write(value, room.at + 4, 'utf8')
-    room.buffer.writeInt32BE(written, room.at)
-    room.at += 4 + written
+    this.#lastAt = out.at
+    out.reserve(4 + 3 * value.length)
+    const written = out.buffer.write(value, out.at + 4, 'utf8')
+    out.buffer.writeInt32BE(written, out.at)
+    out.at += 4 + written
     this.#length += 1
   }
 
@@ -69,11 +69,11 @@ export class ArrayWriter {
       this.#null()
       return
     }
-    const room = this.#room
-    room.reserve(4 + value.byteLength)
-    room.buffer.writeInt32BE(value.byteLength, room.at)
-    room.buffer.set(value, room.at + 4)
-    room.at += 4 + value.byteLength
+    const out = this.#out
+    out.reserve(4 + value.byteLength)
+    out.buffer.writeInt32BE(value.byteLength, out.at)
+    out.buffer.set(value, out.at + 4)
+    out.at += 4 + value.byteLength
     this.#length += 1
   }
 
@@ -84,57 +84,57 @@ export class ArrayWriter {
       return
     }
     if (!Number.isSafeInteger(value)) throw new TypeError(`${value} is not a whole number`)
-    const room = this.#room
-    room.reserve(12)
+    const out = this.#out
+    out.reserve(12)
     const high = Math.floor(value / 2 ** 32)
-    room.buffer.writeInt32BE(8, room.at)
-    room.buffer.writeInt32BE(high, room.at + 4)
-    room.buffer.writeUInt32BE(value - high * 2 ** 32, room.at + 8)
-    room.at += 12
+    out.buffer.writeInt32BE(8, out.at)
+    out.buffer.writeInt32BE(high, out.at + 4)
+    out.buffer.writeUInt32BE(value - high * 2 ** 32, out.at + 8)
+    out.at += 12
     this.#length += 1
   }
 
   done(): Buffer {
-    const room = this.#room
-    writeHeader(room.buffer, this.#from, TYPES[this.#type], this.#length)
+    const out = this.#out
+    writeHeader(out.buffer, this.#from, TYPES[this.#type], this.#length)
     // An empty array has no dimension to describe.
-    if (this.#length === 0) room.at = this.#from + 12
-    return room.buffer.subarray(this.#from, room.at)
+    if (this.#length === 0) out.at = this.#from + 12
+    return out.buffer.subarray(this.#from, out.at)
   }
 
-  /** Most columns of a batch say the same in every row. */
+  /** Most columns of a batch repeat the previous row's value. */
   #again(): void {
-    const room = this.#room
-    const size = 4 + room.buffer.readInt32BE(this.#lastAt)
-    room.reserve(size)
-    room.buffer.copyWithin(room.at, this.#lastAt, this.#lastAt + size)
-    room.at += size
+    const out = this.#out
+    const size = 4 + out.buffer.readInt32BE(this.#lastAt)
+    out.reserve(size)
+    out.buffer.copyWithin(out.at, this.#lastAt, this.#lastAt + size)
+    out.at += size
     this.#length += 1
   }
 
   #null(): void {
-    const room = this.#room
-    room.reserve(4)
-    room.buffer.writeInt32BE(-1, room.at)
-    room.at += 4
+    const out = this.#out
+    out.reserve(4)
+    out.buffer.writeInt32BE(-1, out.at)
+    out.at += 4
     this.#length += 1
   }
 }
 
 export function bigints(values: readonly (number | null)[]): Buffer {
-  const writer = new ArrayWriter('bigint', new Room(HEADER_BYTES + 12 * values.length))
+  const writer = new ArrayWriter('bigint', new GrowableBuffer(HEADER_BYTES + 12 * values.length))
   for (const value of values) writer.bigint(value)
   return writer.done()
 }
 
 export function texts(values: readonly (string | null)[]): Buffer {
-  const writer = new ArrayWriter('text', new Room(HEADER_BYTES + 32 * values.length))
+  const writer = new ArrayWriter('text', new GrowableBuffer(HEADER_BYTES + 32 * values.length))
   for (const value of values) writer.text(value)
   return writer.done()
 }
 
 export function byteas(values: readonly (Uint8Array | null)[]): Buffer {
-  const writer = new ArrayWriter('bytea', new Room(HEADER_BYTES + 256 * values.length))
+  const writer = new ArrayWriter('bytea', new GrowableBuffer(HEADER_BYTES + 256 * values.length))
   for (const value of values) writer.bytes(value)
   return writer.done()
 }
@@ -147,14 +147,15 @@ export function packColumns(types: readonly ColumnType[], rows: readonly (readon
   return types.map((type, n) => PACK[type](rows.map((row) => row[n]) as never[]))
 }
 
-/** The parameters of `packColumns`, unnested. */
+/** The SQL for the parameters of `packColumns`. */
 export function unnestedColumns(types: readonly ColumnType[]): string {
   return unnested(types.map((type) => COLUMN_TYPES[type]).join(' '))
 }
 
 /**
- * The columns of a batch as parameters, from this number on: of 'bigint text', `unnest($1::bigint[]), unnest($2::text[])`.
- * For the list of a SELECT, where PostgreSQL walks them in step; in FROM it would first copy each into a table of its own.
+ * The columns of a batch as parameters, from this number on: for 'bigint text', `unnest($1::bigint[]),
+ * unnest($2::text[])`. For a SELECT list, where PostgreSQL walks them in step; in FROM it would first copy each array
+ * into a table.
  */
 export function unnested(types: string, from = 1): string {
   return types
@@ -178,7 +179,7 @@ export function sliceArray(array: Buffer, from: number, to: number): Buffer {
 
 function writeHeader(buffer: Buffer, at: number, oid: number, length: number): void {
   buffer.writeInt32BE(length === 0 ? 0 : 1, at)
-  // Only a hint: the elements tell which of them are null.
+  // Only a hint: the size of an element tells whether it is null.
   buffer.writeInt32BE(1, at + 4)
   buffer.writeInt32BE(oid, at + 8)
   buffer.writeInt32BE(length, at + 12)

@@ -1,9 +1,8 @@
-// One connection to a server that takes writes. It is looked at once, when it is made; what durability rests on is set
-// again inside each transaction that needs it, since a pooler may change the session under us.
+// One connection to a PostgreSQL server that accepts writes. The server is checked once, at connect; durability
+// settings are set again inside each transaction that needs them, since a pooler may switch the session.
 //
-// Statements are sent without waiting for the answer to the one before: a transaction's BEGIN travels with its first
-// statement where that only looks, and what only writes with whatever comes behind it. The server still runs them one
-// after the other.
+// Statements are pipelined: BEGIN is sent with the first statement if that only reads, and a write with the statement
+// after it. The server still runs them one after the other.
 
 import pg from 'pg'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -13,15 +12,16 @@ import { BoundQuery } from './bound-query.ts'
 import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failure.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
-/** A statement that is still running then is given up, by the server and (a little later) by us. */
+/** The server gives up a statement after this long, and the client a little later. */
 const STATEMENT_TIMEOUT_MS = 30_000
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5000
 
 const TRANSACTION_ABORTED = '25P02'
 
 /**
- * Plans are kept for the life of a session: one that was made while a table was small must not scan it when it is not. Servers before 18
- * then take a scan that cannot be avoided (of a table with one row, say) for so costly that they compile it, every time: 84 ms instead of 0.03.
+ * Plans are cached for the life of a session: a plan made while a table was small must not scan it when it is large.
+ * With enable_seqscan = off, servers before 18 rate an unavoidable scan (of a table with one row, say) as so costly
+ * that they compile it every time: 84 ms instead of 0.03 ms.
  */
 const SESSION = `SET enable_seqscan = off;
 SET jit = off;
@@ -35,7 +35,7 @@ SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS
   current_setting('synchronous_commit') AS synchronous_commit,
   current_setting('synchronous_standby_names') <> '' AS synchronous_standby`
 
-/** SET LOCAL as a statement that changes nothing where the session is right already. */
+/** SET LOCAL as a statement that changes nothing if the session already has the value. */
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED;
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`
@@ -50,7 +50,7 @@ export interface ServerFacts {
   readonly synchronous_standby: boolean
 }
 
-/** A statement that is prepared once for each connection, under its name. */
+/** A statement that is prepared once per connection, under its name. */
 export interface Statement {
   readonly name: string
   readonly text: string
@@ -62,7 +62,7 @@ export type Value = string | number | boolean | null | Uint8Array
 export type Row = Record<string, unknown>
 
 const BIGINT = 20
-/** Our ids and times are whole numbers that a JavaScript number holds exactly. */
+/** Our ids and times fit exactly into a JavaScript number. */
 const types = {
   getTypeParser: (oid: number, format: 'text') => (oid === BIGINT ? Number : pg.types.getTypeParser(oid, format)),
 } as unknown as pg.CustomTypesConfig
@@ -72,12 +72,12 @@ export class Connection {
   readonly #client: pg.Client
   #server: ServerFacts | null = null
   #warning: string | null = null
-  /** Statements that the server has not answered yet, and those of them that nobody waits for. */
+  /** Statements without an answer yet, and those of them that no caller awaits. */
   #underWay = 0
   #sent: Promise<unknown>[] = []
-  /** What made the transaction fail: all that comes after it fails for it, and is told so. */
+  /** The failure that aborted the transaction: its later statements fail with it. */
   #cause: StoreFailure | null = null
-  /** The time that the cells under way are given, taken together. */
+  /** Sum of the timeouts of the `cells` calls in flight. */
   #cellsMs = 0
   #broken = false
   #isDestroyed = false
@@ -96,17 +96,17 @@ export class Connection {
       pipeline: true,
       types,
     })
-    // Without a listener a connection that breaks while nobody waits for it would end the process.
+    // Without a listener, an idle connection that breaks would end the process.
     this.#client.on('error', () => this.#end())
     this.#client.on('end', () => this.#end())
-    // 01: a warning, such as a wait for the standby that was cancelled. 57: a shutdown cut it short. 25: there was no
-    // transaction to commit. Told apart by code: the word WARNING comes in the language of the server.
+    // 01: a warning, such as a cancelled wait for the standby. 57: cut short by a shutdown. 25: no transaction to
+    // commit. Matched by code, since the severity text is in the server's language.
     this.#client.on('notice', ({ code, message }) => {
       if (code && /^(01|57|25)/.test(code)) this.#warning = message ?? code
     })
   }
 
-  /** Connects and looks whom it reached. */
+  /** Connects and reads the server's facts. */
   static async open(host: Host): Promise<Connection> {
     const connection = new Connection(host)
     try {
@@ -138,7 +138,10 @@ export class Connection {
     return rows as R[]
   }
 
-  /** The cells of its one row, as PostgreSQL wrote them. Given up after `timeoutMs`, and the time of those it stands behind. */
+  /**
+   * The cells of its one row, as PostgreSQL wrote them. Times out after `timeoutMs` plus the timeouts of the calls
+   * before it.
+   */
   async cells(statement: Statement, message: BindMessage, timeoutMs: number): Promise<readonly unknown[]> {
     this.#cellsMs += timeoutMs
     try {
@@ -148,13 +151,13 @@ export class Connection {
     }
   }
 
-  /** Rows as arrays of cells, by the order of the columns. */
+  /** Rows as arrays of cells, in column order. */
   async rows<T extends readonly unknown[]>(statement: Statement | string, values: readonly Value[]): Promise<T[]> {
     const config = { ...textOf(statement), values: values as Value[], rowMode: 'array' as const }
     return (await this.#ask<pg.QueryArrayResult>(config)).rows as unknown as T[]
   }
 
-  /** How many rows it changed. */
+  /** Returns the number of changed rows. */
   async execute(statement: Statement | string, values: readonly Value[] = []): Promise<number> {
     const { rowCount } = await this.#ask<pg.QueryResult>({ ...textOf(statement), values: values as Value[] })
     return rowCount ?? 0
@@ -165,14 +168,14 @@ export class Connection {
     await this.#ask({ text, query_timeout: timeoutMs })
   }
 
-  /** In a transaction: sent and not waited for. If it fails, so does what is waited for next, at the latest the commit. */
+  /** In a transaction: sends without waiting. If it fails, so does the next awaited statement, at the latest the commit. */
   send(statement: Statement | string, values: readonly Value[] = []): void {
     this.#send({ ...textOf(statement), values: values as Value[] })
   }
 
   /**
-   * Where the first statement only reads or locks, BEGIN travels with it. Where it writes, BEGIN is waited for: if that alone were to
-   * fail, the write would stand by itself.
+   * If the first statement only reads or locks, BEGIN is sent with it. If it writes, BEGIN is awaited first: if only
+   * BEGIN failed, the write would commit by itself.
    */
   async transaction<T>(work: () => Promise<T>, first: 'reads' | 'writes' = 'writes'): Promise<T> {
     if (first === 'reads') this.#send({ text: BEGIN })
@@ -182,27 +185,27 @@ export class Connection {
       const result = await work()
       isOver = true
       const { command } = await this.#ask<pg.QueryResult>({ text: 'COMMIT' })
-      // A transaction that failed half-way answers COMMIT with ROLLBACK, and with no error.
+      // COMMIT of a failed transaction answers ROLLBACK, without an error.
       if (command !== 'COMMIT') throw notAcknowledged(`it answered ${command}`)
       return result
     } catch (error) {
       this.#sent = []
-      // If this fails too, the end of the connection rolls back.
+      // If this fails too, closing the connection rolls back.
       if (!isOver && !this.#broken) await this.script('ROLLBACK').catch(() => this.destroy())
       throw error
     }
   }
 
   /**
-   * In a transaction that wrote nothing so far: lets go of what it locked, and begins anew. What follows reads or locks first, as in one that
-   * began like that.
+   * In a transaction that wrote nothing yet: releases its locks and begins again. The next statement must read or lock,
+   * as after BEGIN.
    */
   startOver(): void {
     this.#send({ text: 'ROLLBACK' })
     this.#send({ text: BEGIN })
   }
 
-  /** Runs `work`; if it fails for its data, nothing of it stays, and the transaction goes on. */
+  /** Runs `work` in a savepoint. If its data is rejected, rolls it back, and the transaction goes on. */
   async savepoint(work: () => Promise<void>): Promise<StoreFailure | null> {
     await this.script('SAVEPOINT one')
     try {
@@ -217,13 +220,13 @@ export class Connection {
     }
   }
 
-  /** Says good-bye and goes. */
+  /** Sends Terminate, then closes. */
   async close(): Promise<void> {
     this.#broken = true
     await this.#client.end().catch(() => {})
   }
 
-  /** Goes without a word: whatever was under way is left to the server. */
+  /** Closes at once: statements in flight are left to the server. */
   destroy(): void {
     if (this.#isDestroyed) return
     this.#isDestroyed = true
@@ -265,17 +268,20 @@ export class Connection {
     } finally {
       this.#underWay -= 1
     }
-    // Set by the events of this statement, which TypeScript cannot see.
+    // Set by this statement's events, which TypeScript cannot see.
     const warning = this.#warning as string | null
     if (warning !== null) {
-      // Whose it is cannot be told: those behind it fail as well, here or for want of a connection.
+      // The warning may belong to any statement in flight: later ones fail as well, here or for want of a connection.
       if (this.#underWay > 0) this.destroy()
       throw notAcknowledged(warning)
     }
     return result
   }
 
-  /** What is said before the turn is over goes out in one piece: each piece costs a call of the kernel and wakes the server. */
+  /**
+   * Corks the socket for this turn: its statements go out in one write, since each write costs a system call and wakes
+   * the server.
+   */
   #gather(): void {
     if (this.#isGathering) return
     this.#isGathering = true

@@ -1,32 +1,35 @@
-// What a failed statement means, by its SQLSTATE. What has none never came from the server: the connection is gone or
-// silent, and nobody knows what became of the statement.
+// Classifies failed statements by SQLSTATE. An error without one did not come from the server: the connection is gone
+// or silent, and the outcome of the statement is unknown.
 
 import pg from 'pg'
 import { StoreFailure } from '../../contract/failure.ts'
 
-/** Two transactions got in each other's way; the same again may well succeed. */
+/** Serialization failure and deadlock: a retry may succeed. */
 const RETRY = new Set(['40001', '40P01'])
 
-/** Our tables or functions are not there (any more): no retry will bring them back. */
+/** Our tables or functions are missing: no retry brings them back. */
 const SCHEMA_GONE = new Set(['42P01', '42883', '42703', '3F000'])
 
-/** What the triggers of a frozen database raise: an operator's doing, which no retry changes. */
+/** Raised by the triggers of a frozen database: an operator froze it, so no retry helps. */
 export const FROZEN_STATE = '57I01'
 
-/** Trouble of the server or of the way to it, by the first two characters. Everything else is about the data. */
+/** Failures of the server or the connection, by SQLSTATE class. All other classes are about the data. */
 const TROUBLE = new Set(['08', '28', '3D', '40', '53', '57', '58', 'XX', 'F0'])
-/** Further ones: a server that takes no writes, a lock that took too long, a right that was taken away. */
+/** Further codes: a read-only server, a lock timeout, a revoked permission. */
 const TROUBLE_CODES = new Set(['25006', '25P02', '25P03', '25P04', '55P03', '42501'])
 
-/** The session is not what we left it: a pooler forgot our prepared statements, or a migration changed what they read. */
+/** The session changed: a pooler dropped our prepared statements, or a migration changed their tables. */
 const STALE_SESSION = new Set(['26000', '42P05', '0A000'])
 
-/** Null if it did not come from the server. (The code of a system error, such as EPIPE, may look like a state.) */
+/**
+ * Null if the error did not come from the server. (The code of a system error, such as EPIPE, may look like a
+ * SQLSTATE.)
+ */
 export function sqlState(error: unknown): string | null {
   return error instanceof pg.DatabaseError ? (error.code ?? null) : null
 }
 
-/** A host with several addresses fails with an error that has a code and no words. */
+/** A host with several addresses fails with an error that has a code and no message. */
 export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   return error.message || String((error as { code?: unknown }).code ?? error.name)
@@ -35,7 +38,7 @@ export function messageOf(error: unknown): string {
 export function storeFailure(error: unknown): StoreFailure {
   if (error instanceof StoreFailure) return error
   const message = messageOf(error)
-  // A value of ours that cannot be sent, found before anything was.
+  // A value that cannot be sent, found before anything was sent.
   if (error instanceof TypeError || error instanceof RangeError) {
     return new StoreFailure('rejected', message, { cause: error })
   }
@@ -52,8 +55,8 @@ export function isRetryable(failure: StoreFailure): boolean {
 }
 
 /**
- * Whether a connection may be used again after this failure. Not when the server said good-bye, cannot be reached, or turned
- * out to take no writes any more.
+ * Whether the connection must be dropped after this failure: the server closed it, cannot be reached, or no longer
+ * accepts writes.
  */
 export function endsConnection(failure: StoreFailure): boolean {
   const code = sqlState(failure.cause)
@@ -61,7 +64,7 @@ export function endsConnection(failure: StoreFailure): boolean {
   return STALE_SESSION.has(code) || /^(08|57P|58|XX|25006|25P03|25P04)/.test(code)
 }
 
-/** Since the commit: a warning means that what was written may not be where it was promised to be. */
+/** A warning at commit: the data may not be as durable as promised. */
 export function notAcknowledged(warning: string): StoreFailure {
   return new StoreFailure('unavailable', `the database did not confirm the commit: ${warning}`)
 }

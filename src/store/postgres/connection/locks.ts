@@ -1,20 +1,20 @@
-// The advisory locks of this driver, all held for one transaction only: they work behind a pooler that hands a session from
-// transaction to transaction, and whoever dies loses them. The first number says that they are ours.
+// Advisory locks of this driver. All are held for one transaction: they work behind a pooler that assigns a session per
+// transaction, and end with the connection. The first number marks them as ours.
 
 const INTRAY = 0x494e5452
 
 export const LOCKS = {
   /** One node migrates. */
   migrations: [INTRAY, 1],
-  /** Changes of tokens happen one after the other, so that generations are in the order of commits. */
+  /** Token changes run one after the other, so that generation order is commit order. */
   tokens: [INTRAY, 2],
-  /** Refusals are trimmed by one node at a time. */
+  /** One node at a time deletes old refusals. */
   refusals: [INTRAY, 3],
-  /** The indexer is one runner among all nodes. */
+  /** One node at a time runs the indexer. */
   indexer: [INTRAY, 4],
-  /** One copy writes into the database. */
+  /** One copy at a time writes into the database. */
   copy: [INTRAY, 9],
-  /** Subscriptions are made one after the other. */
+  /** Subscriptions are created one after the other. */
   subscriptions: [INTRAY, 5],
   /** Operators are changed one after the other. */
   operators: [INTRAY, 12],

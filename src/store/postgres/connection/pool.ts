@@ -1,10 +1,11 @@
-// The connections of one process: at most so many, made when needed, to the host that takes writes.
+// Connection pool of one process: a bounded number of connections to the host that accepts writes, opened on demand.
 //
-// - Hosts are tried in turn, beginning with the one that worked last; a standby is passed over.
-// - When none works, whoever asks is refused at once until a pause is over (0.1 s, doubling up to 2 s): a service that
-//   cannot write has to say so quickly, and a database that comes back must not be run over.
-// - One of them is shared by those whose statements may stand in a row: it is kept for them until it breaks.
-// - A connection that broke, or reached a server that no longer takes writes, is thrown away.
+// - Hosts are tried in turn, starting with the last one that worked; standbys are skipped.
+// - When no host works, callers are refused at once until a pause is over (0.1 s, doubling up to 2 s): a service that
+//   cannot write must say so quickly, and a recovering database must not be flooded.
+// - One connection is shared by callers whose single statements may be pipelined; it is reserved for them until it
+//   breaks.
+// - A connection that broke, or whose server no longer accepts writes, is discarded.
 
 import { StoreFailure } from '../../contract/failure.ts'
 import type { Address, Host } from './address.ts'
@@ -21,7 +22,7 @@ interface Waiting {
   reject(failure: StoreFailure): void
 }
 
-/** Why no host could be used: one entry for each. */
+/** Why no host could be used, one entry per host. */
 export class NoHost extends StoreFailure {
   readonly reasons: readonly { readonly host: Host; readonly error: unknown }[]
 
@@ -55,7 +56,7 @@ export class Pool {
     this.#address = address
   }
 
-  /** One or more statements, each in a transaction of its own. */
+  /** Runs one or more statements, each in its own transaction. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.acquire()
     try {
@@ -83,7 +84,7 @@ export class Pool {
     })
   }
 
-  /** For single statements, which the server then runs in the order they are sent. Never released by whoever asks. */
+  /** The shared connection, for single statements; the server runs them in the order sent. Callers never release it. */
   async shared(): Promise<Connection> {
     for (;;) {
       if (this.#isClosed) throw new StoreFailure('unavailable', 'the connections to the database are closed')
@@ -106,7 +107,7 @@ export class Pool {
     else this.#idle.push(connection)
   }
 
-  /** The way to the server fell silent: what is idle cannot be trusted either. */
+  /** The server does not answer: idle connections cannot be trusted either. */
   dropIdle(): void {
     for (const connection of this.#idle.splice(0)) {
       this.#open -= 1
@@ -114,7 +115,7 @@ export class Pool {
     }
   }
 
-  /** What is still in use is closed when it is released; what is shared, at once. */
+  /** Closes idle and shared connections at once, those in use when they are released. */
   async close(): Promise<void> {
     this.#isClosed = true
     const shared = (await this.#sharing?.catch(() => null)) ?? []
@@ -126,7 +127,7 @@ export class Pool {
     )
   }
 
-  /** A place is free: whoever waits longest gets a connection of its own. */
+  /** A slot is free: opens a connection for the caller that waits longest. */
   #serveWaiting(): void {
     const next = this.#nextWaiting()
     if (!next) return
@@ -197,7 +198,7 @@ export class Pool {
     }
   }
 
-  /** One that is idle or shared and broke: its place is free. One in use is counted when it is released. */
+  /** Frees the slot of a broken connection that was idle or shared. One in use is counted at its release. */
   #forget(connection: Connection): void {
     const at = this.#idle.indexOf(connection)
     if (at !== -1) this.#idle.splice(at, 1)

@@ -1,10 +1,10 @@
-// Empties the derived tables on PostgreSQL, a bounded step at a time: the first half of a rebuild.
+// Empties the derived tables on PostgreSQL in bounded steps: the first half of a rebuild.
 
 import type { Connection } from '../connection/connection.ts'
 
 const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats', 'traffic'] as const
 
-/** One bounded step of a rebuild's first half. True when nothing is left, and the cursors are free to run again. */
+/** One bounded step. True when nothing is left and indexing can start again. */
 export async function clearSome(connection: Connection, maxRows: number): Promise<boolean> {
   let cleared = 0
   for (const table of DERIVED_TABLES) {

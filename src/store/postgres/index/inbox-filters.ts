@@ -1,13 +1,13 @@
-// The filters of a list of events, in the words of PostgreSQL: the range of an index that leads to the rows, and the
-// conditions that are looked at row by row. The state of processing has a file of its own.
+// Filters of event lists as PostgreSQL SQL: the index range that leads to the rows, and the conditions checked row by
+// row. inbox-states.ts has the filter by processing state.
 //
-// A range is written so that only its own index has the order that is asked for. With an equality in place of the
-// comparisons, the planner may as well walk down the primary key and hope to meet the rows soon: for a conversation that
-// ended long ago it would pass over everything since.
+// A range is written so that only its own index provides the requested order. With an equality instead of the
+// comparisons, the planner may walk down the primary key in the hope of early matches: for a conversation that ended
+// long ago it would pass all later events.
 
-import { type Lead, leadOf } from '../../../model/event-list.ts'
+import { type AccessPath, accessPathOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { foldEmail } from '../../../model/words.ts'
+import { foldEmail } from '../../../model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
 import type { Value } from '../connection/connection.ts'
 
@@ -21,20 +21,20 @@ export class Values {
   }
 }
 
-/** SQL over rows of the index that go by the name `listed`; it adds its values. */
+/** SQL over index rows under the alias `listed`; adds its values. */
 export type Condition = (values: Values) => string
 
-/** What the lead leaves to be looked at. */
-export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
+/** The conditions that the access path does not cover. */
+export function conditionsOf(filter: EventFilter, path: AccessPath, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
     if (value !== undefined && value !== null) conditions.push((values) => `${sql} ${values.add(value)}`)
   }
-  if (lead !== 'revision') add('kind =', kind)
-  if (lead !== 'email') add('email_key =', contactEmail === undefined ? undefined : foldEmail(contactEmail))
-  if (lead !== 'conversation') add('conversation_id =', conversationId)
-  if (lead !== 'time') {
+  if (path !== 'revision') add('kind =', kind)
+  if (path !== 'email') add('email_key =', contactEmail === undefined ? undefined : foldEmail(contactEmail))
+  if (path !== 'conversation') add('conversation_id =', conversationId)
+  if (path !== 'time') {
     add('received_at >=', receivedAfter)
     add('received_at <', receivedBefore)
   }
@@ -51,7 +51,7 @@ export interface Range {
   readonly order: string
 }
 
-/** The rows of a lead below a position, newest first. */
+/** The rows of the access path below a position, newest first. */
 export function rangeOf(
   { companyId, accountId }: Tenant,
   filter: EventFilter,
@@ -68,7 +68,7 @@ export function rangeOf(
       order: `${column} DESC, event_id DESC`,
     }
   }
-  switch (leadOf(filter)) {
+  switch (accessPathOf(filter)) {
     case 'email':
       return among('email_key', foldEmail(filter.contactEmail!))
     case 'conversation':

@@ -1,9 +1,9 @@
-// Reading the inbox on PostgreSQL. Readers see committed rows only, and always on the server that takes writes.
+// Reads the inbox on PostgreSQL. Readers see committed rows only, always on the server that accepts writes.
 
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { type FoundIds, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import { accessPathOf, type FoundIds, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
+import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
@@ -37,8 +37,8 @@ const SELECT_HIGHEST: Statement = {
   ORDER BY event_id DESC LIMIT 1`,
 }
 /**
- * What the words lead to is collected first, on its own: nothing but the index of words can be used for it. Its hits are
- * bounded by the span of ids that is part of each word.
+ * Collects the word matches first, in a step of its own, which only the index of words can serve. The span of ids in
+ * each word bounds the matches.
  */
 const SEARCH: Statement = {
   name: 'intray_search',
@@ -72,7 +72,7 @@ const SELECT_CONVERSATIONS: Statement = {
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
   WHERE company_id = $1 AND account_id = $2 AND last_event_id < $3 ORDER BY last_event_id DESC LIMIT $4`,
 }
-/** A conversation has the id of its first event, and that one its channel_ref. */
+/** A conversation has the id of its first event, whose channel_ref is the key. */
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_by_id',
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
@@ -111,7 +111,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     })
   }
 
-  const look = ({ companyId, accountId }: Tenant, { spans, below, limit }: Look): Promise<number[]> =>
+  const runQuery = ({ companyId, accountId }: Tenant, { spans, below, limit }: SpanQuery): Promise<number[]> =>
     idsOf(SEARCH, [companyId, accountId, below, queryText(spans), limit])
 
   /** Runs a search to its end. */
@@ -124,13 +124,13 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       asked = course.next(
         typeof question === 'number'
           ? await idsOf(SELECT_HIGHEST, [companyId, accountId, question])
-          : await look(wanted.tenant, question),
+          : await runQuery(wanted.tenant, question),
       )
     }
     return asked.value
   }
 
-  /** The event of a source_ref and its revisions, which all came after it. */
+  /** The event of a source_ref and its revisions, which all have higher ids. */
   const findSource = async (
     { companyId, accountId }: Tenant,
     first: number,
@@ -197,26 +197,26 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       }
     },
     async events(tenant, filter, after, limit) {
-      const lead = leadOf(filter)
+      const path = accessPathOf(filter)
       const conversationId = filter.channelRef === undefined ? null : await conversationOf(tenant, filter.channelRef)
       if (filter.channelRef !== undefined && conversationId === null) return NOTHING
       const state = filter.state === undefined ? null : await stateViewOf(pool, tenant, filter.state)
       if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
-      const rest = conditionsOf(filter, lead, conversationId)
+      const rest = conditionsOf(filter, path, conversationId)
       const conditions = state === null ? rest : [...rest, stateCondition(state)]
-      if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+      if (path !== 'source' && path !== 'words' && path !== 'state') {
         const { ids, ...place } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
         return { events: await load(tenant, ids), ...place }
       }
-      const first = lead === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
-      if (lead === 'source' && first === null) return NOTHING
-      const wordsLeft = lead === 'source' ? filter.words : undefined
+      const first = path === 'source' ? await firstOf(tenant, filter.sourceRef!) : null
+      if (path === 'source' && first === null) return NOTHING
+      const wordsLeft = path === 'source' ? filter.words : undefined
       const page = await pageOfIds({
         below: after?.id ?? NEWEST,
         limit,
-        filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+        filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
         find: (below, many) => {
-          if (lead === 'state') return findInState(pool, state!, below, many)
+          if (path === 'state') return findInState(pool, state!, below, many)
           return first === null
             ? findWords({ tenant, words: filter.words!, below, limit: many })
             : findSource(tenant, first, below, many)
@@ -225,7 +225,8 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
           const matched = await matching(tenant, conditions, ids)
           if (!wordsLeft) return matched
           const having: number[] = []
-          for (const id of matched) if ((await look(tenant, lookAt(tenant, wordsLeft, id)))[0] === id) having.push(id)
+          for (const id of matched)
+            if ((await runQuery(tenant, spanQueryFor(tenant, wordsLeft, id)))[0] === id) having.push(id)
           return having
         },
       })
@@ -256,7 +257,7 @@ function positionOf(row: Row): EventPosition {
   return { id: row.event_id as number, receivedAt: row.received_at as number }
 }
 
-/** Words hold letters and digits only: inside of quotes nothing in them means anything to a tsquery. */
+/** Words hold letters and digits only, so a quoted word contains no tsquery syntax. */
 function queryText(spans: readonly (readonly string[])[]): string {
   return spans.map((words) => `(${words.map((word) => `'${word}':*`).join(' & ')})`).join(' | ')
 }

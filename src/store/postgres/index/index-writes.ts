@@ -1,4 +1,4 @@
-// What the indexer writes for the rows of one step, on PostgreSQL: one statement for each table.
+// Writes the index rows of one step on PostgreSQL, one statement per table.
 
 import {
   conversationKey,
@@ -25,7 +25,7 @@ import { bigints, packColumns, texts, unnested, unnestedColumns } from '../conne
 import type { Connection, Statement } from '../connection/connection.ts'
 
 const INSERT_ENTRIES: Statement = { name: 'intray_insert_entries', text: insertInto(ENTRIES) }
-/** The words of an event come as one text, with spaces between. */
+/** The words of an event are one text, separated by spaces. */
 const INSERT_WORDS: Statement = {
   name: 'intray_insert_words',
   text: `INSERT INTO intray.event_words (company_id, account_id, event_id, words)
@@ -71,20 +71,20 @@ function valuesFor({ columns }: IndexTable, rows: readonly (readonly Cell[])[]):
 
 export type WriteEvents = (connection: Connection, derived: readonly Derived[]) => Promise<readonly Derived[]>
 
-/** All rows as they are. */
+/** Writes all rows as they are. */
 export const writeEvents: WriteEvents = async (connection, derived) => {
   if (derived.length > 0) await write(connection, derived)
   return derived
 }
 
-/** Each row in a savepoint of its own: a row that cannot be written is marked, and returned as it was written. */
+/** Writes each row in its own savepoint; a row that cannot be written is marked, and returned as it was written. */
 export const writeEachAlone: WriteEvents = async (connection, derived) => {
   const written: Derived[] = []
   for (const one of derived) written.push(await writeAlone(connection, one))
   return written
 }
 
-/** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
+/** Writes the row as it is; else without extracted fields but in its conversation; else as a bare entry. */
 async function writeAlone(connection: Connection, one: Derived): Promise<Derived> {
   const failure = await connection.savepoint(() => write(connection, [one]))
   if (failure === null) return one

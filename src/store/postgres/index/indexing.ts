@@ -1,6 +1,6 @@
-// The index on PostgreSQL: a step finds out how far the journal is complete, reads the next rows up to there, derives, and
-// moves the cursor in one transaction. One runner among all nodes: the lock is held for the step, so whoever dies loses it
-// with its connection, and the next node's step goes on. Another runner's step waits for its turn.
+// Indexing on PostgreSQL: a step determines the watermark, reads the next rows up to it, derives, and moves the cursor
+// in one transaction. One node at a time: the lock is held for the step, so a node that dies loses it with its
+// connection, and another node goes on. Other steps wait for the lock.
 
 import {
   countRepeats,
@@ -20,14 +20,14 @@ import { clearSome } from './clearing.ts'
 import { type WriteEvents, writeEachAlone, writeEvents, writeRepeats, writeTraffic } from './index-writes.ts'
 import { pruneTraffic } from './traffic.ts'
 
-/** Rows are derived on the main thread, which reads requests as well: about 10 ms for so many. */
+/** Rows are derived on the main thread, which also reads requests: about 10 ms for this many. */
 const MAX_STEP_ROWS = 1000
-/** How long a step waits for another runner's. */
+/** How long a step waits for another node's step. */
 const TURN_MS = 2000
 const LOCK_NOT_AVAILABLE = '55P03'
-/** Up to here the lag is counted; beyond, it is told from the ids, among which some have no row. */
+/** The lag is counted up to here; beyond, it is computed from ids, some of which have no row. */
 const COUNTED = 2000
-/** A runner that falls silent in the middle of a step loses its turn after so long. */
+/** A node that stalls in the middle of a step loses the lock after this long. */
 const MAX_SILENCE_MS = 5000
 
 const SELECT_CURSORS: Statement = {
@@ -45,7 +45,7 @@ const COUNT_LAG: Statement = {
   text: `SELECT (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $1 LIMIT ${COUNTED + 1}) e) AS events,
     (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends`,
 }
-/** The next rows, bounded by count and by bytes; always at least one if there is one. */
+/** The next rows, bounded by count and bytes; at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
   text: `SELECT id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
@@ -59,7 +59,7 @@ const SELECT_EVENTS: Statement = {
 }
 const SELECT_RESENDS: Statement = {
   name: 'intray_next_resends',
-  // The account stands with the event.
+  // The account is in the event's row.
   text: `SELECT r.id, r.company_id AS "companyId", r.event_id AS "eventId", r.received_at AS "receivedAt",
     r.key_id AS "keyId", e.account_id AS "accountId" FROM (
       SELECT id, company_id, event_id, received_at, key_id FROM intray.resends
@@ -68,9 +68,9 @@ const SELECT_RESENDS: Statement = {
   ORDER BY r.id`,
 }
 /**
- * From so many events on the planner needs figures: it takes a table it knows nothing of for one with a single row of each
- * tenant, and then any index that begins with the tenant is as good as another. (Measured: 11 ms instead of 0.1 for a look at
- * 20,000 events, and growing with them.) Later autovacuum keeps the figures.
+ * From this many events on the planner needs statistics: it takes a table without them for one with a single row per
+ * tenant, and then any index that begins with the tenant looks equally good. (Measured: 11 ms instead of 0.1 ms for a
+ * read of 20,000 events, and growing with them.) Later autovacuum keeps the statistics.
  */
 const ANALYZE_FROM = 1000
 const IS_ANALYZED = `SELECT bool_and(reltuples >= 0) AS analyzed FROM pg_class
@@ -88,7 +88,7 @@ export function createIndexing(pool: Pool) {
   const watermark = new Watermark()
   let analyzed = false
 
-  /** Without figures everything works, only slower: a failure is left to autovacuum. */
+  /** Missing statistics only cost speed: a failure is left to autovacuum. */
   async function analyzeOnce({ cursor }: IndexProgress): Promise<void> {
     if (analyzed || cursor < ANALYZE_FROM) return
     analyzed = true
@@ -125,7 +125,7 @@ export function createIndexing(pool: Pool) {
         await analyzeOnce(result)
         return result
       } catch (error) {
-        // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
+        // A row cannot be written: the step is repeated with each row in its own savepoint, and the bad one is marked.
         if (storeFailure(error).kind !== 'rejected') throw error
         return step(limits, writeEachAlone)
       }
@@ -190,7 +190,7 @@ async function stepInTurn(
   }
 }
 
-/** Held to the end of the transaction, which waits no longer than this for any other lock either. */
+/** Held to the end of the transaction, whose other locks have the same timeout. */
 async function takeTurn(connection: Connection): Promise<void> {
   const [group, lock] = LOCKS.indexer
   await connection.script(`SET LOCAL lock_timeout = ${TURN_MS};

@@ -1,7 +1,7 @@
-// Counts of what came in, on PostgreSQL: read by tenant; and how deep the queue is.
+// Traffic counts and queue depth of a tenant on PostgreSQL.
 
 import type { Tenant } from '../../../model/principal.ts'
-import { COUNTED_UP_TO, REFUSALS_LOOKED_AT, type TrafficRow } from '../../../model/traffic.ts'
+import { MAX_QUEUE_COUNT, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
 import type { TrafficReader } from '../../contract/traffic.ts'
 import { refusalCounts, trafficRow } from '../../rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
@@ -16,24 +16,24 @@ const DELETE_OLD = 'DELETE FROM intray.traffic WHERE span = $1 AND at < $2'
 const SELECT_REFUSALS = `SELECT code, received_at FROM intray.refusals WHERE company_id = $1 AND account_id = $2
   ORDER BY id DESC LIMIT $3`
 
-/** The subscription `default` has the number 0. What is in the order of `state, event_id` no other index has. */
+/** The subscription `default` has id 0. Only one index has the order `state, event_id`. */
 const inState = (state: string): string => `FROM intray.deliveries
   WHERE company_id = $1 AND account_id = $2 AND subscription = 0 AND entries >= 0 AND state <> 'done'
     AND state = '${state}'`
-const UNNOTICED = `FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > coalesce((
-  SELECT frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0), 0)`
-const count = (from: string): string => `(SELECT count(*) FROM (SELECT ${from} LIMIT ${COUNTED_UP_TO}) page)`
+const UNQUEUED = `FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > coalesce((
+  SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0), 0)`
+const count = (from: string): string => `(SELECT count(*) FROM (SELECT ${from} LIMIT ${MAX_QUEUE_COUNT}) page)`
 const first = (from: string): string => `(SELECT event_id ${from} ORDER BY state, event_id LIMIT 1)`
 const SELECT_DEPTH: Statement = {
   name: 'intray_queue_depth',
   text: `SELECT ${count(inState('pending'))} AS pending, leases.leased, leases.expired,
     ${count(inState('dead'))} AS dead,
-    (SELECT count(*) FROM (SELECT kind ${UNNOTICED} LIMIT ${COUNTED_UP_TO}) page WHERE kind = 'event') AS unnoticed,
+    (SELECT count(*) FROM (SELECT kind ${UNQUEUED} LIMIT ${MAX_QUEUE_COUNT}) page WHERE kind = 'event') AS unqueued,
     least(${first(inState('pending'))}, leases.first,
-      (SELECT event_id ${UNNOTICED} AND kind = 'event' ORDER BY event_id LIMIT 1)) AS oldest
+      (SELECT event_id ${UNQUEUED} AND kind = 'event' ORDER BY event_id LIMIT 1)) AS oldest
   FROM (SELECT count(*) AS leased, count(*) FILTER (WHERE lease_expires_at <= $3) AS expired,
       min(event_id) FILTER (WHERE lease_expires_at <= $3) AS first
-    FROM (SELECT event_id, lease_expires_at ${inState('leased')} LIMIT ${COUNTED_UP_TO}) page) leases`,
+    FROM (SELECT event_id, lease_expires_at ${inState('leased')} LIMIT ${MAX_QUEUE_COUNT}) page) leases`,
 }
 const SELECT_RECEIVED_AT: Statement = {
   name: 'intray_received_at',
@@ -45,7 +45,7 @@ interface DepthRow extends Record<string, unknown> {
   readonly leased: number
   readonly expired: number
   readonly dead: number
-  readonly unnoticed: number
+  readonly unqueued: number
   readonly oldest: number | null
 }
 
@@ -61,17 +61,17 @@ export function createTrafficReader(pool: Pool): TrafficReader {
     queueDepth: ({ companyId, accountId }, now) =>
       pool.use(async (connection) => {
         const [row] = await connection.query<DepthRow>(SELECT_DEPTH, [companyId, accountId, now])
-        const { pending, leased, expired, dead, unnoticed, oldest } = row!
+        const { pending, leased, expired, dead, unqueued, oldest } = row!
         const received = oldest === null ? [] : await receivedAt(connection, [companyId, accountId, oldest])
         return {
-          pending: Math.min(pending + expired + unnoticed, COUNTED_UP_TO),
+          pending: Math.min(pending + expired + unqueued, MAX_QUEUE_COUNT),
           leased: leased - expired,
           dead,
           oldestPendingAt: received[0]?.received_at ?? null,
         }
       }),
     refusalCounts: async ({ companyId, accountId }, since) => {
-      const values = [companyId, accountId, REFUSALS_LOOKED_AT]
+      const values = [companyId, accountId, REFUSAL_SCAN_ROWS]
       return refusalCounts(await pool.use((connection) => connection.query(SELECT_REFUSALS, values)), since)
     },
   }

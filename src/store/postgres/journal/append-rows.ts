@@ -1,5 +1,5 @@
-// A batch of appends as it travels to PostgreSQL: the arguments of intray.append_messages, one binary array for each column, made
-// at once, while the bytes still belong to the caller.
+// A batch of appends as parameters of intray.append_messages: one binary array per column, packed synchronously, since
+// the bytes belong to the caller.
 
 import { createIdentity, createMintedDigest, createSha256 } from '../../../model/dedupe.ts'
 import type { EventMeta } from '../../../model/event.ts'
@@ -9,7 +9,7 @@ import { type ArrayWriter, sliceArray } from '../connection/binary-array.ts'
 import { BindMessage } from '../connection/bind-message.ts'
 import type { Statement } from '../connection/connection.ts'
 
-/** minted key, digest, SHA-256, payload, and the columns of the list. */
+/** Minted key, digest, SHA-256, payload, then META_COLUMNS. */
 const PARAMETERS = Array.from({ length: 4 + META_COLUMNS.length }, (_, n) => `$${n + 1}`).join(', ')
 
 export const APPEND: Statement = {
@@ -17,7 +17,7 @@ export const APPEND: Statement = {
   text: `SELECT ids, outcomes FROM intray.append_messages(${PARAMETERS})`,
 }
 
-/** The messages of a batch, ready to be sent, again and again if need be. */
+/** A packed batch, which can be sent repeatedly. */
 export interface AppendRows {
   readonly count: number
   readonly message: BindMessage
@@ -52,10 +52,10 @@ function writeNumbers(writer: ArrayWriter, items: readonly AppendItem[], field: 
   for (const item of items) writer.bigint(item[field] as number)
 }
 
-/** What a message is known by: it is stored as it is, or not at all. */
+/** Refs identify a message: they are stored as they are, or rejected. */
 const REFS: ReadonlySet<keyof EventMeta> = new Set(['sourceRef', 'channelRef', 'idempotencyKey'])
 
-/** PostgreSQL's texts hold no U+0000. A text that only describes a message is made to fit. */
+/** PostgreSQL text cannot hold U+0000: descriptive fields get a replacement character. */
 function writeTexts(writer: ArrayWriter, items: readonly AppendItem[], field: keyof EventMeta): void {
   const isFitted = !REFS.has(field)
   for (const item of items) {
@@ -64,7 +64,7 @@ function writeTexts(writer: ArrayWriter, items: readonly AppendItem[], field: ke
   }
 }
 
-/** The first half and the second. */
+/** Splits a batch into halves. */
 export function splitRows({ count, message }: AppendRows): [AppendRows, AppendRows] {
   const middle = Math.ceil(count / 2)
   const part = (from: number, to: number): AppendRows => {

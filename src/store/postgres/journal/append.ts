@@ -1,19 +1,20 @@
-// Append on PostgreSQL: one statement, one round trip, one commit for a batch (intray.append_messages in migrations/0001_schema.sql).
+// Append on PostgreSQL: one statement, one round trip, one commit a batch (intray.append_messages in
+// migrations/0001_schema.sql).
 //
-// What can become of a try, and what is done:
+// Outcomes of a try:
 //
 //   committed, confirmed                          → the outcomes
-//   40P01, 40001: two batches collided            → the same again, after a short random pause
+//   40P01, 40001: two batches collided            → retried after a short random pause
 //   frozen: the database is being copied          → refused at once
-//   about the data                                → the batch in halves, down to the row that fails alone
-//   connection lost, silent, or the commit not    → unknown: the same again on a new connection, for GIVE_UP_MS. The keys
-//   confirmed by the standby                        the node minted tell its own rows, so nothing is stored twice.
-//   no connection to be had                       → refused at once, unless an earlier try is unknown
+//   rejected data                                 → the batch in halves, down to the row that fails alone
+//   connection lost, silent, or the commit not    → unknown: retried on a new connection, for GIVE_UP_MS. The minted
+//   confirmed by the standby                        keys identify the node's own rows, so nothing is stored twice.
+//   no connection available                       → refused at once, unless an earlier try is unknown
 //
-// A statement that is given up is never cancelled: a cancel is what turns a wait for the standby into a false answer.
+// A statement that timed out is never cancelled: a cancel would turn a wait for the standby into a false success.
 //
-// All batches of a node go over one connection, the next one sent before the last is answered: the server runs them one after
-// the other. Only one whose fate is unknown is tried again on a connection of its own.
+// All batches of a node share one connection, pipelined: the server runs them one after the other. Only a batch whose
+// outcome is unknown is retried on a connection of its own.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { AppendItem, AppendOutcome } from '../../contract/append.ts'
@@ -25,17 +26,17 @@ import { FROZEN_STATE, isRetryable, notAcknowledged, sqlState, storeFailure } fr
 import type { Pool } from '../connection/pool.ts'
 import { APPEND, type AppendRows, createPackRows, splitRows } from './append-rows.ts'
 
-/** How long a batch whose fate is unknown is tried again; a large one longer. */
+/** How long a batch with an unknown outcome is retried; a large one longer. */
 const GIVE_UP_MS = 10_000
-/** One try: a server that fell silent leaves time for another. */
+/** Limit of one try: if the server is silent, time for another try remains. */
 const TRY_MS = 4000
-/** What a slow way to the server carries in a millisecond: a batch of 100 MB has 50 s more. */
+/** Throughput of a slow connection: a batch of 100 MB gets 50 s more. */
 const BYTES_PER_MS = 2000
-/** Deadlocks and serialization failures in a row; each costs the server a second to notice. */
+/** Deadlocks and serialization failures in a row; the server takes a second to detect each. */
 const MAX_COLLISIONS = 8
 const RETRY_PAUSE_MS = 25
 
-/** So many messages are kept to be written to again, each of no more than this. */
+/** How many messages are kept for reuse, and the largest of them. */
 const MAX_KEPT_MESSAGES = 4
 const MAX_KEPT_BYTES = 1024 * 1024
 
@@ -50,8 +51,9 @@ export function createAppend(pool: Pool, dedupeKey: Uint8Array): Append {
   async function append(items: readonly AppendItem[]): Promise<AppendOutcome[]> {
     const message = free.pop() ?? new BindMessage()
     const outcomes = await appendRows(pool, packRows(items, message))
-    // Its only try was answered, so no socket holds anything of it any longer.
-    if (!message.isSpoiled && free.length < MAX_KEPT_MESSAGES && message.capacity <= MAX_KEPT_BYTES) free.push(message)
+    // Its only try was answered, so no socket still holds its bytes.
+    if (!message.mayBeInFlight && free.length < MAX_KEPT_MESSAGES && message.capacity <= MAX_KEPT_BYTES)
+      free.push(message)
     return outcomes
   }
 
@@ -70,13 +72,13 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
   }
 }
 
-/** Until it is known what became of it, or for too long. */
+/** Retries until the outcome is known or the deadline has passed. */
 async function commit(pool: Pool, { count, message }: AppendRows): Promise<AppendOutcome[]> {
   const largeMs = message.bytes.byteLength / BYTES_PER_MS
   const deadline = performance.now() + GIVE_UP_MS + 2 * largeMs
   let unknown: StoreFailure | null = null
   for (let collisions = 0; ; ) {
-    // A batch that may be stuck does not hold up the others a second time.
+    // A batch that may be stuck must not block the others again.
     const isAlone = unknown !== null
     let connection: Connection
     try {
@@ -91,7 +93,7 @@ async function commit(pool: Pool, { count, message }: AppendRows): Promise<Appen
       const limitMs = Math.min(TRY_MS + largeMs, left)
       return readOutcomes(count, await connection.cells(APPEND, message, limitMs))
     } catch (error) {
-      message.isSpoiled = true
+      message.mayBeInFlight = true
       const failure = storeFailure(error)
       if (isRetryable(failure)) {
         if (++collisions > MAX_COLLISIONS) throw failure
@@ -99,7 +101,7 @@ async function commit(pool: Pool, { count, message }: AppendRows): Promise<Appen
         throw failure
       } else if (failure.kind === 'unavailable') {
         unknown = failure
-        // Other connections to that server may be as dead.
+        // Other connections to that server may be dead as well.
         if (connection.isBroken) pool.dropIdle()
       } else {
         throw failure
@@ -112,7 +114,7 @@ async function commit(pool: Pool, { count, message }: AppendRows): Promise<Appen
   }
 }
 
-/** '{5,6,7}', and null or '{s,d,c}'. */
+/** Parses '{5,6,7}', and null or '{s,d,c}'. */
 function readOutcomes(count: number, [ids, letters]: readonly unknown[]): AppendOutcome[] {
   const found = typeof ids === 'string' ? ids.slice(1, -1).split(',').map(Number) : []
   const outcomes = typeof letters === 'string' ? letters.slice(1, -1).split(',') : null

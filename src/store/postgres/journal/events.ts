@@ -1,5 +1,5 @@
-// Reading the journal and what was derived from it, by id. Readers see committed rows only, and always on the server that
-// takes writes: a standby may lag behind what was answered.
+// Reads the journal and the index by id. Readers see committed rows only, always on the server that accepts writes: a
+// standby may lag behind acknowledged commits.
 
 import type { Repeats } from '../../../model/event.ts'
 import { isIntact } from '../../../model/payload.ts'
@@ -43,7 +43,7 @@ export function createEventReader(pool: Pool): EventReader {
 
   const cells = <C extends readonly unknown[]>(statement: Statement, values: readonly number[]): Promise<C[]> =>
     pool.use((connection) => connection.rows<C>(statement, values))
-  /** What is no id is no row, and nothing to ask the database about. */
+  /** A number that is not a safe integer is no id: no query is needed. */
   const byId = async <C extends readonly unknown[]>(statement: Statement, id: number): Promise<C | null> =>
     Number.isSafeInteger(id) ? ((await cells<C>(statement, [id]))[0] ?? null) : null
 

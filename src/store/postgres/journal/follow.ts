@@ -1,5 +1,5 @@
-// Following the journal on PostgreSQL. A page and the cursor of the index are read by one statement, so in one snapshot:
-// the cursor moves in the transaction that writes what it covers, and it never passes the watermark.
+// Follows the journal on PostgreSQL. One statement reads a page and the index cursor, so both are of one snapshot: the
+// cursor moves in the transaction that writes the entries it covers, and never passes the watermark.
 
 import type { Tenant } from '../../../model/principal.ts'
 import type { Follower } from '../../contract/follow.ts'
@@ -7,7 +7,7 @@ import { followedEvent } from '../../rows.ts'
 import type { Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
 
-/** The page is cut before the journal is looked at, and each row fetched by its key: no plan can read more than that. */
+/** The page is cut before the journal is joined, and each row is fetched by its key: no plan can read more. */
 const SELECT_PAGE: Statement = {
   name: 'intray_follow',
   text: `WITH at AS MATERIALIZED (SELECT position FROM intray.index_cursors WHERE source = 'events'),
@@ -40,7 +40,7 @@ export function createFollower(pool: Pool): Follower {
       const rows = await pool.use((connection) => connection.query(SELECT_PAGE, values))
       const found = rows.filter((row) => row.id !== null)
       const reached = found.length === limit ? (found.at(-1)!.id as number) : Number(rows[0]?.position ?? 0)
-      // Its row in the journal is gone: there is nothing left to tell.
+      // The event was purged from the journal.
       const events = found.filter((row) => row.request_id !== null).map(followedEvent)
       return { events, through: Math.max(afterId, reached) }
     },

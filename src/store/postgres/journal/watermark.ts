@@ -1,22 +1,23 @@
-// The watermark: up to which id every row of the journal is committed or never will be.
+// The watermark: every row of the journal up to this id is committed or never will be.
 //
-// Ids come from a sequence and are not the order of commits: a reader that follows the highest id it sees skips what
-// commits later with a lower one. So
+// Sequence ids are not in commit order: a reader that follows the highest visible id skips rows that commit later with
+// a lower one. So
 //
 //   append    takes its xid, then draws its ids, then commits
 //   here      notes the last id given out, then takes an xid X of its own
 //             and waits until every transaction below X is over (pg_snapshot_xmin ≥ X)
 //
-// Whoever drew an id up to the noted one had its xid before that, so below X: by then it is committed and seen, or gone.
-// (The snapshot's xmax in place of X is wrong: it may be below the xid of an append that has drawn already.)
-// Measured with a prototype: 0 of 18,000 skipped; reading below xmin alone skipped 404 to 665 of 6,000.
+// A transaction that drew an id up to the noted one took its xid before, so below X: by then it is committed and
+// visible, or rolled back. (The snapshot's xmax in place of X is wrong: it may be below the xid of an append that has
+// drawn ids already.) Measured with a prototype: 0 of 18,000 rows skipped; reading below xmin alone skipped 404 to 665
+// of 6,000.
 //
-// A transaction that stays open anywhere on the server, in any database, holds the watermark back, not the appends.
+// A transaction that stays open anywhere on the server, in any database, holds back the watermark, not the appends.
 
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Connection, Statement } from '../connection/connection.ts'
 
-/** How long one step waits for transactions that are still open. */
+/** How long one step waits for open transactions. */
 const WAIT_MS = 2000
 const LOOK_EVERY_MS = 3
 
@@ -31,8 +32,8 @@ const SELECT_WATERMARK: Statement = {
   text: `SELECT watermark FROM intray.index_cursors WHERE source = 'events'`,
 }
 /**
- * First the ids, then the xid, in one statement, so that no pooler can put another server between the two: the row is
- * fetched from the materialized part before anything is computed from it.
+ * First the ids, then the xid, in one statement, so that no pooler can switch servers in between: the row is fetched
+ * from the materialized part before anything is computed from it.
  */
 const NOTE: Statement = {
   name: 'intray_note',
@@ -56,7 +57,7 @@ export interface Ids {
 interface Noted {
   readonly last: Ids
   readonly xid: string
-  /** A successor may give out the same xids and ids again: a note is worth nothing there. */
+  /** A new primary may assign the same xids and ids again: a note is valid on its own server only. */
   readonly server: string
 }
 
@@ -72,12 +73,12 @@ export async function readWatermark(connection: Connection): Promise<number> {
 }
 
 export class Watermark {
-  /** What we wait for since an earlier step; another node has notes of its own. */
+  /** The pending note of an earlier step; every node has its own. */
   #noted: Noted | null = null
 
   /**
-   * Up to where everything is committed now; null if that is not known yet. Each statement is a transaction of its own.
-   * `isUrgent` says whether there is nothing else to do than to wait.
+   * The ids up to which everything is committed now; null if not known yet. Each statement is a transaction of its own.
+   * `isUrgent`: there is nothing to do but wait.
    */
   async find(connection: Connection, known: Ids, isUrgent: boolean): Promise<Ids | null> {
     const deadline = performance.now() + (isUrgent ? WAIT_MS : 0)

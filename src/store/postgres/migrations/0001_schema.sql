@@ -1,7 +1,7 @@
--- The schema. What the indexer derives stands in the middle and can be rebuilt; all else is primary data.
+-- The schema. The derived tables in the middle can be rebuilt; all others are primary data.
 --
--- company_id is part of every primary key and unique index of a tenant's data, and nothing refers across companies, so that
--- the tables can be distributed by it. meta, nodes and index_cursors belong to the database and to no tenant.
+-- company_id is part of every primary key and unique index of a tenant's data, and no key refers across companies, so
+-- that the tables can be distributed by it. meta, nodes and index_cursors belong to the database, not to a tenant.
 
 -- The journal ------------------------------------------------------------------------------------------------------------
 
@@ -10,7 +10,8 @@ CREATE TABLE intray.meta (
   value bytea NOT NULL
 );
 
--- Ids in the order they are asked for: with a cache, a session would give out lower ids after higher ones were committed.
+-- CACHE 1, so that ids are assigned in order: with a cache, a session would assign lower ids after higher ones were
+-- committed.
 CREATE SEQUENCE intray.event_ids CACHE 1;
 CREATE SEQUENCE intray.resend_ids CACHE 1;
 CREATE SEQUENCE intray.refusal_ids CACHE 1;
@@ -44,11 +45,11 @@ CREATE TABLE intray.events (
   PRIMARY KEY (id, company_id)
 );
 
--- Finds the revisions of an event in order, and one of them by its bytes. Only a revision revises.
+-- Finds an event's revisions in order, and one of them by its bytes. Only a revision has `revises`.
 CREATE UNIQUE INDEX revisions_by_bytes ON intray.events (revises, sha256, company_id) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON intray.events (revises, id) WHERE revises IS NOT NULL;
 
--- A re-send whose bytes are kept already.
+-- A re-send whose bytes are already stored.
 CREATE TABLE intray.resends (
   id          bigint NOT NULL,
   company_id  bigint NOT NULL,
@@ -59,7 +60,7 @@ CREATE TABLE intray.resends (
   PRIMARY KEY (id, company_id)
 );
 
--- What makes a message one message, for ever: it outlives the event.
+-- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event.
 CREATE TABLE intray.dedupe (
   company_id bigint NOT NULL,
   event_id   bigint NOT NULL,
@@ -69,7 +70,7 @@ CREATE TABLE intray.dedupe (
   PRIMARY KEY (company_id, digest)
 );
 
--- Append as one statement: everything a batch needs, in one round trip and one transaction, whatever it collides with.
+-- Append as one statement: everything a batch needs, in one round trip and one transaction, including conflicts.
 --
 --   dedupe row   new → event                                      → s (stored)
 --            existed → same minted key                            → s (a node's own retry)
@@ -77,11 +78,11 @@ CREATE TABLE intray.dedupe (
 --                      bytes of a kept revision                   → resend row → c (conflict)
 --                      other bytes                                → revision   → c (conflict)
 --
--- ids: for each item the id to answer with. outcomes: null if all are 's'.
+-- ids: the id to answer for each item. outcomes: null if all are 's'.
 
 CREATE FUNCTION intray.append_messages(
   minted_keys bytea[], digests bytea[], sha256s bytea[], payloads bytea[],
-  -- As in META_COLUMNS of event-columns.ts, and in its order.
+  -- META_COLUMNS of event-columns.ts, in the same order.
   company_ids bigint[], account_ids bigint[], received_ats bigint[], key_ids text[], scopes text[], routes text[],
   origins text[], content_types text[], request_ids text[], source_refs text[], channel_refs text[],
   idempotency_keys text[], traceparents text[], user_agents text[], remote_addrs text[],
@@ -98,8 +99,8 @@ DECLARE
   kept    boolean;
   written boolean;
 BEGIN
-  -- Whatever the role, the database or a pooler set: an answer means on disk, here and on the standby that is waited for,
-  -- and a wait that was cut short is told by a warning.
+  -- Whatever the role, the database or a pooler set: an answer means on disk, here and on the synchronous standby, and
+  -- a wait that was cut short raises a warning.
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
@@ -107,20 +108,20 @@ BEGIN
     PERFORM set_config('client_min_messages', 'warning', true);
   END IF;
 
-  -- Plans are kept for the life of a session: one that was made while the tables were empty must not scan them when they are
-  -- not.
+  -- Plans are cached for the life of a session: a plan made while the tables were empty must not scan them when they
+  -- are large.
   IF current_setting('enable_seqscan') = 'on' THEN
     PERFORM set_config('enable_seqscan', 'off', true);
   END IF;
 
-  -- The transaction takes its xid before it draws an id: what the watermark rests on (see watermark.ts). Assigned, though nobody
-  -- reads it: PERFORM would cost a query.
+  -- The transaction takes its xid before it draws an id: the watermark depends on this (see watermark.ts). Assigned to
+  -- an unused variable, since PERFORM would cost a query.
   taken := pg_current_xact_id();
 
-  -- Ids in the order of the items. One that is not used in the end leaves a gap, which nobody waits for.
+  -- Ids in the order of the items. An unused id leaves a gap, which no reader waits for.
   ids := ARRAY(SELECT nextval('intray.event_ids') FROM unnest(digests));
 
-  -- Keys in the order of their digests: two batches cannot wait for each other. Of equal ones in the batch the first wins.
+  -- Keys in digest order: two batches cannot deadlock. Of equal keys in the batch the first wins.
   INSERT INTO intray.dedupe (company_id, digest, event_id, sha256, minted_key)
   SELECT k.company_id, k.digest, k.id, k.sha256, k.minted_key
   FROM (SELECT unnest(company_ids) AS company_id, unnest(digests) AS digest, unnest(ids) AS id,
@@ -130,7 +131,7 @@ BEGIN
   GET DIAGNOSTICS won = ROW_COUNT;
 
   IF won < total THEN
-    -- Whoever holds a key now is committed, or is this batch.
+    -- The holder of each key is committed by now, or is this batch.
     ids := ARRAY(
       SELECT CASE WHEN d.event_id = k.id THEN k.id END
       FROM unnest(company_ids, digests, ids) WITH ORDINALITY AS k (company_id, digest, id, n)
@@ -158,8 +159,8 @@ BEGIN
     END IF;
   END IF;
 
-  -- The rest came before: in this batch, earlier, or through another node a moment ago. Each statement below sees what is
-  -- committed by now.
+  -- The remaining items are repeats: of this batch, of an earlier one, or of another node's a moment ago. Each
+  -- statement below sees all commits up to now.
   written := won > 0;
   outcomes := array_fill('s'::"char", ARRAY[total]);
   FOR item IN
@@ -184,7 +185,7 @@ BEGIN
     same := first.sha256 = item.sha256;
     kept := same;
     IF NOT same THEN
-      -- Two nodes with the same new bytes take turns, key by key in the order of the digests.
+      -- Two nodes with the same new bytes are serialized, key by key in digest order.
       PERFORM FROM intray.dedupe d WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
       kept := EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
         AND e.revises = first.event_id AND e.sha256 = item.sha256);
@@ -205,18 +206,18 @@ BEGIN
     END IF;
   END LOOP;
 
-  -- A retry that finds everything stored writes nothing, and a commit of nothing waits for no standby: the first try may
-  -- have been cut off in that very wait. So something is written, and with its commit all before it are safe.
+  -- A retry that finds everything stored writes nothing, and an empty commit waits for no standby: the first try may
+  -- have been cut off during that wait. So one row is written; its commit makes all earlier ones durable.
   IF NOT written THEN
     UPDATE intray.meta SET value = value WHERE key = 'fence';
   END IF;
 END
 $$;
 
--- What the indexer derives: it can be rebuilt, but for the watermark, which only grows --------------------------------------
+-- Derived by the indexer: can be rebuilt, except the watermark, which only grows --------------------------------------
 
--- position: how far a table of the journal is followed. watermark: up to where every row of it is committed.
--- clearing: a rebuild is emptying the derived tables.
+-- position: how far a journal table is indexed. watermark: every row up to this id is committed. clearing: a rebuild is
+-- emptying the derived tables.
 CREATE TABLE intray.index_cursors (
   source    text    PRIMARY KEY CHECK (source IN ('events', 'resends')),
   position  bigint  NOT NULL,
@@ -226,7 +227,7 @@ CREATE TABLE intray.index_cursors (
 
 INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0);
 
--- email_key: the address as it is compared. key_id and scope are the journal's, so that a scan need not look there.
+-- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE intray.event_index (
   company_id      bigint NOT NULL,
   account_id      bigint NOT NULL,
@@ -251,10 +252,10 @@ CREATE INDEX events_by_conversation ON intray.event_index (company_id, account_i
   WHERE conversation_id IS NOT NULL;
 CREATE INDEX events_by_email ON intray.event_index (company_id, account_id, email_key, event_id)
   WHERE email_key IS NOT NULL;
--- By the negative id: what is ordered by that cannot be read from the primary key, passing over a million events.
+-- By the negative id: this order cannot be read from the primary key, which would pass a million events.
 CREATE INDEX revisions_by_id ON intray.event_index (company_id, account_id, (-event_id)) WHERE kind = 'revision';
 
--- How often an event was sent again. Only events that were have a row.
+-- Re-send counts. Only events that were sent again have a row.
 CREATE TABLE intray.repeats (
   company_id   bigint NOT NULL,
   event_id     bigint NOT NULL,
@@ -264,7 +265,7 @@ CREATE TABLE intray.repeats (
   PRIMARY KEY (company_id, event_id)
 );
 
--- Counted on with every event: room on the page keeps the new version of a row beside the old one.
+-- Updated with every event: free space on the page keeps the new version of a row beside the old one.
 CREATE TABLE intray.conversations (
   company_id          bigint NOT NULL,
   account_id          bigint NOT NULL,
@@ -284,8 +285,8 @@ CREATE TABLE intray.conversations (
 
 CREATE INDEX conversations_by_activity ON intray.conversations (company_id, account_id, last_event_id);
 
--- The words of each event, cut and folded by src/model/words.ts, each beginning with its tenant. What waits to be merged
--- into the index is gone through by every search: it is kept short.
+-- Search words of each event, cut and folded by src/model/text-search.ts, each with its tenant as prefix. Every search
+-- scans the pending list of the index, so it is kept short.
 CREATE TABLE intray.event_words (
   company_id bigint   NOT NULL,
   account_id bigint   NOT NULL,
@@ -296,12 +297,12 @@ CREATE TABLE intray.event_words (
 
 CREATE INDEX event_words_by_word ON intray.event_words USING gin (words) WITH (gin_pending_list_limit = 512);
 
--- An account belongs to one company as a rule: without this the planner takes a tenant for much smaller than it is.
+-- An account usually belongs to one company: without these statistics the planner underestimates the rows of a tenant.
 CREATE STATISTICS intray.event_index_tenants (ndistinct, dependencies) ON company_id, account_id FROM intray.event_index;
 CREATE STATISTICS intray.conversations_tenants (ndistinct, dependencies) ON company_id, account_id
   FROM intray.conversations;
 
--- span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
+-- Traffic counts. span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
 CREATE TABLE intray.traffic (
   company_id bigint NOT NULL,
   account_id bigint NOT NULL,
@@ -318,30 +319,30 @@ CREATE INDEX traffic_by_age ON intray.traffic (span, at);
 
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
 --
--- A lane's row is the lock of everything in the lane: whoever changes a delivery has locked it. Several lanes are locked
--- in the order of their ids; a claim locks those that nobody holds (SKIP LOCKED) and waits for none while it holds one.
+-- A lane's row is the lock of the whole lane: a transaction locks it before it changes a delivery. Several lanes are
+-- locked in id order; a claim locks free lanes (SKIP LOCKED) and waits for none while it holds one.
 
--- One consumer's view of a tenant's queue. 0 is `default`, which every tenant has; its row is made when it is first used.
--- frontier: up to which event it has taken notice. deleted_at: its rows are being cleared away.
+-- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
+-- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
 CREATE TABLE intray.subscriptions (
-  company_id bigint NOT NULL,
-  account_id bigint NOT NULL,
-  id         bigint NOT NULL,
-  created_at bigint NOT NULL,
-  frontier   bigint NOT NULL,
-  deleted_at bigint,
-  name       text   COLLATE "C" NOT NULL,
+  company_id     bigint NOT NULL,
+  account_id     bigint NOT NULL,
+  id             bigint NOT NULL,
+  created_at     bigint NOT NULL,
+  enqueued_up_to bigint NOT NULL,
+  deleted_at     bigint,
+  name           text   COLLATE "C" NOT NULL,
   PRIMARY KEY (company_id, account_id, id)
 );
 
 CREATE UNIQUE INDEX subscriptions_by_name ON intray.subscriptions (company_id, account_id, name)
   WHERE deleted_at IS NULL;
 
--- Keys begin with the event or the lane: a planner that knows nothing of the rows yet cannot take the tenant for the
--- narrowest part of them. The queue itself, below, is kept by tenant.
+-- Keys begin with the event or the lane: a planner without statistics would take the tenant for their most selective
+-- part. The queue indexes below begin with the tenant.
 
--- What became of an event in a subscription. There is a row once the subscription took notice of the event.
--- Changed a few times, in the order it was written: room on the page keeps the new version of a row beside the old one.
+-- The state of an event in a subscription. The row exists once the event is enqueued.
+-- Changed a few times, in insert order: free space on the page keeps the new version of a row beside the old one.
 CREATE TABLE intray.deliveries (
   company_id       bigint NOT NULL,
   account_id       bigint NOT NULL,
@@ -360,18 +361,18 @@ CREATE TABLE intray.deliveries (
   PRIMARY KEY (event_id, company_id, account_id, subscription)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
--- What is left of a lane: those under a lease, and those waiting in their order.
+-- A lane's unsettled deliveries: the leased ones, and the pending ones in order.
 CREATE INDEX deliveries_by_lane ON intray.deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE state IN ('pending', 'leased');
--- Lists by state. Not by `done`, which is nearly everything, for ever: that is found by going down from the frontier.
--- `entries >= 0` is always true, and has to be named by whoever wants this index: a planner that may choose would take it,
--- beginning with the tenant, for looking up an event or a lane.
+-- Lists by state. Without `done`, which nearly all events reach: those are found by scanning down from enqueued_up_to.
+-- `entries >= 0` is always true; only queries that name it can use this index. Otherwise the planner would choose it,
+-- since it begins with the tenant, to look up an event or a lane.
 CREATE INDEX deliveries_by_state ON intray.deliveries (company_id, account_id, subscription, state, event_id)
   WHERE entries >= 0 AND state <> 'done';
 
--- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
--- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),
--- under others (2), or under none (0).
+-- head: the lowest event that is not final. ready_at: when an ordered claim may take it; null if the lane is idle.
+-- open_at: when an unordered claim may take an event, if earlier. held: under an ordered lease (1), under unordered
+-- ones (2), under none (0).
 CREATE TABLE intray.lanes (
   company_id   bigint NOT NULL,
   account_id   bigint NOT NULL,
@@ -386,13 +387,13 @@ CREATE TABLE intray.lanes (
   PRIMARY KEY (lane, company_id, account_id, subscription)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 
--- The queue: lanes in the order in which they are handed out. Leases that expire come back by themselves: their time passes.
+-- The queue: lanes in hand-out order. An expired lease needs no update: its ready_at has passed.
 CREATE INDEX lanes_ready ON intray.lanes (company_id, account_id, subscription, ready_at, head)
   WHERE ready_at IS NOT NULL;
 CREATE INDEX lanes_open ON intray.lanes (company_id, account_id, subscription, open_at, head)
   WHERE open_at IS NOT NULL;
 
--- Hand-outs that came to nothing, and who brought an event back.
+-- Failed hand-outs and requeues.
 CREATE TABLE intray.delivery_history (
   company_id   bigint NOT NULL,
   account_id   bigint NOT NULL,
@@ -410,7 +411,7 @@ CREATE TABLE intray.delivery_history (
 
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 
--- Written by few, under one lock, which also keeps a key id unique over all companies.
+-- Few writers, under one lock, which also keeps a key id unique over all companies.
 CREATE TABLE intray.tokens (
   number       bigint  NOT NULL DEFAULT nextval('intray.token_numbers'),
   company_id   bigint  NOT NULL,
@@ -425,7 +426,7 @@ CREATE TABLE intray.tokens (
   scope        text    NOT NULL,
   label        text    NOT NULL,
   rotated_from text    COLLATE "C",
-  -- Of its own, as it is written: 100/1s, or off. NULL: as the setting has it.
+  -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   text,
   hash         bytea   NOT NULL,
   PRIMARY KEY (key_id, company_id)
@@ -436,7 +437,7 @@ CREATE INDEX tokens_by_tenant ON intray.tokens (company_id, account_id, created_
 -- A token has one successor.
 CREATE UNIQUE INDEX tokens_by_predecessor ON intray.tokens (rotated_from, company_id) WHERE rotated_from IS NOT NULL;
 
--- seen_at by the clock of the database: a node that was killed stops moving it.
+-- seen_at is the database's time: a killed node stops updating it.
 CREATE TABLE intray.nodes (
   node_id          text        PRIMARY KEY,
   token_generation bigint      NOT NULL,
@@ -455,7 +456,7 @@ CREATE TABLE intray.refusals (
   request_id  text   NOT NULL,
   headers     text   NOT NULL,
   body        bytea  NOT NULL,
-  -- The event that it became when an operator accepted it.
+  -- The event created when an operator accepted it.
   accepted_as bigint,
   accepted_at bigint,
   accepted_by text,
@@ -466,7 +467,7 @@ CREATE INDEX refusals_by_age ON intray.refusals (received_at);
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 
--- tenants: a JSON array of [account, company]; null for all of them. password: an encoded hash; null: signs in by link.
+-- tenants: a JSON array of [account, company]; null: all. password: an encoded hash; null: signs in by link.
 CREATE TABLE intray.operators (
   created_at  bigint NOT NULL,
   disabled_at bigint,
@@ -488,7 +489,7 @@ CREATE TABLE intray.sessions (
 CREATE INDEX sessions_by_operator ON intray.sessions (operator_id, created_at);
 CREATE INDEX sessions_by_expiry ON intray.sessions (expires_at);
 
--- One for each operator: a new link takes the place of the one before.
+-- One per operator: a new link replaces the previous one.
 CREATE TABLE intray.sign_in_links (
   expires_at  bigint NOT NULL,
   operator_id text   COLLATE "C" PRIMARY KEY,
@@ -497,7 +498,7 @@ CREATE TABLE intray.sign_in_links (
 
 CREATE INDEX sign_in_links_by_expiry ON intray.sign_in_links (expires_at);
 
--- id: a UUIDv7, so that the order of the key is the order of time.
+-- id: a UUIDv7, so that key order is time order.
 CREATE TABLE intray.audit (
   at          bigint NOT NULL,
   company_id  bigint,

@@ -1,9 +1,8 @@
-// What a reader sees of processing, on PostgreSQL: the events of a claim, whether a claim is worth while, and what became
-// of an event.
+// Processing reads on PostgreSQL: the events of a claim, whether a claim is worthwhile, and the deliveries of an event.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../../model/processing.ts'
-import type { Grant } from '../../../model/processing-notice.ts'
+import type { Grant } from '../../../model/processing-enqueue.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
@@ -17,12 +16,12 @@ const SELECT_EVENTS: Statement = {
   name: 'intray_claimed_events',
   text: `SELECT ${EVENT_AND_PAYLOAD_COLUMNS} FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
 }
-/** One look for all who wait: for each queue an entry of two or three indexes. */
+/** One statement for all waiting claims: two or three index lookups per queue. */
 const READY: Statement = {
   name: 'intray_ready',
   text: `SELECT s.id IS NULL AND q.name <> '${DEFAULT_SUBSCRIPTION}' AS gone,
     EXISTS (SELECT FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-      AND i.event_id > coalesce(s.frontier, 0)
+      AND i.event_id > coalesce(s.enqueued_up_to, 0)
       AND i.event_id <= (SELECT position FROM intray.index_cursors WHERE source = 'events')) AS news,
     (SELECT ready_at FROM intray.lanes l WHERE l.company_id = q.company_id AND l.account_id = q.account_id
       AND l.subscription = coalesce(s.id, 0) AND l.ready_at IS NOT NULL ORDER BY ready_at LIMIT 1) AS ready_at,
@@ -35,8 +34,8 @@ const READY: Statement = {
 }
 const SELECT_RECORDS: Statement = {
   name: 'intray_delivery_records',
-  text: `SELECT s.id, s.name, s.frontier, d.state, d.attempts, d.available_at, d.lease_expires_at, d.key_id, d.settled_at
-  FROM (SELECT id, name, frontier FROM intray.subscriptions
+  text: `SELECT s.id, s.name, s.enqueued_up_to, d.state, d.attempts, d.available_at, d.lease_expires_at, d.key_id, d.settled_at
+  FROM (SELECT id, name, enqueued_up_to FROM intray.subscriptions
     WHERE company_id = $1 AND account_id = $2 AND deleted_at IS NULL
     UNION ALL SELECT 0, '${DEFAULT_SUBSCRIPTION}', 0 WHERE NOT EXISTS (
       SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)) s
@@ -101,7 +100,7 @@ export async function readReady(
     texts(queues.map(({ subscription }) => subscription)),
   ])
   return rows.map((row, n) => {
-    // A claim finds out that it is gone.
+    // The subscription is gone: a claim reports it.
     if (row.gone || row.news) return { ready: true, at: null }
     const never = Number.MAX_SAFE_INTEGER
     const at = Math.min(row.ready_at ?? never, queues[n]!.ordered ? never : (row.open_at ?? never))
@@ -116,8 +115,8 @@ export async function readHistory(
 ): Promise<DeliveryRecord[]> {
   const records: DeliveryRecord[] = []
   for (const row of await connection.query(SELECT_RECORDS, [companyId, accountId, eventId])) {
-    // Passed over: it was there before the subscription.
-    if (row.state === null && (row.frontier as number) >= eventId) continue
+    // Skipped: the event is older than the subscription.
+    if (row.state === null && (row.enqueued_up_to as number) >= eventId) continue
     const entries = await connection.query(SELECT_HISTORY, [companyId, accountId, row.id as number, eventId])
     records.push({
       subscription: row.name as string,

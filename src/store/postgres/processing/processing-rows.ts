@@ -1,5 +1,5 @@
-// The rows that processing works on, on PostgreSQL: answers to what a plan asks, one statement each for all lanes at once.
-// A lane's row is the lock of everything in the lane; see the migration for the order in which they are taken.
+// Answers the questions of a processing plan on PostgreSQL, one statement each for all lanes at once. A lane's row is
+// the lock of the whole lane; the migration states the lock order.
 
 import type { Delivery, LeaseFacts, PendingFacts } from '../../../model/processing.ts'
 import type { IndexedEvent, LaneChange, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
@@ -8,7 +8,7 @@ import { bigints, texts } from '../connection/binary-array.ts'
 import type { Connection, Row, Statement } from '../connection/connection.ts'
 import * as sql from './processing-statements.ts'
 
-/** A subscription of a tenant, as every key here begins. */
+/** A subscription of a tenant, as key columns. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
 
 export type Answers = {
@@ -46,7 +46,7 @@ const answers: Answers = {
   },
   lock: async (connection, queue, { ids, runs, now }) => {
     const wanted = bigints(ids)
-    // The others see what was there once the first had its locks. What has no lane is being cleared away.
+    // The later statements see the rows as of when the first has its locks. A delivery without a lane is being deleted.
     const [lanes, rows, besides, leases, facts] = await Promise.all([
       connection.query<{ lane: number }>(sql.LOCK, [...queue, wanted]),
       connection.rows<DeliveryCells>(sql.LOCKED, [...queue, wanted]),
@@ -125,9 +125,9 @@ const answers: Answers = {
     return taken.map(({ lane }) => lane)
   },
   indexed: async (connection, queue, { limit }) => {
-    // The second sees the frontier as it is once the first has its lock.
+    // The second statement sees the subscription as of when the first has its lock.
     const [locked, rows] = await Promise.all([
-      connection.query(sql.LOCK_FRONTIER, queue),
+      connection.query(sql.LOCK_SUBSCRIPTION, queue),
       connection.rows<IndexedCells>(sql.INDEXED, [...queue, limit]),
     ])
     if (locked.length === 0) return []
@@ -140,7 +140,7 @@ const answers: Answers = {
       }),
     )
   },
-  notice: async (connection, queue, { leased, waiting, behind, now }) => {
+  enqueue: async (connection, queue, { leased, waiting, behind, now }) => {
     const placesOf = (some: readonly Delivery[]) => [
       bigints(some.map(({ eventId }) => eventId)),
       bigints(some.map(({ lane }) => lane)),
@@ -154,10 +154,10 @@ const answers: Answers = {
     if (waiting.length > 0) connection.send(sql.INSERT, [...queue, ...placesOf(waiting), now])
     if (behind.length === 0) return
     const [lanes, heads] = [behind.map(({ lane }) => lane), behind.map(({ head }) => head)]
-    connection.send(sql.NOTICE_LANES, [...queue, bigints(lanes), bigints(heads), now])
+    connection.send(sql.ENQUEUE_LANES, [...queue, bigints(lanes), bigints(heads), now])
   },
-  moveFrontier: async (connection, queue, { frontier }) => {
-    connection.send(sql.MOVE_FRONTIER, [...queue, frontier])
+  setEnqueuedUpTo: async (connection, queue, { enqueuedUpTo }) => {
+    connection.send(sql.SET_ENQUEUED_UP_TO, [...queue, enqueuedUpTo])
   },
 }
 
@@ -169,7 +169,7 @@ function areDoneAlike(deliveries: readonly Delivery[]): boolean {
   return deliveries.every(({ state, settledAt }) => state === 'done' && settledAt === deliveries[0]!.settledAt)
 }
 
-/** The same lease, and as many attempts: then nothing else of them changed, unless one of them failed before. */
+/** The same lease and equal attempts: nothing else changed, unless an event failed before. */
 function areLeasedAlike(deliveries: readonly Delivery[]): boolean {
   const { leaseId, leaseExpiresAt, attempts } = deliveries[0]!
   return deliveries.every(

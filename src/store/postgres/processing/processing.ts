@@ -1,9 +1,9 @@
-// Claims and what becomes of them, on PostgreSQL. A claim is a transaction that waits for nobody while it holds a lane; taking
-// notice of new events has to wait for lanes, and begins with none.
+// Claims and their outcomes on PostgreSQL. A claim's transaction waits for no lane while it holds one; enqueueing new
+// events must wait for lanes, and starts without any.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
 import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../../model/processing-plan.ts'
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
@@ -20,8 +20,8 @@ const SELECT_ID: Statement = {
 }
 const ADD_DEFAULT: Statement = {
   name: 'intray_add_default',
-  // It is nearly always there, and to find that by a conflict costs many times a look.
-  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+  // The row nearly always exists, and finding that by a conflict costs many times a lookup.
+  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
     SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
     WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
     ON CONFLICT DO NOTHING`,
@@ -41,7 +41,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       return queue && work(connection, queue)
     })
 
-  /** Which queue, and which lane of it if one is named. Undefined: there is no such conversation (yet). */
+  /** The queue, and the lane if the request names a conversation. Undefined: no such conversation (yet). */
   async function placeOf(request: ClaimRequest): Promise<{ queue: Queue | null; lane: number | null | undefined }> {
     return pool.use(async (connection) => {
       const queue = await queueOf(connection, request)
@@ -56,17 +56,17 @@ export function createProcessing(pool: Pool): ProcessingStore {
     if (!queue) return null
     if (lane === undefined) return []
     const held = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const course = new ClaimCourse({ now, lease: held, lane, limit, maxBytes, maxAttempts })
-    const notice = (connection: Connection) => {
+    const progress = new ClaimProgress({ now, lease: held, lane, limit, maxBytes, maxAttempts })
+    const enqueue = (connection: Connection) => {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
-      return runPlan(planNotice(course.noticeRows, course.order), connection, queue)
+      return runPlan(planEnqueue(progress.enqueueRows, progress.order), connection, queue)
     }
     const [claimed, noticed] = await retryTransaction(pool, async (connection) => {
       const first = await runPlan(planClaim(course.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
-      // A lane that was waited for and is no longer ready is not found, and locked all the same.
+      // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
       connection.startOver()
-      return [first, await notice(connection)] as const
+      return [first, await enqueue(connection)] as const
     })
     course.take(claimed)
     if (noticed) course.takeNoticed(noticed)

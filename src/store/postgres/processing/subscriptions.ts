@@ -1,5 +1,5 @@
-// Subscriptions on PostgreSQL. They are made one after the other, under a lock. The row of a deleted one stays, so that its
-// id is never given to another.
+// Subscriptions on PostgreSQL, created one after the other under a lock. A deleted subscription's row stays, so that
+// its id is never reused.
 
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
@@ -11,15 +11,15 @@ import type { Pool } from '../connection/pool.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readWatermark } from '../journal/watermark.ts'
 
-/** Rows that one step of clearing away goes through. */
+/** Rows per step when deleting the rows of a subscription. */
 const CLEAR_ROWS = 5000
 
 const SELECT_ALL: Statement = {
   name: 'intray_subscriptions',
-  text: `SELECT name, created_at, frontier FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
+  text: `SELECT name, created_at, enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
     AND deleted_at IS NULL ORDER BY id`,
 }
-const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, frontier)
+const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT $1, $2, coalesce(max(id), 0) + 1, $3, $4, $5 FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2`
 const MARK = `UPDATE intray.subscriptions SET deleted_at = $4 WHERE company_id = $1 AND account_id = $2 AND name = $3
   AND deleted_at IS NULL RETURNING id`
@@ -43,9 +43,9 @@ export function createSubscription(
     const existing = all.find(named)
     if (existing) return { subscription: existing, created: false }
     if (max !== undefined && all.length >= max) return null
-    // Up to there everything is committed: what commits from now on is above it.
-    const frontier = from === 'now' ? await readWatermark(connection) : 0
-    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, frontier])
+    // Everything up to the watermark is committed: later commits have higher ids.
+    const enqueuedUpTo = from === 'now' ? await readWatermark(connection) : 0
+    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo])
     return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
   })
 }
@@ -64,14 +64,14 @@ export async function deleteSubscription(pool: Pool, { tenant, subscription }: Q
   return marked !== undefined
 }
 
-/** How far clearing away is: it goes through the tables in the order of their keys. */
+/** Progress of the deletion: it walks the tables in key order. */
 interface Clearing {
   readonly subscription: number
   readonly table: number
   readonly after: number
 }
 
-/** One bounded step. Null when nothing is left of those that were deleted. */
+/** One bounded step. Null when nothing is left. */
 async function clearSome(
   connection: Connection,
   { companyId, accountId }: Tenant,
@@ -95,16 +95,16 @@ async function clearSome(
   return { ...from, after: upTo }
 }
 
-/** `default` first, whether it was used or not. */
+/** `default` first, used or not. */
 export async function readSubscriptions(
   connection: Connection,
   { companyId, accountId }: Tenant,
 ): Promise<Subscription[]> {
-  const rows = await connection.query<{ name: string; created_at: number; frontier: number }>(SELECT_ALL, [
+  const rows = await connection.query<{ name: string; created_at: number; enqueued_up_to: number }>(SELECT_ALL, [
     companyId,
     accountId,
   ])
-  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, frontier: row.frontier }))
+  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, enqueuedUpTo: row.enqueued_up_to }))
   if (all.some(({ name }) => name === DEFAULT_SUBSCRIPTION)) return all
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...all]
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...all]
 }

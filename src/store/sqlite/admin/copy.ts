@@ -1,4 +1,5 @@
-// Either side of a copy, on SQLite. Freezing is triggers that refuse: they hold for a running server and for commands alike.
+// Copy source or target on SQLite. Triggers that raise an error freeze the database, for a running server and for
+// commands.
 
 import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
@@ -32,7 +33,7 @@ export async function openSqliteCopy(path: string, mustExist: boolean): Promise<
   }
 }
 
-/** Why no server may open this database; null if nothing speaks against it. */
+/** Why no server may open this database; null if one may. */
 export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
 }
@@ -62,7 +63,7 @@ class SqliteCopy implements CopySide {
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
-    return attempt(() => {
+    return guard(() => {
       const key = table.key.join(', ')
       const places = table.key.map(() => '?').join(', ')
       const where = after ? `WHERE (${key}) > (${places})` : ''
@@ -83,7 +84,7 @@ class SqliteCopy implements CopySide {
   }
 
   count(table: CopyTable): Promise<number> {
-    return attempt(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
+    return guard(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
   freeze(): Promise<string> {
@@ -110,11 +111,11 @@ class SqliteCopy implements CopySide {
   }
 
   state(): Promise<CopyState | null> {
-    return attempt(() => readState(this.#db))
+    return guard(() => readState(this.#db))
   }
 
   async begin(sourceUuid: string): Promise<CopyState> {
-    // Held until the copy is closed: no server starts in the middle of it.
+    // Held until the copy is closed: no server can start in the meantime.
     this.#lock ??= acquireServerLock(this.#path)
     this.#db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES.journal}`)
     const state = readState(this.#db)
@@ -191,7 +192,7 @@ function readState(db: DatabaseSync): CopyState | null {
   return row ? decodeState(Buffer.from(row.value as Uint8Array).toString()) : null
 }
 
-async function attempt<T>(work: () => T | Promise<T>): Promise<T> {
+async function guard<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {

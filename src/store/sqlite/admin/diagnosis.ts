@@ -1,9 +1,9 @@
-// What SQLite can tell about itself.
+// Self-checks on SQLite.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Diagnosis } from '../../contract/diagnosis.ts'
 
-/** All pages and their order, but not that indexes agree with tables: half the time of the whole check. */
+/** Checks all pages and their order, but not that indexes match tables: half the time of the full check. */
 const CHECK = 'PRAGMA quick_check(20)'
 const COUNT_UNINDEXED = 'SELECT count(*) AS count FROM event_index WHERE unindexed IS NOT NULL'
 
@@ -15,7 +15,7 @@ export function createDiagnosis(db: DatabaseSync): Diagnosis {
         .all()
         .map((row) => String(Object.values(row)[0]))
         .filter((line) => line !== 'ok'),
-    holders: async () => [],
+    blockingTransactions: async () => [],
     unindexed: async () => Number(db.prepare(COUNT_UNINDEXED).get()?.count),
   }
 }

@@ -1,4 +1,5 @@
-// The one server on a SQLite database. Whether it is alive is told by its lock, which the system frees when it dies.
+// The one server of a SQLite database. Its lock tells whether it is alive; the system frees the lock when the process
+// dies.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { NodeState } from '../../contract/nodes.ts'
@@ -15,7 +16,7 @@ export function prepareNodeWrites(db: DatabaseSync) {
     remove: (nodeId: string): void => {
       db.prepare('DELETE FROM nodes WHERE node_id = ?').run(nodeId)
     },
-    /** A server that starts is the only one: whatever is on record was killed. */
+    /** A starting server is the only one: every recorded node was killed. */
     forgetAll: (): void => {
       db.exec('DELETE FROM nodes')
     },

@@ -1,4 +1,4 @@
-// Operators, sessions, sign-in links and the log of what operators did, on SQLite.
+// Operators, sessions, sign-in links and the audit log on SQLite.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { AuditEntry, OperatorRecord } from '../../../model/operator.ts'
@@ -34,7 +34,7 @@ const INSERT_AUDIT = `INSERT INTO audit (${AUDIT}) VALUES (?, ?, ?, ?, ?, ?, ?, 
 const SELECT_AUDIT = `SELECT ${AUDIT} FROM audit WHERE id < ? ORDER BY id DESC LIMIT ? + 0`
 const DELETE_OLD_AUDIT = 'DELETE FROM audit WHERE at < ?'
 
-/** Above every UUID. */
+/** Sorts above every UUID. */
 const NEWEST = 'g'
 
 export function prepareOperatorReads(db: DatabaseSync) {

@@ -1,4 +1,5 @@
-// Tokens on SQLite. A generation is one more than the highest yet; tokens are never deleted, so it only grows.
+// Tokens on SQLite. Each change takes the highest generation plus one; tokens are never deleted, so generations only
+// grow.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -42,7 +43,7 @@ export function prepareTokenReads(db: DatabaseSync) {
         .prepare(SELECT_OF_TENANT)
         .all(companyId, accountId, before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '', limit)
         .map(tokenRecord),
-    /** From tenant to tenant: the tokens between are passed over, not read. */
+    /** Skips from tenant to tenant by index instead of reading every token. */
     tenants(after: Tenant | null, limit: number): Tenant[] {
       const next = db.prepare(SELECT_NEXT_TENANT)
       const found: Tenant[] = []

@@ -1,4 +1,4 @@
-// Empties the derived tables on SQLite, a bounded step at a time: the first half of a rebuild.
+// Empties the derived tables on SQLite in bounded steps: the first half of a rebuild.
 
 import type { DatabaseSync } from 'node:sqlite'
 
@@ -10,9 +10,9 @@ const DERIVED_TABLES = {
   traffic: 'company_id, account_id, span, at, key_id',
 } as const
 
-/** One bounded step of a rebuild's first half. When nothing is left, the cursors are free to run again. */
+/** One bounded step. When nothing is left, indexing can start again. */
 export function clearSome(db: DatabaseSync, maxRows: number): void {
-  // Drops whole pages without reading them, whatever their number; later steps find it empty.
+  // Drops all pages without reading them, whatever their number; later steps find the table empty.
   db.exec(CLEAR_WORDS)
   let cleared = 0
   for (const [table, key] of Object.entries(DERIVED_TABLES)) {

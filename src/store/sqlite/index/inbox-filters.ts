@@ -1,9 +1,9 @@
-// The filters of a list of events, in the words of SQLite: the range of an index that leads to the rows, and the conditions
-// that are looked at row by row. The state of processing has a file of its own.
+// Filters of event lists as SQLite SQL: the index range that leads to the rows, and the conditions checked row by row.
+// inbox-states.ts has the filter by processing state.
 
-import { type Lead, leadOf } from '../../../model/event-list.ts'
+import { type AccessPath, accessPathOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { foldEmail } from '../../../model/words.ts'
+import { foldEmail } from '../../../model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../contract/inbox.ts'
 
 export interface Condition {
@@ -11,17 +11,17 @@ export interface Condition {
   readonly values: readonly (string | number)[]
 }
 
-/** What the lead leaves to be looked at. */
-export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: number | null): Condition[] {
+/** The conditions that the access path does not cover. */
+export function conditionsOf(filter: EventFilter, path: AccessPath, conversationId: number | null): Condition[] {
   const { kind, contactEmail, receivedAfter, receivedBefore, scope, keyId, messageType } = filter
   const conditions: Condition[] = []
   const add = (sql: string, value: string | number | null | undefined) => {
     if (value !== undefined && value !== null) conditions.push({ sql, values: [value] })
   }
-  if (lead !== 'revision') add('kind = ?', kind)
-  if (lead !== 'email') add('email_key = ?', contactEmail === undefined ? undefined : foldEmail(contactEmail))
-  if (lead !== 'conversation') add('conversation_id = ?', conversationId)
-  if (lead !== 'time') {
+  if (path !== 'revision') add('kind = ?', kind)
+  if (path !== 'email') add('email_key = ?', contactEmail === undefined ? undefined : foldEmail(contactEmail))
+  if (path !== 'conversation') add('conversation_id = ?', conversationId)
+  if (path !== 'time') {
     add('received_at >= ?', receivedAfter)
     add('received_at < ?', receivedBefore)
   }
@@ -32,8 +32,8 @@ export function conditionsOf(filter: EventFilter, lead: Lead, conversationId: nu
 }
 
 /**
- * `table` names the index: without figures of its own the planner takes the primary key for every one of them, and so goes
- * through all events of the tenant.
+ * `table` names the index: without statistics the planner would use the primary key for every query, and scan all
+ * events of the tenant.
  */
 export interface Range {
   readonly table: string
@@ -44,7 +44,7 @@ export interface Range {
 
 const END = Number.MAX_SAFE_INTEGER
 
-/** The rows of a lead below a position, newest first. */
+/** The rows of the access path below a position, newest first. */
 export function rangeOf(
   { companyId, accountId }: Tenant,
   filter: EventFilter,
@@ -59,7 +59,7 @@ export function rangeOf(
     order: 'event_id DESC',
     values: [companyId, accountId, ...values, below],
   })
-  switch (leadOf(filter)) {
+  switch (accessPathOf(filter)) {
     case 'email':
       return byId('events_by_email', 'email_key = ? AND ', foldEmail(filter.contactEmail!))
     case 'conversation':

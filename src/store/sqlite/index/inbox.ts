@@ -1,11 +1,11 @@
-// Reading the inbox on SQLite, on a connection that sees committed rows only.
+// Reads the inbox on SQLite, on a connection that sees committed rows only.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { type FoundIds, type IdPage, leadOf, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import { accessPathOf, type FoundIds, type IdPage, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
-import { type Look, lookAt, type Search, search } from '../../../model/words.ts'
+import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
@@ -19,7 +19,7 @@ const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, messa
   FROM event_index WHERE event_id = ? AND company_id = ? AND account_id = ?`
 const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AND account_id = ? AND event_id < ?
   ORDER BY event_id DESC LIMIT 1`
-/** The words begin with the tenant: those of others are not in reach. */
+/** Words begin with the tenant, so a search cannot match those of others. */
 const SEARCH =
   'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ? + 0'
 const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
@@ -32,7 +32,7 @@ const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, l
   first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
 const SELECT_CONVERSATIONS = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ? AND account_id = ? AND last_event_id < ? ORDER BY last_event_id DESC LIMIT ? + 0`
-/** A conversation has the id of its first event, and that one its channel_ref. */
+/** A conversation has the id of its first event, whose channel_ref is the key. */
 const SELECT_CONVERSATION = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ?1 AND account_id = ?2 AND id = ?3 AND channel_ref = (
     SELECT e.channel_ref FROM events e WHERE e.id = ?3 AND e.company_id = ?1 AND e.account_id = ?2)`
@@ -61,9 +61,9 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     })
   }
 
-  const look = ({ spans, below, limit }: Look): number[] => idsOf(SEARCH, matchText(spans), below, limit)
+  const runQuery = ({ spans, below, limit }: SpanQuery): number[] => idsOf(SEARCH, matchText(spans), below, limit)
 
-  /** Runs a search to its end. Messages that come in meanwhile are taken between two looks. */
+  /** Runs a search to its end. Between two queries the event loop takes in messages. */
   const findWords = async (wanted: Search): Promise<FoundIds> => {
     const { companyId, accountId } = wanted.tenant
     const course = search(wanted)
@@ -72,13 +72,13 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       const question = asked.value
       if (typeof question !== 'number') await othersTurn()
       asked = course.next(
-        typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : look(question),
+        typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : runQuery(question),
       )
     }
     return asked.value
   }
 
-  /** The event of a source_ref and its revisions, which all came after it. */
+  /** The event of a source_ref and its revisions, which all have higher ids. */
   const findSource = ({ companyId, accountId }: Tenant, first: number, below: number, limit: number): FoundIds => {
     const ids = idsOf(SELECT_REVISION_IDS, first, companyId, accountId, below, limit)
     if (ids.length === limit) return { ids, searchedDownTo: ids.at(-1)! }
@@ -129,34 +129,34 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     after: EventPosition | null,
     limit: number,
   ): Promise<EventPage> => {
-    const lead = leadOf(filter)
+    const path = accessPathOf(filter)
     const conversationId = filter.channelRef === undefined ? null : conversationOf(tenant, filter.channelRef)
     if (filter.channelRef !== undefined && conversationId === null) return NOTHING
     const state = filter.state === undefined ? null : stateViewOf(db, tenant, filter.state)
     if (filter.state !== undefined && (state === null || filter.kind === 'revision')) return NOTHING
-    const rest = conditionsOf(filter, lead, conversationId)
+    const rest = conditionsOf(filter, path, conversationId)
     const conditions = state === null ? rest : [...rest, stateCondition(state)]
-    if (lead !== 'source' && lead !== 'words' && lead !== 'state') {
+    if (path !== 'source' && path !== 'words' && path !== 'state') {
       const { ids, ...place } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
       return { events: load(tenant, ids), ...place }
     }
-    const first = lead === 'source' ? firstOf(tenant, filter.sourceRef!) : null
-    if (lead === 'source' && first === null) return NOTHING
-    const wordsLeft = lead === 'source' ? filter.words : undefined
+    const first = path === 'source' ? firstOf(tenant, filter.sourceRef!) : null
+    if (path === 'source' && first === null) return NOTHING
+    const wordsLeft = path === 'source' ? filter.words : undefined
     const page: IdPage = await pageOfIds({
       below: after?.id ?? NEWEST,
       limit,
-      filtered: (lead === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+      filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
       find: async (below, many) => {
         await othersTurn()
-        if (lead === 'state') return findInState(db, state!, below, many)
+        if (path === 'state') return findInState(db, state!, below, many)
         return first === null
           ? findWords({ tenant, words: filter.words!, below, limit: many })
           : findSource(tenant, first, below, many)
       },
       matching: (ids) => {
         const matched = matching(tenant, conditions, ids)
-        return wordsLeft ? matched.filter((id) => look(lookAt(tenant, wordsLeft, id))[0] === id) : matched
+        return wordsLeft ? matched.filter((id) => runQuery(spanQueryFor(tenant, wordsLeft, id))[0] === id) : matched
       },
     })
     const next = page.next === null ? null : { id: page.next, receivedAt: null }
@@ -193,7 +193,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
   }
 }
 
-/** Reads run on the thread that takes messages in: what is long is done in parts, between which it goes on. */
+/** Reads run on the main thread, which also takes messages in: long reads yield to the event loop between their parts. */
 const othersTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const NOTHING: EventPage = { events: [], next: null, partial: false }
@@ -202,7 +202,7 @@ function positionOf(row: Record<string, unknown>): EventPosition {
   return { id: row.event_id as number, receivedAt: row.received_at as number }
 }
 
-/** Words hold letters and digits only: inside of quotes nothing in them means anything to FTS5. */
+/** Words hold letters and digits only, so a quoted word contains no FTS5 syntax. */
 function matchText(spans: readonly (readonly string[])[]): string {
   return spans.map((words) => `(${words.map((word) => `"${word}"*`).join(' AND ')})`).join(' OR ')
 }

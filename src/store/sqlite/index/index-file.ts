@@ -1,8 +1,8 @@
-// The file of what is derived, beside the journal's: `intray.index.db`. Two files have two writers, so messages do not wait
-// for the index, nor the index for messages. It can be deleted while no server runs: it is filled again.
+// The index file, beside the journal's: `intray.index.db`. Two files have two writers, so intake and indexing do not
+// block each other. It can be deleted while no server runs: it is rebuilt.
 //
-// A reader opens this file and attaches the journal, in that order: SQLite takes its snapshots in the order of the files, so
-// that whatever the index names is in the journal it sees. The other way round an event could be missed.
+// A reader opens this file and attaches the journal, in that order: SQLite takes snapshots in the order of the files,
+// so every event in the index is in the journal's snapshot. In the other order an event could be missing.
 
 import { hash } from 'node:crypto'
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -33,25 +33,25 @@ export function openIndexWriter(path: string): DatabaseSync {
   return db
 }
 
-/** For whoever looks: reads both. There has to be a connection that may write, or SQLite cannot open the files. */
+/** For readers: reads both files. SQLite can open them only while another connection may write. */
 export function openReader(path: string): DatabaseSync {
   const db = openConnection(indexPath(path), 'reader')
   attach(db, path, 'journal')
   return db
 }
 
-/** For the writer of the journal, whose claims look into the index. */
+/** For the journal's writer, whose claims read the index. */
 export function attachIndex(db: DatabaseSync, path: string): void {
   attach(db, indexPath(path), 'derived')
 }
 
-/** Read only: a transaction that writes then does not take the other file's lock. */
+/** Read-only, so that a write transaction does not lock the other file. */
 function attach(db: DatabaseSync, path: string, name: string): void {
   const url = pathToFileURL(resolve(path)).href.replaceAll("'", '%27')
   db.exec(`ATTACH '${url}?mode=ro' AS ${name}; PRAGMA ${name}.cache_size = -4096`)
 }
 
-/** Whether the file has to be made anew before this code can use it. */
+/** Whether the file must be recreated before this code can use it. */
 export function needsIndexFile(path: string): boolean {
   const db = openConnection(indexPath(path), 'indexer')
   try {
@@ -62,8 +62,8 @@ export function needsIndexFile(path: string): boolean {
 }
 
 /**
- * Makes the file if it is missing, damaged or of another version, and has it filled again if it tells of another journal.
- * The journal has to be open for writing somewhere.
+ * Creates the file if it is missing, damaged or of another version, and starts indexing again if it belongs to another
+ * journal. The journal must be open for writing somewhere.
  */
 export function prepareIndexFile(path: string): void {
   const db = openOrReplace(path)
@@ -78,14 +78,20 @@ export function prepareIndexFile(path: string): void {
   }
 }
 
-/** Told by the indexer before the server ends: the next start makes the file anew, instead of meeting the same damage. */
+/**
+ * The indexer sets this mark before the server exits: the next start recreates the file instead of failing on the same
+ * damage.
+ */
 export function markDamaged(path: string): void {
   writeFileSync(damageMark(path), '')
 }
 
 const damageMark = (path: string): string => `${indexPath(path)}-damaged`
 
-/** The log first: a new file must not find that of an old one. The mark last: what was begun is ended by the next start. */
+/**
+ * The WAL first: a new file must not find that of an old one. The mark last: the next start completes an interrupted
+ * removal.
+ */
 function removeFile(path: string): void {
   for (const end of ['-wal', '-shm', '', '-damaged']) rmSync(indexPath(path) + end, { force: true })
 }
@@ -109,7 +115,7 @@ function isOfThisSchema(db: DatabaseSync): boolean {
   return db.prepare(SELECT_ORIGIN).get()?.schema === SCHEMA_DIGEST
 }
 
-/** A journal that was put back from a backup ends before the last event that is indexed, or has another in its place. */
+/** A journal restored from a backup ends before the last indexed event, or has another event under that id. */
 function isOfJournal(db: DatabaseSync): boolean {
   const origin = db.prepare(SELECT_ORIGIN).get()!
   const lastId = origin.last_id as number
@@ -123,7 +129,7 @@ function isOfJournal(db: DatabaseSync): boolean {
   )
 }
 
-/** The tables of the words are dropped with the one they belong to. */
+/** FTS5's own tables are dropped with event_words. */
 function makeTables(db: DatabaseSync): void {
   const made = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all()
   const names = made.map(({ name }) => String(name)).filter((name) => !/^(sqlite_|event_words_)/.test(name))

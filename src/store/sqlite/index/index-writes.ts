@@ -1,4 +1,4 @@
-// What the indexer writes for the rows of one step, on SQLite: a row at a time, on the connection of the index's own file.
+// Writes the index rows of one step on SQLite, row by row, on the connection of the index file.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { RepeatCount } from '../../../model/index-step.ts'
@@ -50,9 +50,9 @@ function insertInto({ name, columns }: IndexTable): string {
 }
 
 export interface IndexWrites {
-  /** All rows as they are. */
+  /** Writes all rows as they are. */
   writeEvents(derived: readonly Derived[]): readonly Derived[]
-  /** Each row in a savepoint of its own: a row that cannot be written is marked, and returned as it was written. */
+  /** Writes each row in its own savepoint; a row that cannot be written is marked, and returned as it was written. */
   writeEachAlone(derived: readonly Derived[]): readonly Derived[]
   writeRepeats(counts: readonly RepeatCount[]): void
   writeTraffic(tally: TrafficTally): void
@@ -66,8 +66,8 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
   const upsertTraffic = db.prepare(UPSERT_TRAFFIC)
 
   /**
-   * The words of all rows come last: a statement that writes more than one row, as an upsert may, makes FTS5 write down what it has
-   * gathered. In between, that was a segment for each row, and two thirds of a step.
+   * Writes the words of all rows last: a statement that writes several rows, such as an upsert, makes FTS5 flush its
+   * pending terms. Interleaved, that made one segment per row and took two thirds of a step.
    */
   function write(derived: readonly Derived[]): void {
     const conversations = new Map<string, number>()
@@ -84,8 +84,8 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
     }
   }
 
-  /** Why it failed; null if it did not. */
-  function attempt(work: () => void): unknown {
+  /** Runs `work` in a savepoint; returns its error, or null. */
+  function inSavepoint(work: () => void): unknown {
     db.exec('SAVEPOINT one_row')
     try {
       work()
@@ -98,12 +98,12 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
     }
   }
 
-  /** As it is; else without what was read from it, but in its conversation; else as a bare entry. */
+  /** Writes the row as it is; else without extracted fields but in its conversation; else as a bare entry. */
   function writeAlone(one: Derived): Derived {
-    const failure = attempt(() => write([one]))
+    const failure = inSavepoint(() => write([one]))
     if (failure === null) return one
     const marked = unindexed(one.row, failure)
-    if (attempt(() => write([marked])) !== null) insertEntry.run(...entryValues(marked, null))
+    if (inSavepoint(() => write([marked])) !== null) insertEntry.run(...entryValues(marked, null))
     return marked
   }
 

@@ -1,7 +1,7 @@
--- What the indexer derives from the journal, in a file of its own. There are no migrations: a file that was made by
--- another text than this one, or from another journal, is emptied and filled again.
+-- Index file: everything the indexer derives from the journal. No migrations: a file made by another version of this
+-- text, or from another journal, is emptied and rebuilt.
 
--- Which journal it was made from, and the last event it knows: a journal that was put back from a backup is told by it.
+-- The journal that it was derived from, and the last indexed event: they reveal a journal restored from a backup.
 CREATE TABLE index_origin (
   only          INTEGER PRIMARY KEY CHECK (only = 1),
   schema        TEXT    NOT NULL,
@@ -10,7 +10,7 @@ CREATE TABLE index_origin (
   last_request  TEXT    NOT NULL DEFAULT ''
 ) STRICT;
 
--- How far each journal table is followed. clearing = 1: a rebuild is emptying the derived tables.
+-- How far each journal table is indexed. clearing = 1: a rebuild is emptying the derived tables.
 CREATE TABLE index_cursors (
   source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends')),
   position INTEGER NOT NULL,
@@ -19,7 +19,7 @@ CREATE TABLE index_cursors (
 
 INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0);
 
--- email_key: the address as it is compared. key_id and scope are the journal's, so that a scan need not look there.
+-- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE event_index (
   company_id      INTEGER NOT NULL,
   account_id      INTEGER NOT NULL,
@@ -45,7 +45,7 @@ CREATE INDEX events_by_conversation ON event_index (company_id, account_id, conv
 CREATE INDEX events_by_email ON event_index (company_id, account_id, email_key, event_id) WHERE email_key IS NOT NULL;
 CREATE INDEX revisions_by_id ON event_index (company_id, account_id, event_id) WHERE kind = 'revision';
 
--- How often an event was sent again. Only events that were have a row.
+-- Re-send counts. Only events that were sent again have a row.
 CREATE TABLE repeats (
   company_id   INTEGER NOT NULL,
   event_id     INTEGER NOT NULL,
@@ -74,13 +74,13 @@ CREATE TABLE conversations (
 
 CREATE INDEX conversations_by_activity ON conversations (company_id, account_id, last_event_id);
 
--- The words of each event, cut and folded by src/model/words.ts, each beginning with its tenant: the tokenizer takes them as
--- they are. Only which word is in which event is kept.
+-- Search words of each event, cut and folded by src/model/text-search.ts, each with its tenant as prefix: the tokenizer
+-- takes them as they are. Only which word is in which event is stored.
 CREATE VIRTUAL TABLE event_words USING fts5 (
   words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.'"
 );
 
--- What came in. span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
+-- Traffic counts. span 0: a minute, of all senders (key_id ''). span 1: an hour, of one sender.
 CREATE TABLE traffic (
   company_id INTEGER NOT NULL,
   account_id INTEGER NOT NULL,

@@ -1,5 +1,5 @@
-// The index on SQLite: a step reads the next rows of the journal, derives, and moves the cursor in one transaction of the index's
-// own file.
+// Indexing on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction of the index
+// file.
 
 import type { DatabaseSync } from 'node:sqlite'
 import {
@@ -25,7 +25,7 @@ const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
-/** The account stands with the event. */
+/** The account is in the event's row. */
 const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS eventId, r.received_at AS receivedAt,
     r.key_id AS keyId, e.account_id AS accountId
   FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ? + 0`
@@ -68,7 +68,7 @@ export function prepareIndexing(db: DatabaseSync) {
     return { ...progressAt(db, after), indexed: derived.length, unindexed, more }
   }
 
-  /** The next rows, bounded by count and by bytes; always at least one if there is one. */
+  /** The next rows, bounded by count and bytes; at least one if there is one. */
   function readDerived(after: number, upTo: number, limits: IndexLimits): Derived[] {
     const derived: Derived[] = []
     let bytes = 0
@@ -86,7 +86,7 @@ export function prepareIndexing(db: DatabaseSync) {
       try {
         return inTransaction(db, () => step(limits, writes.writeEvents))
       } catch (error) {
-        // A row in it cannot be written: the same again, each row in a savepoint of its own, and the bad one marked.
+        // A row cannot be written: the step is repeated with each row in its own savepoint, and the bad one is marked.
         if (storeFailure(error).kind !== 'rejected') throw error
         return inTransaction(db, () => step(limits, writes.writeEachAlone))
       }
@@ -95,7 +95,7 @@ export function prepareIndexing(db: DatabaseSync) {
   }
 }
 
-/** A row of SELECT_EVENTS, read as cells: half the cost of an object. */
+/** Maps a row of SELECT_EVENTS, read as an array: half the cost of an object. */
 function journalRow(cells: readonly unknown[]): JournalRow {
   return {
     id: cells[0] as number,
@@ -114,7 +114,7 @@ function journalRow(cells: readonly unknown[]): JournalRow {
   }
 }
 
-/** The steps that follow empty the derived tables and fill them again. */
+/** Makes the following steps empty the derived tables and fill them again. */
 export function startAgain(db: DatabaseSync): void {
   db.exec(REWIND_CURSORS)
   db.exec(FORGET_LAST)

@@ -1,5 +1,5 @@
-// A batch of appends on its way to the writer thread: one JSON text with what is known of each message, and one buffer with
-// their bytes, which is transferred. Both cross at a fraction of what a list of objects costs.
+// A batch of appends on its way to the writer thread: one JSON text with the metadata of all messages, and one
+// transferred buffer with their payloads. That costs a fraction of a list of objects.
 
 import type { EventMeta } from '../../../model/event.ts'
 import type { AppendItem } from '../../contract/append.ts'
@@ -8,7 +8,7 @@ import { metaOf, metaValues, type Value } from '../../event-columns.ts'
 export interface AppendBatch {
   /** A JSON list with a `Meta` for each item. */
   readonly metas: string
-  /** The payloads, one behind the other. */
+  /** The payloads, one after the other. */
   readonly payloads: Uint8Array<ArrayBuffer>
 }
 

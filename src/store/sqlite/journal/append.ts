@@ -1,5 +1,5 @@
-// Append on SQLite: one transaction for all batches that are waiting, on the connection that writes the journal. The insert of the
-// dedupe key decides; the event is written behind it in the same transaction.
+// Append on SQLite: one transaction for all waiting batches, on the connection that writes the journal. The insert of
+// the dedupe key decides; the event is inserted after it in the same transaction.
 //
 //   dedupe key      new → event                                   → stored
 //               existed → same minted key                         → stored (our own retry)
@@ -25,14 +25,14 @@ const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? A
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
 
-/** An outcome on its way back to the server. A message that was stored, as nearly all are, is its id alone: the least to send. */
+/** An outcome on its way to the main thread. A stored message, the usual case, is its id alone: the least to send. */
 export type Written = number | Exclude<AppendOutcome, { outcome: 'stored' }>
 
 export function outcomeOf(written: Written): AppendOutcome {
   return typeof written === 'number' ? { outcome: 'stored', id: written } : written
 }
 
-/** Several batches in one commit; the outcomes of each are its own. */
+/** Several batches in one commit; returns the outcomes of each. */
 export type AppendAll = (batches: readonly AppendBatch[]) => Written[][]
 
 export function prepareAppend(db: DatabaseSync): AppendAll {
@@ -78,7 +78,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     insertEvent.run(eventIds.take(), kind, revises, ...values, payload.byteLength, sha256, payload)
   }
 
-  /** For a batch with a bad row: each row in a savepoint of its own, so that it fails alone. */
+  /** For a batch with a bad row: runs each row in its own savepoint, so that the bad one fails alone. */
   function appendAlone(row: AppendRow): Written {
     const nextIds = [eventIds.peek(), resendIds.peek()] as const
     db.exec('SAVEPOINT one_row')

@@ -1,4 +1,4 @@
-// Reading the journal and what was derived from it, by id, on a connection that sees committed rows only.
+// Reads the journal and the index by id, on a connection that sees committed rows only.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'

@@ -1,4 +1,4 @@
-// Following the journal on SQLite. A page and the cursor of the index are read by one statement, so at one moment.
+// Follows the journal on SQLite. One statement reads a page and the index cursor, so both are of one snapshot.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'

@@ -1,4 +1,4 @@
-// Ids of a table, given out inside a transaction: loaded at its start, saved at its end, never used again.
+// Id sequences of the journal: loaded at the start of a transaction, saved at its end, never reused.
 
 import type { DatabaseSync } from 'node:sqlite'
 
@@ -19,10 +19,10 @@ function lastIdIn(row: Record<string, unknown> | undefined, name: SequenceName):
 
 export interface Sequence {
   load(): void
-  /** The id that the next one to ask would be given. */
+  /** The next id, without taking it. */
   peek(): number
   take(): number
-  /** Gives back everything from this id on: its rows were rolled back. */
+  /** Gives back all ids from this one on: their rows were rolled back. */
   rewind(next: number): void
   save(): void
 }

@@ -1,4 +1,4 @@
--- The schema of the journal file. All of it is primary data: what the indexer derives is in a file of its own (index/index.sql).
+-- Schema of the journal file. All of it is primary data; the index has a file of its own (index/index.sql).
 
 -- The journal ------------------------------------------------------------------------------------------------------------
 
@@ -7,8 +7,8 @@ CREATE TABLE meta (
   value BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- The last id given out, so that none is ever used again. AUTOINCREMENT would do the same, but writes its row for every
--- single insert; here it is written once for a batch.
+-- The last id given out, so that ids are never reused. AUTOINCREMENT would write its row at every insert; this row is
+-- written once per batch.
 CREATE TABLE sequences (
   name  TEXT    PRIMARY KEY,
   value INTEGER NOT NULL
@@ -17,7 +17,7 @@ CREATE TABLE sequences (
 INSERT INTO sequences (name, value) VALUES ('events', 0), ('resends', 0);
 
 -- One row per first arrival ('event') and per re-send with other bytes ('revision').
--- The payload stands last, so that reading the rest skips its pages.
+-- The payload is the last column, so that reading the others skips its pages.
 CREATE TABLE events (
   id              INTEGER PRIMARY KEY,
   kind            TEXT    NOT NULL CHECK (kind IN ('event', 'revision')),
@@ -43,11 +43,12 @@ CREATE TABLE events (
   payload         BLOB
 ) STRICT;
 
--- Finds a revision by its bytes, and lists those of an event in id order (the rowid is every index's last column).
+-- Finds a revision by its bytes, and lists an event's revisions in id order (the rowid is the last column of every
+-- index).
 CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE kind = 'revision';
 CREATE INDEX revisions_in_order ON events (revises) WHERE kind = 'revision';
 
--- A re-send whose bytes are kept already.
+-- A re-send whose bytes are already stored.
 CREATE TABLE resends (
   id          INTEGER PRIMARY KEY,
   company_id  INTEGER NOT NULL,
@@ -57,7 +58,7 @@ CREATE TABLE resends (
   request_id  TEXT    NOT NULL
 ) STRICT;
 
--- What makes a message one message, for ever: it outlives the event.
+-- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event.
 CREATE TABLE dedupe (
   company_id INTEGER NOT NULL,
   digest     BLOB    NOT NULL,
@@ -82,7 +83,7 @@ CREATE TABLE tokens (
   disabled_at  INTEGER,
   last_used_at INTEGER,
   rotated_from TEXT,
-  -- Of its own, as it is written: 100/1s, or off. NULL: as the setting has it.
+  -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   TEXT,
   generation   INTEGER NOT NULL
 ) STRICT;
@@ -109,7 +110,7 @@ CREATE TABLE refusals (
   headers     TEXT    NOT NULL,
   body_size   INTEGER NOT NULL,
   body        BLOB    NOT NULL,
-  -- The event that it became when an operator accepted it.
+  -- The event created when an operator accepted it.
   accepted_as INTEGER,
   accepted_at INTEGER,
   accepted_by TEXT
@@ -120,25 +121,25 @@ CREATE INDEX refusals_by_age ON refusals (received_at);
 
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
 
--- One consumer's view of a tenant's queue. 0 is `default`, which every tenant has; its row is made when it is first used.
--- frontier: up to which event it has taken notice. deleted_at: its rows are being cleared away.
+-- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
+-- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
 CREATE TABLE subscriptions (
-  company_id INTEGER NOT NULL,
-  account_id INTEGER NOT NULL,
-  id         INTEGER NOT NULL,
-  name       TEXT    NOT NULL,
-  created_at INTEGER NOT NULL,
-  frontier   INTEGER NOT NULL,
-  deleted_at INTEGER,
+  company_id     INTEGER NOT NULL,
+  account_id     INTEGER NOT NULL,
+  id             INTEGER NOT NULL,
+  name           TEXT    NOT NULL,
+  created_at     INTEGER NOT NULL,
+  enqueued_up_to INTEGER NOT NULL,
+  deleted_at     INTEGER,
   PRIMARY KEY (company_id, account_id, id)
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX subscriptions_by_name ON subscriptions (company_id, account_id, name) WHERE deleted_at IS NULL;
 
--- Keys begin with the event or the lane: a planner that knows nothing of the rows yet cannot take the tenant for the
--- narrowest part of them. The queue itself, below, is kept by tenant.
+-- Keys begin with the event or the lane: a planner without statistics would take the tenant for their most selective
+-- part. The queue indexes below begin with the tenant.
 
--- What became of an event in a subscription. There is a row once the subscription took notice of the event.
+-- The state of an event in a subscription. The row exists once the event is enqueued.
 CREATE TABLE deliveries (
   company_id       INTEGER NOT NULL,
   account_id       INTEGER NOT NULL,
@@ -157,18 +158,18 @@ CREATE TABLE deliveries (
   PRIMARY KEY (event_id, company_id, account_id, subscription)
 ) STRICT, WITHOUT ROWID;
 
--- What is left of a lane: those under a lease, and those waiting in their order.
+-- A lane's unsettled deliveries: the leased ones, and the pending ones in order.
 CREATE INDEX deliveries_by_lane ON deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE settled_at IS NULL;
--- Lists by state. Not by `done`, which is nearly everything, for ever: that is found by going down from the frontier.
--- `entries >= 0` is always true, and has to be named by whoever wants this index: a planner that may choose would take it,
--- beginning with the tenant, for looking up an event or a lane.
+-- Lists by state. Without `done`, which nearly all events reach: those are found by scanning down from enqueued_up_to.
+-- `entries >= 0` is always true; only queries that name it can use this index. Otherwise the planner would choose it,
+-- since it begins with the tenant, to look up an event or a lane.
 CREATE INDEX deliveries_by_state ON deliveries (company_id, account_id, subscription, state, event_id)
   WHERE entries >= 0 AND state <> 'done';
 
--- head: the lowest event that is not final. ready_at: when an ordered claim may have it, null if nothing is left to do.
--- open_at: when an unordered claim may have something, where that is earlier. held: under an ordered lease (1),
--- under others (2), or under none (0).
+-- head: the lowest event that is not final. ready_at: when an ordered claim may take it; null if the lane is idle.
+-- open_at: when an unordered claim may take an event, if earlier. held: under an ordered lease (1), under unordered
+-- ones (2), under none (0).
 CREATE TABLE lanes (
   company_id   INTEGER NOT NULL,
   account_id   INTEGER NOT NULL,
@@ -183,11 +184,11 @@ CREATE TABLE lanes (
   PRIMARY KEY (lane, company_id, account_id, subscription)
 ) STRICT, WITHOUT ROWID;
 
--- The queue: lanes in the order in which they are handed out. Leases that expire come back by themselves: their time passes.
+-- The queue: lanes in hand-out order. An expired lease needs no update: its ready_at has passed.
 CREATE INDEX lanes_ready ON lanes (company_id, account_id, subscription, ready_at, head) WHERE ready_at IS NOT NULL;
 CREATE INDEX lanes_open ON lanes (company_id, account_id, subscription, open_at, head) WHERE open_at IS NOT NULL;
 
--- Hand-outs that came to nothing, and who brought an event back.
+-- Failed hand-outs and requeues.
 CREATE TABLE delivery_history (
   company_id   INTEGER NOT NULL,
   account_id   INTEGER NOT NULL,
@@ -205,7 +206,7 @@ CREATE TABLE delivery_history (
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 
--- tenants: a JSON array of [account, company]; null for all of them. password: an encoded hash; null: signs in by link.
+-- tenants: a JSON array of [account, company]; null: all. password: an encoded hash; null: signs in by link.
 CREATE TABLE operators (
   id          TEXT    PRIMARY KEY,
   name        TEXT    NOT NULL UNIQUE,
@@ -227,7 +228,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_by_operator ON sessions (operator_id, created_at);
 CREATE INDEX sessions_by_expiry ON sessions (expires_at);
 
--- One for each operator: a new link takes the place of the one before.
+-- One per operator: a new link replaces the previous one.
 CREATE TABLE sign_in_links (
   operator_id TEXT    PRIMARY KEY,
   hash        BLOB    NOT NULL UNIQUE,
@@ -236,7 +237,7 @@ CREATE TABLE sign_in_links (
 
 CREATE INDEX sign_in_links_by_expiry ON sign_in_links (expires_at);
 
--- id: a UUIDv7, so that the order of the key is the order of time.
+-- id: a UUIDv7, so that key order is time order.
 CREATE TABLE audit (
   id          TEXT    PRIMARY KEY,
   at          INTEGER NOT NULL,

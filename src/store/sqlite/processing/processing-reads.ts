@@ -1,10 +1,9 @@
-// What a reader sees of processing, on SQLite: the events of a claim, whether a claim is worth while, and what became of
-// an event.
+// Processing reads on SQLite: the events of a claim, whether a claim is worthwhile, and the deliveries of an event.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import type { DeliveryState } from '../../../model/processing.ts'
-import type { Grant } from '../../../model/processing-notice.ts'
+import type { Grant } from '../../../model/processing-enqueue.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
@@ -48,21 +47,21 @@ export function prepareProcessingReads(db: DatabaseSync) {
     ready(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
       const subscription = readSubscription(db, queue)
       const key = queueOf(db, queue)
-      // A claim finds out that it is gone.
+      // The subscription is gone: a claim reports it.
       if (!subscription || !key) return { ready: true, at: null }
-      if (hasNews.get(key[0], key[1], subscription.frontier)) return { ready: true, at: null }
+      if (hasNews.get(key[0], key[1], subscription.enqueuedUpTo)) return { ready: true, at: null }
       const times = [firstReady.get(...key)?.at, queue.ordered ? null : firstOpen.get(...key)?.at]
       const at = Math.min(...times.map((time) => (time as number | null | undefined) ?? Number.MAX_SAFE_INTEGER))
       return { ready: at <= now, at: at === Number.MAX_SAFE_INTEGER ? null : at }
     },
 
     history: (tenant: Tenant, eventId: number): DeliveryRecord[] =>
-      readSubscriptions(db, tenant).flatMap(({ name, frontier }): DeliveryRecord[] => {
+      readSubscriptions(db, tenant).flatMap(({ name, enqueuedUpTo }): DeliveryRecord[] => {
         const key = queueOf(db, { tenant, subscription: name })
         if (!key) return []
         const row = selectDelivery.get(...key, eventId)
-        // Passed over: it was there before the subscription.
-        if (!row && frontier >= eventId) return []
+        // Skipped: the event is older than the subscription.
+        if (!row && enqueuedUpTo >= eventId) return []
         return [
           {
             subscription: name,

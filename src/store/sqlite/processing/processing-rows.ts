@@ -1,12 +1,12 @@
-// The rows that processing works on, on SQLite: answers to what a plan asks, one statement each. The writer is one, so its
-// transaction is the lock.
+// Answers the questions of a processing plan on SQLite, one statement each. There is one writer, so its transaction is
+// the lock.
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../../model/processing.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
 
-/** A subscription of a tenant, as every key here begins. */
+/** A subscription of a tenant, as key columns. */
 export type Queue = readonly [companyId: number, accountId: number, subscription: number]
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
@@ -32,7 +32,7 @@ const UPDATE_LANE = `UPDATE lanes SET head = ?, ready_at = ?, open_at = ?, held 
   dead_count = dead_count + ? WHERE ${OF_QUEUE} AND lane = ?`
 const TAKEN_READY_AT = 'max(coalesce(l.ready_at, 0), excluded.ready_at)'
 const TAKEN_OPEN_AT = `min(coalesce(l.open_at, l.ready_at, excluded.ready_at), coalesce(excluded.open_at, excluded.ready_at))`
-/** What is new is behind all that is there. */
+/** New events follow all existing ones of the lane. */
 const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, open_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0)
   ON CONFLICT DO UPDATE SET head = coalesce(l.head, excluded.head), ready_at = ${TAKEN_READY_AT}, held = excluded.held,
@@ -40,17 +40,20 @@ const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane
   WHERE l.head IS NULL OR (l.held <> 1 AND ? = 0)`
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
   attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-// Only up to where the index is whole: while a rebuild empties it, what is missing must not be passed over.
+// Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped.
 const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
   FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
-    SELECT frontier FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
+    SELECT enqueued_up_to FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
     AND i.event_id <= (SELECT position FROM index_cursors WHERE source = 'events')
   ORDER BY i.event_id LIMIT ?4 + 0`
 const INSERT = `INSERT INTO deliveries (company_id, account_id, subscription, event_id, lane, state, attempts, available_at,
   lease_id, lease_expires_at, ordered, key_id, entries) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
-/** An idle lane becomes ready; to a busy one the event is added behind, and is open unless the lane is held. Else nothing is written. */
-const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
+/**
+ * An idle lane becomes ready. In a busy one the event is added at the end, and is open unless the lane is held. Else
+ * nothing is written.
+ */
+const ENQUEUE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane, head, ready_at, held, done_count,
     dead_count) VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)
   ON CONFLICT DO UPDATE SET
     head = coalesce(l.head, excluded.head),
@@ -59,7 +62,8 @@ const NOTICE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscriptio
       THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END
   WHERE l.head IS NULL OR l.ready_at IS NULL
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`
-const MOVE_FRONTIER = 'UPDATE subscriptions SET frontier = ? WHERE company_id = ? AND account_id = ? AND id = ?'
+const SET_ENQUEUED_UP_TO =
+  'UPDATE subscriptions SET enqueued_up_to = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
 export type Answers = { readonly [N in keyof Questions]: (queue: Queue, ask: Questions[N][0]) => Questions[N][1] }
 
@@ -92,10 +96,10 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     addEntry: db.prepare(ADD_ENTRY),
     indexed: db.prepare(INDEXED),
     insert: db.prepare(INSERT),
-    noticeLane: db.prepare(NOTICE_LANE),
-    moveFrontier: db.prepare(MOVE_FRONTIER),
+    enqueueLane: db.prepare(ENQUEUE_LANE),
+    setEnqueuedUpTo: db.prepare(SET_ENQUEUED_UP_TO),
   }
-  // Rows as arrays: half the time of rows as objects.
+  // Rows as arrays: half the time of objects.
   const { delivery: oneDelivery, leased: leasedRows, pending, available, first, indexed } = prepared
   const arrays = [oneDelivery, leasedRows, pending, available, first, indexed]
   for (const one of arrays) one.setReturnArrays(true)
@@ -168,12 +172,12 @@ export function prepareAnswers(db: DatabaseSync): Answers {
           size: size ?? 0,
         }),
       ),
-    notice: (queue, { leased, waiting, behind, now }) => {
+    enqueue: (queue, { leased, waiting, behind, now }) => {
       for (const one of [...leased, ...waiting]) prepared.insert.run(...queue, ...newCells(one))
-      for (const { lane, head } of behind) prepared.noticeLane.run(...queue, lane, head, now)
+      for (const { lane, head } of behind) prepared.enqueueLane.run(...queue, lane, head, now)
     },
-    moveFrontier: ([companyId, accountId, subscription], { frontier }) => {
-      prepared.moveFrontier.run(frontier, companyId, accountId, subscription)
+    setEnqueuedUpTo: ([companyId, accountId, subscription], { enqueuedUpTo }) => {
+      prepared.setEnqueuedUpTo.run(enqueuedUpTo, companyId, accountId, subscription)
     },
   }
 }

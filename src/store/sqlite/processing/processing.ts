@@ -1,10 +1,10 @@
-// Claims and what becomes of them, on SQLite: each call is one transaction on the writer. What was claimed is read
-// afterwards, on the reader's side, so that payloads do not pass through the writer.
+// Claims and their outcomes on SQLite: each call is one transaction on the writer. The reader loads the claimed events
+// afterwards, so that payloads do not pass through the writer.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { ClaimCourse, type Grant, planNotice } from '../../../model/processing-notice.ts'
+import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
 import {
   planAck,
   planClaim,
@@ -27,7 +27,7 @@ import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
 const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
 const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?
@@ -55,13 +55,13 @@ export function prepareProcessing(db: DatabaseSync) {
     const lane = request.channelRef === null ? null : laneOf(db, tenant, request.channelRef)
     if (lane === undefined) return []
     const lease = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
-    const course = new ClaimCourse({ now, lease, lane, limit, maxBytes, maxAttempts })
-    course.take(runPlan(planClaim(course.order), answers, queue))
-    while (course.noticeRows > 0) {
-      course.takeNoticed(runPlan(planNotice(course.noticeRows, course.order), answers, queue))
+    const progress = new ClaimProgress({ now, lease, lane, limit, maxBytes, maxAttempts })
+    progress.add(runPlan(planClaim(progress.order), answers, queue))
+    while (progress.enqueueRows > 0) {
+      progress.addEnqueued(runPlan(planEnqueue(progress.enqueueRows, progress.order), answers, queue))
     }
-    if (course.mayLookAgain) course.take(runPlan(planClaim(course.order), answers, queue))
-    return course.grants
+    if (progress.mayClaimAgain) progress.add(runPlan(planClaim(progress.order), answers, queue))
+    return progress.grants
   }
 
   return {
@@ -83,7 +83,7 @@ export function prepareProcessing(db: DatabaseSync) {
   }
 }
 
-/** Undefined for a conversation that is not there (yet). */
+/** Undefined if the conversation does not exist (yet). */
 function laneOf(db: DatabaseSync, { companyId, accountId }: Tenant, channelRef: string): number | undefined {
   return db.prepare(SELECT_CONVERSATION).get(companyId, accountId, channelRef)?.id as number | undefined
 }

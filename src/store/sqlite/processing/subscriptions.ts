@@ -1,4 +1,4 @@
-// Subscriptions on SQLite. The row of a deleted one stays, so that its id is never given to another.
+// Subscriptions on SQLite. A deleted subscription's row stays, so that its id is never reused.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -8,11 +8,11 @@ import type { QueueName, Subscription } from '../../contract/processing.ts'
 import { inTransaction } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 
-const SELECT_ALL = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ?
+const SELECT_ALL = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ?
   AND deleted_at IS NULL ORDER BY id`
-const SELECT = `SELECT name, created_at, frontier FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+const SELECT = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, frontier)
+const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
 const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL RETURNING id`
@@ -30,17 +30,17 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
         const existing = all.find(({ name }) => name === subscription)
         if (existing) return { subscription: existing, created: false }
         if (max !== undefined && all.length >= max) return null
-        const frontier = from === 'now' ? readSequence(db, 'events') : 0
-        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, frontier)
+        const enqueuedUpTo = from === 'now' ? readSequence(db, 'events') : 0
+        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo)
         return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
       }),
-    /** Where to begin to clear away what it knew; null when there is none. */
+    /** Where deleting its rows begins; null if there is no such subscription. */
     remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
       if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
       const marked = db.prepare(MARK).get(at, tenant.companyId, tenant.accountId, subscription)
       return marked ? { subscription: marked.id as number, table: 0, after: 0 } : null
     },
-    /** One bounded step of clearing away what a deleted one knew. Null when nothing is left. */
+    /** One bounded step of deleting the rows of a deleted subscription. Null when nothing is left. */
     clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>
       inTransaction(db, () => {
         const queue = [companyId, accountId, from.subscription] as const
@@ -61,31 +61,31 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
   }
 }
 
-/** How far clearing away is: it goes through the tables in the order of their keys. */
+/** Progress of the deletion: it walks the tables in key order. */
 export interface Clearing {
   readonly subscription: number
   readonly table: number
   readonly after: number
 }
 
-/** `default` first, whether it was used or not. */
+/** `default` first, used or not. */
 export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Tenant): Subscription[] {
   const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
   const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)
   if (byDefault) return rows
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, frontier: 0 }, ...rows]
+  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...rows]
 }
 
 export function readSubscription(db: DatabaseSync, { tenant, subscription }: QueueName): Subscription | null {
   const row = db.prepare(SELECT).get(tenant.companyId, tenant.accountId, subscription)
   if (row) return subscriptionOf(row)
-  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, frontier: 0 } : null
+  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, enqueuedUpTo: 0 } : null
 }
 
 function subscriptionOf(row: Record<string, unknown>): Subscription {
   return {
     name: row.name as string,
     createdAt: row.created_at as number,
-    frontier: row.frontier as number,
+    enqueuedUpTo: row.enqueued_up_to as number,
   }
 }

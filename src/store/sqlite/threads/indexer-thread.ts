@@ -1,5 +1,5 @@
-// The indexer's thread: the only connection of the server that writes and checkpoints the index. Its own thread and its own
-// file: a step holds up nobody who sends or claims.
+// The indexer thread: the only server connection that writes and checkpoints the index. It has its own thread and file,
+// so that a step blocks neither intake nor claims.
 
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
@@ -10,15 +10,15 @@ import { markDamaged, openIndexWriter } from '../index/index-file.ts'
 import { prepareIndexOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
 
-/** Under the others: a quarter of a core while all of them are busy, all of it when they are not. */
+/** Below the other threads: a quarter of a core while all of them are busy, a whole one otherwise. */
 const NICENESS = 5
 
-yieldToOthers()
+lowerPriority()
 const port = parentPort!
 const { path } = workerData as { path: string }
 const db = openIndexWriter(path)
 const operations = prepareIndexOperations(db) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
-/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+/** Set by the first fatal failure: this connection is not used afterwards. */
 let broken: string | null = null
 
 port.on('message', (message: ToThread) => {
@@ -51,11 +51,11 @@ function send(message: FromThread): void {
   port.postMessage(message)
 }
 
-/** On Linux a thread has a priority of its own. Elsewhere it runs like the others. */
-function yieldToOthers(): void {
+/** On Linux each thread has its own priority. Elsewhere it runs like the others. */
+function lowerPriority(): void {
   try {
     setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
   } catch {
-    // No /proc, or no leave to: it only takes a little more from the others.
+    // No /proc, or no permission: it takes a little more CPU from the other threads.
   }
 }

@@ -1,4 +1,4 @@
-// What passes between the server and its threads: jobs, and one answer for each.
+// Messages between the main thread and the store threads: jobs, and one answer for each.
 
 import { storeFailure } from '../connection.ts'
 

@@ -1,5 +1,5 @@
-// The server's side of a thread that holds a writing connection: sends jobs, matches answers, and notices when the thread is
-// gone. One writes the journal, the other the index.
+// Main-thread side of a store thread (journal writer or indexer): sends jobs, matches answers, and detects when the
+// thread is gone.
 
 import { Worker } from 'node:worker_threads'
 import { StoreFailure, type StoreFailureKind } from '../../contract/failure.ts'
@@ -11,7 +11,7 @@ interface Pending {
   reject(failure: StoreFailure): void
 }
 
-/** What a set of operations looks like. */
+/** A set of operations. */
 type Calls = Record<string, (...args: never[]) => unknown>
 
 const SOURCES = {
@@ -42,7 +42,7 @@ export class StoreThread<O extends Calls> implements Executor<O> {
     worker.on('exit', () => this.#fail(new StoreFailure('fatal', `the ${name} is gone`)))
   }
 
-  /** Resolves when the thread holds its connection. */
+  /** Resolves when the thread has opened its connection. */
   static async start<O extends Calls>(name: keyof typeof SOURCES, path: string): Promise<StoreThread<O>> {
     const worker = new Worker(SOURCES[name], { workerData: { path } })
     const thread = new StoreThread<O>(name, worker)
@@ -64,13 +64,13 @@ export class StoreThread<O extends Calls> implements Executor<O> {
     })
   }
 
-  /** Whoever asks after it happened is told as well. */
+  /** A listener added after a failure is called at once. */
   onFatal(listener: (failure: Error) => void): void {
     if (this.#fatal) listener(this.#fatal)
     else this.#fatalListeners.push(listener)
   }
 
-  /** What was sent before is still carried out. */
+  /** Jobs sent before are still run. */
   close(): Promise<void> {
     this.#closed ??= new Promise<void>((resolve) => {
       this.#onClosed = resolve
@@ -108,7 +108,7 @@ export class StoreThread<O extends Calls> implements Executor<O> {
     if (failure.kind === 'fatal') this.#announce(failure)
   }
 
-  /** A message to a dead thread is lost in silence, so whoever waits is told, and nobody else may wait. */
+  /** A message to a dead thread is lost silently, so all pending calls are rejected, and further ones refused. */
   #fail(failure: StoreFailure): void {
     this.#onClosed()
     this.#ready.reject(failure)

@@ -1,24 +1,24 @@
-// Which job the writer runs next. All appends that are waiting run together, up to a bound: they share one commit.
+// Decides which jobs the writer runs next. All waiting appends run together, up to a bound, and share one commit.
 //
-// - `control` (tokens, nodes, probes) is rare and short, and a revoked token must not wait: it goes first.
-// - `intake` goes before `background` (refusals, uses of tokens), which nobody waits for; background jobs run when no append is
-//   waiting, and at the latest after BACKGROUND_EVERY turns.
-// - `processing` (claims, acks, sessions of operators) and intake take turns: neither can starve the other.
+// - `control` (tokens, nodes, probes) is rare and short, and a revoked token must not wait: it runs first.
+// - `intake` runs before `background` (refusals, token uses), which no caller waits for; a background job runs when no
+//   append waits, at the latest after BACKGROUND_EVERY turns.
+// - `processing` (claims, acks, operator sessions) and intake alternate: neither can starve the other.
 //
-// After a commit its senders come back, a moment later. On a disk that syncs slowly the next commit waits for them, or it would
-// leave with the few that are there, and every other commit would be almost empty: half of what the disk can do.
+// After a commit its senders send again a moment later. On a slow disk the next commit waits for them; otherwise it
+// would start with few messages and every other commit would be almost empty: half of what the disk can do.
 
 import type { AppendBatch } from '../journal/append-batch.ts'
 import type { OperationName } from '../operations.ts'
 import type { Job } from './thread-jobs.ts'
 
 const BACKGROUND_EVERY = 50
-/** One commit takes no more than this (or one batch): it delays everything behind it. */
+/** One commit takes at most this (or one batch): it delays every job behind it. */
 const MAX_COMMIT_BYTES = 16 * 1024 * 1024
 const MAX_COMMIT_BATCHES = 16
-/** Of what the last commit took: the next waits no longer than this. Below a millisecond it does not wait at all. */
+/** The next commit waits at most this share of the last one's duration. Below 1 ms it does not wait. */
 const WAIT_SHARE = 0.25
-/** After a stall of the disk, nobody may be left to wait for. */
+/** After a disk stall, no sender may be left to wait for. */
 const MAX_WAIT_MS = 50
 
 type Priority = 'control' | 'intake' | 'processing' | 'background'
@@ -31,7 +31,7 @@ const PRIORITIES: Partial<Record<OperationName, Priority>> = {
   release: 'processing',
   requeue: 'processing',
   clearSubscriptions: 'processing',
-  // Attempts to sign in must not get ahead of messages.
+  // Sign-in attempts must not delay messages.
   openSession: 'processing',
   closeSession: 'processing',
   closeSessions: 'processing',
@@ -49,7 +49,7 @@ export class WriterQueue {
   readonly #waiting: Record<Priority, WriterJob[]> = { control: [], intake: [], processing: [], background: [] }
   #turnsWithoutBackground = 0
   #processingRanLast = false
-  /** So many appends are worth waiting for, until then. */
+  /** How many appends to wait for, and until when. */
   #expected = 0
   #waitUntil = 0
 
@@ -61,14 +61,14 @@ export class WriterQueue {
     return Object.values(this.#waiting).every((jobs) => jobs.length === 0)
   }
 
-  /** A commit of so many appends ended now, and took so long. */
+  /** Records a commit: its appends, its duration and its end. */
   committed(appends: number, ms: number, now: number): void {
     const waitMs = Math.min(ms * WAIT_SHARE, MAX_WAIT_MS)
     this.#expected = waitMs < 1 ? 0 : appends
     this.#waitUntil = now + waitMs
   }
 
-  /** For how many ms it is better to wait for more; 0: go on. */
+  /** Milliseconds to wait for more appends; 0: run now. */
   pause(now: number): number {
     const { control, intake, processing } = this.#waiting
     if (intake.length === 0 || intake.length >= this.#expected) return 0
@@ -76,7 +76,7 @@ export class WriterQueue {
     return Math.max(0, this.#waitUntil - now)
   }
 
-  /** The jobs to run now: one, or the appends that are waiting. None if there is nothing to do. */
+  /** The jobs to run now: one, or all waiting appends. Empty if no job waits. */
   next(): WriterJob[] {
     const { control, intake, processing, background } = this.#waiting
     if (control.length > 0) return control.splice(0, 1)

@@ -1,5 +1,5 @@
-// The writer thread: the only connection of the server that writes and checkpoints the journal. It takes jobs from its port, one at
-// a time, and answers each when its commit is on disk.
+// The writer thread: the only server connection that writes and checkpoints the journal. It runs jobs from its port one
+// at a time and answers each when its commit is on disk.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -9,7 +9,7 @@ import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
-import { WriterTurns } from './writer-turns.ts'
+import { WriterScheduler } from './writer-scheduler.ts'
 
 const port = parentPort!
 const { path } = workerData as { path: string }
@@ -17,13 +17,13 @@ const db = openConnection(path, 'writer')
 attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
-const turns = new WriterTurns({ queue, execute, onEnd: close })
-/** Set by the first fatal failure: nothing is tried on this connection afterwards. */
+const scheduler = new WriterScheduler({ queue, execute, onEnd: close })
+/** Set by the first fatal failure: this connection is not used afterwards. */
 let broken: string | null = null
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
-  if ('close' in message) turns.end()
-  else turns.push(message)
+  if ('close' in message) scheduler.end()
+  else scheduler.push(message)
 })
 send('ready')
 
@@ -55,7 +55,7 @@ function close(): void {
   try {
     if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
-    // Nothing is lost: what is committed stays in the WAL, and the next start reads it there.
+    // Nothing is lost: committed data stays in the WAL, and the next start reads it there.
   }
   db.close()
   send('closed')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { setImmediate } from 'node:timers/promises'
 import { describe, test } from 'node:test'
 import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/threads/writer-queue.ts'
-import { WriterTurns } from '../../../../src/store/sqlite/threads/writer-turns.ts'
+import { WriterScheduler } from '../../../../src/store/sqlite/threads/writer-scheduler.ts'
 import { until } from '../../../support/until.ts'
 
 function append(seq: number): WriterJob {
@@ -13,28 +13,28 @@ function start() {
   const queue = new WriterQueue()
   const ran: number[][] = []
   let hasEnded = false
-  const turns = new WriterTurns({
+  const scheduler = new WriterScheduler({
     queue,
     execute: (jobs) => ran.push(jobs.map(({ seq }) => seq)),
     onEnd: () => (hasEnded = true),
   })
-  return { queue, ran, turns, hasEnded: () => hasEnded }
+  return { queue, ran, scheduler, hasEnded: () => hasEnded }
 }
 
-describe('the turns of the writer', () => {
+describe('the scheduler of the writer', () => {
   test('what arrives in one turn is run together, in the next', async () => {
-    const { ran, turns } = start()
-    turns.push(append(1))
-    turns.push(append(2))
+    const { ran, scheduler } = start()
+    scheduler.push(append(1))
+    scheduler.push(append(2))
     assert.deepEqual(ran, [])
     await setImmediate()
     assert.deepEqual(ran, [[1, 2]])
   })
 
   test('after a slow commit it waits for more, and runs what is there when none comes', async () => {
-    const { queue, ran, turns } = start()
+    const { queue, ran, scheduler } = start()
     queue.committed(2, 200, performance.now())
-    turns.push(append(1))
+    scheduler.push(append(1))
     await setImmediate()
     await setImmediate()
     assert.deepEqual(ran, [], 'it waits')
@@ -43,22 +43,22 @@ describe('the turns of the writer', () => {
   })
 
   test('after a slow commit those it waited for are run at once, together', async () => {
-    const { queue, ran, turns } = start()
+    const { queue, ran, scheduler } = start()
     // So that the wait cannot be over by itself.
     queue.committed(2, 200, performance.now() + 3_600_000)
-    turns.push(append(1))
+    scheduler.push(append(1))
     await setImmediate()
-    turns.push(append(2))
+    scheduler.push(append(2))
     await setImmediate()
     assert.deepEqual(ran, [[1, 2]])
   })
 
   test('the end waits for nobody, and comes after what was pushed before', async () => {
-    const { queue, ran, turns, hasEnded } = start()
+    const { queue, ran, scheduler, hasEnded } = start()
     queue.committed(2, 200, performance.now() + 3_600_000)
-    turns.push(append(1))
+    scheduler.push(append(1))
     await setImmediate()
-    turns.end()
+    scheduler.end()
     await setImmediate()
     assert.deepEqual(ran, [[1]])
     assert.ok(hasEnded())

@@ -1,7 +1,7 @@
-// Taking notice: a subscription makes rows for the next events of the index. What a claim may have of them it gets at once, so that
-// most events are written as leased and never as waiting.
+// Enqueues events for a subscription: creates deliveries for the next entries of the index. A claim leases the ones it
+// may have at once, so that most deliveries are inserted as leased, not as pending.
 
-import { type Delivery, handOut, laneTimes, leaseFacts, noticed } from './processing.ts'
+import { type Delivery, handOut, laneTimes, leaseFacts, newDelivery } from './processing.ts'
 import {
   ask,
   type Claimed,
@@ -13,30 +13,30 @@ import {
   withinBytes,
 } from './processing-plan.ts'
 
-/** Of so many entries of the index a claim takes notice in one go at most, and so often: its work is bounded. */
-const NOTICE_ROWS = 1000
-const NOTICES = 2
+/** Bounds on the work of one claim: index entries per enqueue, and the number of enqueues. */
+const ENQUEUE_ROWS = 1000
+const MAX_ENQUEUES = 2
 
-export interface Noticed extends Claimed {
-  /** So many entries of the index it went through. */
+export interface Enqueued extends Claimed {
+  /** Index entries that were read. */
   readonly rows: number
-  /** So many events it did not hand out. */
+  /** Events that were enqueued as pending. */
   readonly left: number
 }
 
 /**
- * Takes notice of the next so many entries of the index, or of many if order matters and a conversation has several of them: the heads of
- * others may stand behind those, and come first. Hands out what there is room for.
+ * Enqueues the next `rows` index entries; or ENQUEUE_ROWS, if order matters and a conversation has several of them: the
+ * heads of other conversations may come after those and are handed out first. Leases what the order has room for.
  */
-export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
+export function* planEnqueue(rows: number, order: ClaimOrder): Plan<Enqueued> {
   const { now, limit, lease } = order
   const few = yield* ask('indexed', { limit: rows })
   const seeksHeads = lease.ordered && few.length === rows && !areHeads(few)
-  const found = seeksHeads ? yield* ask('indexed', { limit: NOTICE_ROWS }) : few
+  const found = seeksHeads ? yield* ask('indexed', { limit: ENQUEUE_ROWS }) : few
   const last = found.at(-1)
   if (!last) return { rows: 0, left: 0, handedOut: [], bytes: 0, isFull: false }
   const events = found.filter(({ isEvent }) => isEvent)
-  const news = events.map(({ eventId, conversationId }) => noticed(eventId, conversationId ?? eventId, now))
+  const news = events.map(({ eventId, conversationId }) => newDelivery(eventId, conversationId ?? eventId, now))
   const byLane = Map.groupBy(news, ({ lane }) => lane)
   const wanted = order.lane === null ? byLane : new Map([[order.lane, byLane.get(order.lane) ?? []]])
   const runs = Array.from(wanted.values())
@@ -54,8 +54,8 @@ export function* planNotice(rows: number, order: ClaimOrder): Plan<Noticed> {
   const behind = Array.from(byLane).flatMap(([lane, [head]]) =>
     taken.has(lane) ? [] : [{ lane, head: head!.eventId }],
   )
-  if (byLane.size > 0) yield* ask('notice', { leased, waiting, behind: behind.toSorted(byId), now })
-  yield* ask('moveFrontier', { frontier: last.eventId })
+  if (byLane.size > 0) yield* ask('enqueue', { leased, waiting, behind: behind.toSorted(byId), now })
+  yield* ask('setEnqueuedUpTo', { enqueuedUpTo: last.eventId })
   const isFull = leased.length === limit || (fitting.length < picked.length && leased.length === fitting.length)
   const bytes = leased.reduce((sum, { eventId }) => sum + (sizes.get(eventId) ?? 0), 0)
   return { rows: found.length, left: waiting.length, handedOut: leased, bytes, isFull }
@@ -68,7 +68,10 @@ function areHeads(found: readonly IndexedEvent[]): boolean {
   return new Set(lanes).size === lanes.length
 }
 
-/** Those of them whose lane had nothing to do: nothing is before what is new there. Without order all but those that an ordered lease holds back. */
+/**
+ * The deliveries whose lane was idle, so that no other event precedes them; unordered, all but those in a lane under an
+ * ordered lease.
+ */
 function* take(
   leased: readonly Delivery[],
   byLane: ReadonlyMap<number, readonly Delivery[]>,
@@ -94,19 +97,19 @@ function byId(one: { readonly lane: number }, other: { readonly lane: number }):
   return one.lane - other.lane
 }
 
-/** What a claim leased, before it is read. */
+/** An event that a claim leased, before its row is read. */
 export interface Grant {
   readonly eventId: number
   readonly lane: number
   readonly attempts: number
 }
 
-/** How one claim goes: first from lanes that are ready, then from what it takes notice of. */
-export class ClaimCourse {
+/** Progress of one claim: first from ready lanes, then from newly enqueued events. */
+export class ClaimProgress {
   readonly grants: Grant[] = []
   readonly #whole: Omit<ClaimOrder, 'atLeastOne'>
   #bytes = 0
-  #notices = 0
+  #enqueues = 0
   #left = 0
   #isFull = false
   #isAtEnd = false
@@ -115,37 +118,38 @@ export class ClaimCourse {
     this.#whole = whole
   }
 
-  /** What there is room for. */
+  /** The order, reduced to the remaining room. */
   get order(): ClaimOrder {
     const { limit, maxBytes } = this.#whole
     const atLeastOne = this.grants.length === 0
     return { ...this.#whole, limit: limit - this.grants.length, maxBytes: maxBytes - this.#bytes, atLeastOne }
   }
 
-  /** Of how many entries of the index it should take notice next; 0: it is over. */
-  get noticeRows(): number {
-    if (this.#isFull || this.#isAtEnd || this.#notices === NOTICES) return 0
-    return this.#notices > 0 && this.grants.length === 0 ? NOTICE_ROWS : this.order.limit
+  /** How many index entries to enqueue next; 0: the claim is complete. */
+  get enqueueRows(): number {
+    if (this.#isFull || this.#isAtEnd || this.#enqueues === MAX_ENQUEUES) return 0
+    return this.#enqueues > 0 && this.grants.length === 0 ? ENQUEUE_ROWS : this.order.limit
   }
 
   /**
-   * Whether it should look for lanes that are ready once more: if it has nothing yet, since another claim may have taken notice of
-   * more than it had room for; and if it wants no order, since what is new may be behind something that does not hold it up.
+   * Whether to claim from ready lanes once more: if the claim has nothing yet, since another claim may have enqueued
+   * more than it had room for; and if it is unordered, since newly enqueued events may follow pending ones that do not
+   * block them.
    */
-  get mayLookAgain(): boolean {
+  get mayClaimAgain(): boolean {
     return !this.#isFull && (this.grants.length === 0 || (this.#left > 0 && !this.#whole.lease.ordered))
   }
 
-  take({ handedOut, bytes, isFull }: Claimed): void {
+  add({ handedOut, bytes, isFull }: Claimed): void {
     for (const { eventId, lane, attempts } of handedOut) this.grants.push({ eventId, lane, attempts })
     this.#bytes += bytes
     this.#isFull ||= isFull
   }
 
-  takeNoticed(noticed: Noticed): void {
-    this.take(noticed)
-    this.#notices += 1
-    this.#left += noticed.left
-    this.#isAtEnd ||= noticed.rows === 0
+  addEnqueued(enqueued: Enqueued): void {
+    this.add(enqueued)
+    this.#enqueues += 1
+    this.#left += enqueued.left
+    this.#isAtEnd ||= enqueued.rows === 0
   }
 }

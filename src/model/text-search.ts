@@ -1,18 +1,19 @@
-// The words that events are searched by. Cut and folded here, by our own code, so that every database finds the same; a
-// query is cut by the same function, and each of its words has to be the beginning of a word of the event.
+// Full-text search: cuts text into words, folds them, and plans a search over spans of ids. Our own code does this, so
+// that every database finds the same. A query is cut by the same function; each of its words must be a prefix of a word
+// of the event.
 //
 // - Case and accents do not matter: "Zoë" is "zoe", "Straße" is "strasse", "İstanbul" and "ISTANBUL" are "istanbul".
-// - A word is a run of letters and digits. An emoji is a word. Where a script sets no spaces, every two neighbouring
+// - A word is a run of letters and digits. An emoji is a word. In scripts without spaces, every two neighbouring
 //   characters are a word and so is the last one: "東京都" is 東京, 京都, 都. So any part of such a text is found.
-// - A stored word begins with its tenant and with the span of ids that its event lies in. A search so touches the words of
-//   its own tenant only, and takes the newest span first: a beginning that a million events share costs no more than one
+// - A stored word begins with its tenant and with the span of ids that its event is in. So a search touches words of
+//   its own tenant only and reads the newest span first: a prefix that a million events share costs no more than one
 //   that a few thousand share.
 
 import type { Tenant } from './principal.ts'
 
-/** Longer words are cut; a query's as well, so that they still find each other. */
+/** Longer words are cut, in queries as well, so that they still match. */
 export const MAX_WORD_LENGTH = 40
-/** More than any text of the size that is indexed needs, and a bound for those made to hurt. */
+/** More than any indexed text needs; bounds hostile ones. */
 export const MAX_WORDS = 2048
 /** In one query. */
 export const MAX_QUERY_WORDS = 16
@@ -26,7 +27,7 @@ const UNSPACED = /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Kh
 const UNSPACED_RUN =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}ー]+|[^\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Lao}\p{sc=Khmr}\p{sc=Mymr}ー]+/gu
 
-/** Letters that people type without their stroke or tail, and that Unicode does not take apart. */
+/** Letters with a stroke or tail that people type without it, and that Unicode does not decompose. */
 const PLAIN: Readonly<Record<string, string>> = {
   ß: 'ss',
   æ: 'ae',
@@ -56,7 +57,7 @@ export function cutWords(...texts: readonly (string | null)[]): string[] {
   return words.list.length > MAX_WORDS ? words.list.slice(0, MAX_WORDS) : words.list
 }
 
-/** The words of a query; throws with a sentence's second half where they cannot be looked for. */
+/** The words of a query; throws if it has none or too many. The message is the second half of a sentence. */
 export function queryWords(text: string): readonly string[] {
   const words = cutWords(text)
   if (words.length === 0) throw new Error('must hold a letter or a digit')
@@ -64,7 +65,7 @@ export function queryWords(text: string): readonly string[] {
   return words
 }
 
-/** What an e-mail address is compared by. */
+/** The form in which e-mail addresses are compared. */
 export function foldEmail(email: string): string {
   return email.trim().toLowerCase()
 }
@@ -96,7 +97,7 @@ function addRun(run: string, words: DistinctWords): void {
   }
 }
 
-/** Up to so many, going through a list takes half the time of a Set. */
+/** Up to this size a list search takes half the time of a Set. */
 const FEW = 32
 
 class DistinctWords {
@@ -115,23 +116,23 @@ class DistinctWords {
   }
 }
 
-/** By characters, so that none is cut in half. */
+/** Cuts by code points, so that no surrogate pair is split. */
 function cutTo(word: string, length: number): string {
   return word.length <= length ? word : Array.from(word).slice(0, length).join('')
 }
 
-/** How many ids a span has. */
+/** Ids per span. */
 export const SPAN_IDS = 16_384
-/** A search looks at the newest span alone, then at more and more of them at once: what is common is found in the first. */
-const SPANS_AT_ONCE = [1, 4, 16, 64] as const
-/** Then it stops and says how far it came. */
-const MAX_LOOKS = 20
+/** Spans per query: the newest alone, then more and more, since common words are found in the first. */
+const SPANS_PER_QUERY = [1, 4, 16, 64] as const
+/** Then the search stops and says how far it came. */
+const MAX_QUERIES = 20
 
 export function spanOf(id: number): number {
   return Math.floor(id / SPAN_IDS)
 }
 
-/** What the words of a tenant in a span begin with. Its characters are in no word. */
+/** Prefix of a tenant's words in a span. Its dots occur in no word. */
 export function wordPrefix({ companyId, accountId }: Tenant, span: number): string {
   return `${companyId}.${accountId}.${span}.`
 }
@@ -144,9 +145,9 @@ export interface Search {
   readonly limit: number
 }
 
-/** One question to the database: all words of one of the spans, highest ids first, below the bound. */
-export interface Look {
-  /** For each span the beginnings that an event has to have words for. */
+/** One query to the database: the events that have all words in one of the spans, highest ids first, below the bound. */
+export interface SpanQuery {
+  /** For each span, the word prefixes that an event must have. */
   readonly spans: readonly (readonly string[])[]
   readonly below: number
   readonly limit: number
@@ -155,28 +156,33 @@ export interface Look {
 export interface SearchResult {
   /** Highest first. */
   readonly ids: readonly number[]
-  /** Everything at or above is looked at; null when there is nothing below. */
+  /** Every id at or above this was searched; null: the search reached the end. */
   readonly searchedDownTo: number | null
 }
 
-/** Whether one event has the words: it is found right below the id after it. */
-export function lookAt(tenant: Tenant, words: readonly string[], id: number): Look {
+/** Query for one event: it has the words if it is the highest match below the next id. */
+export function spanQueryFor(tenant: Tenant, words: readonly string[], id: number): SpanQuery {
   const prefix = wordPrefix(tenant, spanOf(id))
   return { spans: [words.map((word) => prefix + word)], below: id + 1, limit: 1 }
 }
 
 /**
- * The course of a search, whatever database is asked. It yields what it wants to know and is given ids: for a Look those
- * found, for a number the tenant's highest id below it (so that a tenant does not walk through others' ids).
+ * The search algorithm, independent of the database. It yields queries and receives ids: for a SpanQuery the matches,
+ * for a number the tenant's highest id below it, so that the search skips ids of other tenants.
  */
-export function* search({ tenant, words, below, limit }: Search): Generator<Look | number, SearchResult, number[]> {
+export function* search({
+  tenant,
+  words,
+  below,
+  limit,
+}: Search): Generator<SpanQuery | number, SearchResult, number[]> {
   const ids: number[] = []
   let from = below
-  for (let look = 0; look < MAX_LOOKS; look++) {
+  for (let query = 0; query < MAX_QUERIES; query++) {
     const [highest] = yield from
     if (highest === undefined) return { ids, searchedDownTo: null }
     const top = spanOf(highest)
-    const bottom = Math.max(0, top - (SPANS_AT_ONCE[look] ?? SPANS_AT_ONCE.at(-1)!) + 1)
+    const bottom = Math.max(0, top - (SPANS_PER_QUERY[query] ?? SPANS_PER_QUERY.at(-1)!) + 1)
     const spans = Array.from({ length: top - bottom + 1 }, (_, n) => {
       const prefix = wordPrefix(tenant, top - n)
       return words.map((word) => prefix + word)

@@ -1,23 +1,23 @@
-// When the writer does its next job: in the next turn of the event loop, so that what arrives meanwhile is seen and put in its
-// place; or a little later, where the queue says that waiting pays.
-// Promises: what is in the queue is run, without any further push.
+// Schedules the writer's jobs: in the next turn of the event loop, so that jobs arriving in between are queued first;
+// or later, if the queue says that waiting pays.
+// Promises: every queued job is run, without a further push.
 
 import type { WriterJob, WriterQueue } from './writer-queue.ts'
 
-export interface WriterTurnsOptions {
+export interface WriterSchedulerOptions {
   readonly queue: WriterQueue
   readonly execute: (jobs: readonly WriterJob[]) => void
-  /** There is nothing left, and there will be nothing more. */
+  /** The queue is empty, and no job will follow. */
   readonly onEnd: () => void
 }
 
-export class WriterTurns {
-  readonly #options: WriterTurnsOptions
+export class WriterScheduler {
+  readonly #options: WriterSchedulerOptions
   #isScheduled = false
   #isEnding = false
   #pausing: NodeJS.Timeout | undefined
 
-  constructor(options: WriterTurnsOptions) {
+  constructor(options: WriterSchedulerOptions) {
     this.#options = options
   }
 
@@ -26,7 +26,7 @@ export class WriterTurns {
     this.#schedule()
   }
 
-  /** What was pushed before is still run. */
+  /** Jobs pushed before are still run. */
   end(): void {
     this.#isEnding = true
     this.#schedule()

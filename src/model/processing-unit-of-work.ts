@@ -1,4 +1,4 @@
-// The deliveries that a plan looks at, as they were and as they become, by lane.
+// Unit of work of a plan: the deliveries that it read, by lane, with their state before and after its changes.
 
 import {
   addLeases,
@@ -10,7 +10,7 @@ import {
   leaseFacts,
 } from './processing.ts'
 
-export class Board {
+export class UnitOfWork {
   readonly #before = new Map<number, Delivery>()
   readonly #now = new Map<number, Delivery>()
   readonly #lanes = new Map<number, Set<number>>()
@@ -18,7 +18,7 @@ export class Board {
   readonly #entries: HistoryEntry[] = []
   readonly #others: ReadonlyMap<number, LeaseFacts>
 
-  /** `others`: what else is under a lease in the lanes of the rows, and stays as it is. */
+  /** `others`: leases in the same lanes that the plan does not change. */
   constructor(rows: readonly Delivery[], others: readonly LeaseFacts[] = []) {
     this.#others = new Map(others.map((one) => [one.lane, one]))
     for (const row of rows.toSorted((a, b) => a.eventId - b.eventId)) this.#add(row)
@@ -36,19 +36,19 @@ export class Board {
     return Array.from(this.#lanes.get(lane) ?? [], (id) => this.#now.get(id)!)
   }
 
-  /** Null: nothing is under a lease there. */
+  /** Null: the lane has no lease. */
   leasesOf(lane: number): LeaseFacts | null {
     const known = leaseFacts(this.#leasedOf(lane))
     const others = this.#others.get(lane)
     return others ? addLeases(known, others) : known
   }
 
-  /** All that is still under the lease that this event is under, in its lane. */
+  /** The deliveries in its lane that are under the same lease. */
   runOf({ lane, leaseId }: Delivery): Delivery[] {
     return this.#leasedOf(lane).filter((one) => one.leaseId === leaseId)
   }
 
-  /** `from` is what it was; a row nobody looked at before is added. */
+  /** `from` is the delivery before the change; it is added if the plan had not read it. */
   put(from: Delivery, { delivery, entry }: Change): Delivery {
     if (!this.#before.has(from.eventId)) this.#add(from)
     this.#now.set(delivery.eventId, delivery)

@@ -1,10 +1,10 @@
-// Figures on SQLite. For each of at most 1,000 subscriptions a look into the index of its queue.
+// Store metrics on SQLite: index lookups in the queue of each of at most 1,000 subscriptions.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { StoreFigures } from '../../contract/figures.ts'
+import type { StoreMetrics } from '../../contract/metrics.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
-  (SELECT company_id, account_id, id, frontier FROM subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
+  (SELECT company_id, account_id, id, enqueued_up_to FROM subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
 const IN_QUEUE = `d.company_id = q.company_id AND d.account_id = q.account_id AND d.subscription = q.id
   AND d.entries >= 0 AND d.state <> 'done'`
 const SELECT_LEASES = `${QUEUES} SELECT count(*) FILTER (WHERE expires > ?) AS leases FROM (
@@ -16,9 +16,9 @@ const SELECT_OLDEST = `${QUEUES} SELECT min(received_at) AS oldest FROM (
     WHERE ${IN_QUEUE} AND d.state = 'pending' ORDER BY d.event_id LIMIT 1)) AS received_at FROM queues q
   UNION ALL
   SELECT (SELECT i.received_at FROM event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-    AND i.event_id > q.frontier AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) FROM queues q)`
+    AND i.event_id > q.enqueued_up_to AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) FROM queues q)`
 
-export function readFigures(db: DatabaseSync, now: number): StoreFigures {
+export function readMetrics(db: DatabaseSync, now: number): StoreMetrics {
   return {
     leases: db.prepare(SELECT_LEASES).get(now)!.leases as number,
     oldestPendingAt: db.prepare(SELECT_OLDEST).get()!.oldest as number | null,

@@ -4,15 +4,15 @@ import fc from 'fast-check'
 import {
   cutWords,
   foldEmail,
-  type Look,
-  lookAt,
+  type SpanQuery,
+  spanQueryFor,
   MAX_WORD_LENGTH,
   MAX_WORDS,
   SPAN_IDS,
   search,
   spanOf,
   wordPrefix,
-} from '../../../src/model/words.ts'
+} from '../../../src/model/text-search.ts'
 import { anyText } from '../../support/text.ts'
 
 const TENANT = { accountId: 7, companyId: 42 }
@@ -86,7 +86,7 @@ test('an e-mail address is compared without regard to case and space around it',
 describe('a search', () => {
   /** Runs a search over events that all have the word, and notes what it asks. */
   function run(ids: readonly number[], limit: number, below = Number.MAX_SAFE_INTEGER) {
-    const looks: Look[] = []
+    const queries: SpanQuery[] = []
     const course = search({ tenant: TENANT, words: ['a', 'b'], below, limit })
     let asked = course.next()
     while (!asked.done) {
@@ -95,32 +95,32 @@ describe('a search', () => {
         asked = course.next(ids.filter((id) => id < question).slice(-1))
         continue
       }
-      looks.push(question)
+      queries.push(question)
       const spans = question.spans.map(([first]) => Number(first!.split('.')[2]))
       const found = ids.filter((id) => id < question.below && spans.includes(spanOf(id))).toReversed()
       asked = course.next(found.slice(0, question.limit))
     }
-    return { ...asked.value, looks }
+    return { ...asked.value, queries }
   }
 
   test('asks for the newest span first, and stops when it has enough', () => {
     const ids = Array.from({ length: 100 }, (_, n) => 5 * SPAN_IDS + n)
-    const { looks, ids: found, searchedDownTo } = run(ids, 10)
+    const { queries, ids: found, searchedDownTo } = run(ids, 10)
     assert.deepEqual(found, ids.slice(-10).toReversed())
     assert.equal(searchedDownTo, found.at(-1))
     assert.deepEqual(
-      looks.map(({ spans }) => spans),
+      queries.map(({ spans }) => spans),
       [[['42.7.5.a', '42.7.5.b']]],
     )
   })
 
   test('asks for more spans at once the longer it finds nothing, and passes over those without events', () => {
     const ids = [3, 40 * SPAN_IDS, 41 * SPAN_IDS, 900 * SPAN_IDS]
-    const { looks, ids: found, searchedDownTo } = run(ids, 10)
+    const { queries, ids: found, searchedDownTo } = run(ids, 10)
     assert.deepEqual(found, ids.toReversed())
     assert.equal(searchedDownTo, null)
     assert.deepEqual(
-      looks.map(({ spans }) => spans.length),
+      queries.map(({ spans }) => spans.length),
       [1, 4, 1],
     )
   })
@@ -142,7 +142,7 @@ describe('a search', () => {
   })
 
   test('of one event asks for that event alone', () => {
-    assert.deepEqual(lookAt(TENANT, ['a'], SPAN_IDS), {
+    assert.deepEqual(spanQueryFor(TENANT, ['a'], SPAN_IDS), {
       spans: [[`${wordPrefix(TENANT, 1)}a`]],
       below: SPAN_IDS + 1,
       limit: 1,

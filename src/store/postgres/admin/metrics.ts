@@ -1,36 +1,36 @@
-// Figures on PostgreSQL. For each of at most 1,000 subscriptions a look into the index of its queue.
+// Store metrics on PostgreSQL: index lookups in the queue of each of at most 1,000 subscriptions.
 
-import type { StoreFigures } from '../../contract/figures.ts'
+import type { StoreMetrics } from '../../contract/metrics.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
-  (SELECT company_id, account_id, id, frontier FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
+  (SELECT company_id, account_id, id, enqueued_up_to FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
 const IN_QUEUE = `d.company_id = q.company_id AND d.account_id = q.account_id AND d.subscription = q.id
   AND d.entries >= 0 AND d.state <> 'done'`
 const SELECT_LEASES: Statement = {
-  name: 'intray_figures_leases',
+  name: 'intray_metrics_leases',
   text: `${QUEUES} SELECT count(*) FILTER (WHERE expires > $1) AS leases FROM (
     SELECT d.lease_expires_at AS expires FROM queues q CROSS JOIN LATERAL (
       SELECT lease_expires_at FROM intray.deliveries d WHERE ${IN_QUEUE} AND d.state = 'leased' LIMIT 10000) d
     LIMIT 10000) leased`,
 }
 const SELECT_OLDEST: Statement = {
-  name: 'intray_figures_oldest',
+  name: 'intray_metrics_oldest',
   text: `${QUEUES} SELECT least(
     (SELECT min(e.received_at) FROM queues q CROSS JOIN LATERAL (
       SELECT d.event_id FROM intray.deliveries d WHERE ${IN_QUEUE} AND d.state = 'pending' ORDER BY d.event_id LIMIT 1) d
       JOIN intray.events e ON e.id = d.event_id AND e.company_id = q.company_id),
     (SELECT min(i.received_at) FROM queues q CROSS JOIN LATERAL (
       SELECT received_at FROM intray.event_index i WHERE i.company_id = q.company_id AND i.account_id = q.account_id
-      AND i.event_id > q.frontier AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) i)) AS oldest`,
+      AND i.event_id > q.enqueued_up_to AND i.kind = 'event' ORDER BY i.event_id LIMIT 1) i)) AS oldest`,
 }
 const SELECT_UNSEEN: Statement = {
-  name: 'intray_figures_unseen',
+  name: 'intray_metrics_unseen',
   text: `SELECT received_at FROM intray.events
     WHERE id > (SELECT watermark FROM intray.index_cursors WHERE source = 'events') ORDER BY id LIMIT 1`,
 }
 
-export async function readFigures(connection: Connection, now: number): Promise<StoreFigures> {
+export async function readMetrics(connection: Connection, now: number): Promise<StoreMetrics> {
   const [leases] = await connection.query<{ leases: number }>(SELECT_LEASES, [now])
   const [oldest] = await connection.query<{ oldest: number | null }>(SELECT_OLDEST)
   const [unseen] = await connection.query<{ received_at: number | null }>(SELECT_UNSEEN)

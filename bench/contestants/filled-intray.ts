@@ -1,4 +1,4 @@
-// An Intray on a database that was filled before it started, with its index whole: where reading and steady loads are measured.
+// Starts Intray on a database that was filled before and is indexed, for measuring reads and steady loads.
 
 import { putEvents } from '../inbox/client.ts'
 import { drainIndex } from '../intake/fill.ts'
@@ -10,7 +10,7 @@ function say(line: string): void {
   process.stderr.write(`bench: ${line}\n`)
 }
 
-export async function startFilled(
+export async function startFilledIntray(
   scope: Scope,
   databases: Databases,
   count: number,

@@ -1,0 +1,18 @@
+// Store metrics for monitoring: cheap enough to read every few seconds at any store size. They use indexes, and counts
+// have a limit.
+
+export interface StoreMetrics {
+  /** Unexpired leases; counting ends at 10,000. */
+  readonly leases: number
+  /** Arrival time of the oldest event that a subscription in use still has to hand out; null if there is none. */
+  readonly oldestPendingAt: number | null
+  /**
+   * Arrival time of the oldest committed message that readers cannot see yet, since an older transaction is still open;
+   * null if there is none, or if readers of this store see every commit at once.
+   */
+  readonly unseenSince: number | null
+}
+
+export interface MetricsReader {
+  read(now: number): Promise<StoreMetrics>
+}
