@@ -1,19 +1,19 @@
-// Checks everything stored against the client's journal, read back from disk.
+// The checker: holds everything that is stored against the client's journal, read back from disk.
 //
 //   acknowledged   must be there once, with its bytes, under the id of the answer      else lost, twice, altered, misnumbered
 //   unknown        may be there once or not at all                                     else twice, altered
 //   refused        must not be there                                                   else resurrected
-//   conversation   a message acknowledged before another was first sent precedes it    else misordered
+//   conversation   what was acknowledged before another was first sent comes first     else misordered
 //
-// A message is recognised by its bytes, not by what the store says about it; if no message has the bytes, its reference
-// or the id of its acknowledgement tells which message it was.
+// A message is recognised by its bytes, not by what the store says about it; where bytes are nobody's, its reference or
+// the id it was acknowledged under tells whose they were.
 
 import { createHash } from 'node:crypto'
 import type { Inbox, StoredPayload, StoredRow } from './inbox.ts'
 import { type AnswerLine, type Intent, type Line, readJournal } from './journal.ts'
 import type { Counts } from './proof.ts'
 
-interface MessageRecord {
+interface Told {
   readonly number: number
   readonly first: Intent
   readonly sha256: string
@@ -21,65 +21,65 @@ interface MessageRecord {
   /** The id of the first acknowledgement. */
   acknowledgedId: number | null
   everUnknown: boolean
-  /** Without an acknowledgement: may an attempt have stored it? */
+  /** Without an acknowledgement, was there an attempt that may have stored it? */
   mayBeStored: boolean
-  /** The service refuses these bytes for their content, so it cannot have stored them before. */
+  /** The service will not take these bytes, and so cannot have taken them before. */
   isUnusable: boolean
   /** The highest id of its conversation that had been acknowledged when it was first sent. */
   floor: number
-  /** Ids of all its acknowledgements. */
+  /** Acknowledged again under another id. */
   ids: Set<number>
 }
 
 export interface Findings {
   readonly counts: Omit<Counts, 'faults'>
-  /** Unknown, and not sent again. */
+  /** Still unknown: nobody sent them again. */
   readonly unsettled: number
-  /** Of these, how many are stored: allowed. */
+  /** Of these, so many are there: allowed. */
   readonly storedUnknown: number
-  /** Stored, but sent by no client. Counted as altered. */
+  /** There, and nobody sent them. Counted as altered. */
   readonly foreign: number
-  /** The first violations, in words. */
+  /** What is wrong, the first few in words. */
   readonly examples: readonly string[]
 }
 
 const MAX_EXAMPLES = 20
-/** Statuses that depend on the bytes alone, and would be the same another time. */
-const CONTENT_STATUSES = [400, 413, 415, 422]
+/** Statuses that are about the bytes, and would be the same another time. */
+const FOR_WHAT_IT_IS = [400, 413, 415, 422]
 
-/** Reads everything stored and compares. The service must be running. */
+/** Reads everything that is stored and compares. The service must be up. */
 export async function check(
   journalPath: string,
   inbox: Pick<Inbox, 'rows' | 'payloads' | 'conversations'>,
 ): Promise<Findings> {
-  const records = fromJournal(readJournal(journalPath))
+  const told = fromJournal(readJournal(journalPath))
   const rows = await inbox.rows()
   const payloads = await inbox.payloads(rows.map(({ id }) => id))
-  return compare(records, rows, payloads, await inbox.conversations())
+  return compare(told, rows, payloads, await inbox.conversations())
 }
 
-function fromJournal(lines: readonly Line[]): Map<number, MessageRecord> {
-  const messages = new Map<number, MessageRecord>()
-  const byAttempt = new Map<number, { record: MessageRecord; isAnswered: boolean }>()
+function fromJournal(lines: readonly Line[]): Map<number, Told> {
+  const messages = new Map<number, Told>()
+  const byAttempt = new Map<number, { told: Told; isAnswered: boolean }>()
   const newest = new Map<string, number>()
   for (const line of lines) {
     if (line.type === 'intent') {
-      const known = messages.get(line.message) ?? newRecord(line, newest)
+      const known = messages.get(line.message) ?? newTold(line, newest)
       known.attempts += 1
       messages.set(line.message, known)
-      byAttempt.set(line.attempt, { record: known, isAnswered: false })
+      byAttempt.set(line.attempt, { told: known, isAnswered: false })
       continue
     }
     const attempt = byAttempt.get(line.attempt)!
     attempt.isAnswered = true
-    note(attempt.record, line, newest)
+    note(attempt.told, line, newest)
   }
-  for (const { record, isAnswered } of byAttempt.values()) if (!isAnswered) markUnknown(record)
-  for (const record of messages.values()) if (record.isUnusable) record.mayBeStored = false
+  for (const { told, isAnswered } of byAttempt.values()) if (!isAnswered) markUnknown(told)
+  for (const told of messages.values()) if (told.isUnusable) told.mayBeStored = false
   return messages
 }
 
-function newRecord(line: Intent, newest: Map<string, number>): MessageRecord {
+function newTold(line: Intent, newest: Map<string, number>): Told {
   const body = Buffer.from(line.body ?? '', 'base64')
   return {
     number: line.message,
@@ -95,34 +95,34 @@ function newRecord(line: Intent, newest: Map<string, number>): MessageRecord {
   }
 }
 
-function note(record: MessageRecord, line: AnswerLine, newest: Map<string, number>): void {
-  if (line.outcome === 'unknown') markUnknown(record)
-  if (line.outcome === 'refused' && CONTENT_STATUSES.includes(line.status)) record.isUnusable = true
+function note(told: Told, line: AnswerLine, newest: Map<string, number>): void {
+  if (line.outcome === 'unknown') markUnknown(told)
+  if (line.outcome === 'refused' && FOR_WHAT_IT_IS.includes(line.status)) told.isUnusable = true
   if (line.outcome !== 'acknowledged') return
-  record.acknowledgedId ??= line.id!
-  record.ids.add(line.id!)
-  const { channel, conflictsWith } = record.first
+  told.acknowledgedId ??= line.id!
+  told.ids.add(line.id!)
+  const { channel, conflictsWith } = told.first
   if (channel !== null && conflictsWith === null) newest.set(channel, Math.max(newest.get(channel) ?? 0, line.id!))
 }
 
-function markUnknown(record: MessageRecord): void {
-  record.everUnknown = true
-  record.mayBeStored = true
+function markUnknown(told: Told): void {
+  told.everUnknown = true
+  told.mayBeStored = true
 }
 
 function compare(
-  messages: ReadonlyMap<number, MessageRecord>,
+  messages: ReadonlyMap<number, Told>,
   rows: readonly StoredRow[],
   payloads: ReadonlyMap<number, StoredPayload>,
   conversations: ReadonlyMap<string, readonly number[]>,
 ): Findings {
   const all = [...messages.values()]
-  const bySha = new Map(all.map((record) => [record.sha256, record]))
+  const bySha = new Map(all.map((told) => [told.sha256, told]))
   const byRef = new Map(
-    all.filter(({ first }) => first.ref && !first.conflictsWith).map((record) => [record.first.ref!, record]),
+    all.filter(({ first }) => first.ref && !first.conflictsWith).map((told) => [told.first.ref!, told]),
   )
-  const byId = new Map(all.filter(({ first }) => !first.conflictsWith).map((record) => [record.acknowledgedId, record]))
-  const stored = new Map<MessageRecord, StoredRow[]>()
+  const byId = new Map(all.filter(({ first }) => !first.conflictsWith).map((told) => [told.acknowledgedId, told]))
+  const stored = new Map<Told, StoredRow[]>()
   const wrong = { lost: 0, twice: 0, altered: 0, resurrected: 0, misordered: 0, misnumbered: 0 }
   const examples: string[] = []
   let foreign = 0
@@ -134,45 +134,45 @@ function compare(
   for (const row of rows) {
     const { status, sha256 } = payloads.get(row.id)!
     const exact = sha256 === null ? undefined : bySha.get(sha256)
-    const record = exact ?? byId.get(row.id) ?? byRef.get(row.source_ref ?? '')
+    const told = exact ?? byId.get(row.id) ?? byRef.get(row.source_ref ?? '')
     if (!exact || sha256 !== row.sha256) blame('altered', `event ${row.id} (payload answered ${status})`)
-    if (record) stored.set(record, [...(stored.get(record) ?? []), row])
+    if (told) stored.set(told, [...(stored.get(told) ?? []), row])
     else foreign += 1
   }
   const filed = new Map([...conversations].map(([channel, ids]) => [channel, new Set(ids)]))
   for (const [channel, ids] of conversations) {
     if (ids.some((id, at) => at > 0 && id <= ids[at - 1]!)) blame('misordered', `the list of conversation ${channel}`)
   }
-  for (const record of all) {
-    const found = stored.get(record) ?? []
-    const name = `message ${record.number}`
-    const { channel, conflictsWith } = record.first
-    if (record.acknowledgedId === null && !record.mayBeStored && found.length > 0) blame('resurrected', name)
-    if (record.acknowledgedId !== null && found.length === 0) blame('lost', `${name}, id ${record.acknowledgedId}`)
+  for (const told of all) {
+    const found = stored.get(told) ?? []
+    const name = `message ${told.number}`
+    const { channel, conflictsWith } = told.first
+    if (told.acknowledgedId === null && !told.mayBeStored && found.length > 0) blame('resurrected', name)
+    if (told.acknowledgedId !== null && found.length === 0) blame('lost', `${name}, id ${told.acknowledgedId}`)
     if (found.length > 1) blame('twice', `${name} as ${found.map(({ id }) => id).join(', ')}`)
     const row = found[0]
     if (!row) continue
     const answered = row.kind === 'revision' ? row.revises : row.id
-    if (record.acknowledgedId !== null && (record.ids.size > 1 || answered !== record.acknowledgedId)) {
-      blame('misnumbered', `${name}: answered ${[...record.ids].join(', ')}, is ${row.id}`)
+    if (told.acknowledgedId !== null && (told.ids.size > 1 || answered !== told.acknowledgedId)) {
+      blame('misnumbered', `${name}: answered ${[...told.ids].join(', ')}, is ${row.id}`)
     }
     if (channel === null || conflictsWith !== null) continue
-    if (row.id <= record.floor) blame('misordered', `${name}, id ${row.id}, after ${record.floor}`)
+    if (row.id <= told.floor) blame('misordered', `${name}, id ${row.id}, after ${told.floor}`)
     if (row.kind === 'event' && !filed.get(channel)?.has(row.id)) blame('lost', `${name} from its conversation`)
   }
 
-  const unsettled = all.filter((record) => record.acknowledgedId === null && record.mayBeStored)
+  const unsettled = all.filter((told) => told.acknowledgedId === null && told.mayBeStored)
   return {
     counts: {
       sent: all.length,
       acknowledged: all.filter(({ acknowledgedId }) => acknowledgedId !== null).length,
       unknown: all.filter(({ everUnknown }) => everUnknown).length,
-      refused: all.filter((record) => record.acknowledgedId === null && !record.mayBeStored).length,
+      refused: all.filter((told) => told.acknowledgedId === null && !told.mayBeStored).length,
       resent: all.reduce((sum, { attempts }) => sum + attempts - 1, 0),
       ...wrong,
     },
     unsettled: unsettled.length,
-    storedUnknown: unsettled.filter((record) => stored.has(record)).length,
+    storedUnknown: unsettled.filter((told) => stored.has(told)).length,
     foreign,
     examples,
   }

@@ -1,8 +1,7 @@
-// A real PostgreSQL cluster of three nodes that fails over by itself: Patroni and etcd as Debian packages them. A node
-// is a network namespace with an etcd member, Patroni and PostgreSQL, so that a fault hits it whole, as it hits a
-// machine.
-// Promises: the machine's own network and firewall rules stay unchanged, except for one bridge that is removed again;
-// no part of it runs as root; all of it is ended by process id.
+// A real PostgreSQL cluster of three nodes that fails over by itself: Patroni and etcd as Debian packages them. A node is
+// a network namespace with an etcd member, Patroni and PostgreSQL in it, so that a fault hits it whole, as it hits a machine.
+// Promises: the machine's own network and firewall rules are left as they are, but for one bridge that is removed again;
+// nothing of it runs as root; all of it is ended by process id.
 
 import { execFileSync, spawn } from 'node:child_process'
 import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
@@ -12,12 +11,12 @@ import { hasProgram, requirePackages, requireRoot } from './debian.ts'
 const NOBODY = 65534
 const PACKAGES = ['postgresql', 'patroni', 'python3-etcd', 'etcd-server', 'iptables', 'iproute2', 'util-linux'] as const
 const LOOK_EVERY_MS = 100
-/** The least that Patroni accepts. A lost leader is replaced after this long. */
+/** The least that Patroni takes. A leader that is gone is replaced after this long. */
 const TTL_SECONDS = 20
 
 export interface ClusterOptions {
   readonly folder: string
-  /** false: a standby may lag, so that a failover may lose acknowledged messages. For the control. */
+  /** false: a standby may lag, so that a failover may lose what was acknowledged. For the control. */
   readonly synchronous: boolean
 }
 
@@ -39,7 +38,7 @@ export class ClusterNode {
     this.namespace = namespace
   }
 
-  /** All its processes, as the kernel lists them. */
+  /** Every process on it, as the kernel knows them. */
   pids(): number[] {
     return run('ip', ['netns', 'pids', this.namespace]).split('\n').filter(Boolean).map(Number)
   }
@@ -82,7 +81,7 @@ export class Cluster {
     return `postgres://postgres:secret@${this.nodes.map(({ address }) => `${address}:5432`).join(',')}/${database}`
   }
 
-  /** Resolves when there is a leader with two followers. */
+  /** Resolves when there is a leader, and two that follow it. */
   async start(): Promise<void> {
     for (const node of this.nodes) this.startNode(node)
     await this.untilWhole()
@@ -96,14 +95,14 @@ export class Cluster {
       mkdirSync(join(folder, 'run'), { mode: 0o700 })
       writeFileSync(join(folder, 'patroni.json'), JSON.stringify(this.#patroniSettings(node, folder)))
       for (const name of ['.', 'etcd', 'run', 'patroni.json']) chownSync(join(folder, name), NOBODY, NOBODY)
-      // The user that runs the node needs access.
+      // Whoever runs the node has to get there.
       chmodSync(this.#options.folder, 0o711)
     }
     this.#spawn(node, folder, 'etcd', this.#etcdArguments(node, folder))
     this.#spawn(node, folder, 'patroni', [join(folder, 'patroni.json')])
   }
 
-  /** The node that holds the leader's key, by its own answer. */
+  /** The node that holds the leader's key, as itself says. */
   async leader(among: readonly ClusterNode[] = this.nodes): Promise<ClusterNode | null> {
     const answers = await Promise.all(among.map((node) => ask(node, '/leader')))
     return among.find((_, index) => answers[index]?.ok) ?? null
@@ -117,7 +116,7 @@ export class Cluster {
     await until('the cluster is whole', () => this.#isWhole(), deadlineMs)
   }
 
-  /** Waits until both followers stream from the leader. Without synchronous replication they may start late. */
+  /** The two that follow have what the leader has. Where no commit waits for them, they may begin with it late. */
   async untilStreaming(deadlineMs = 60_000): Promise<void> {
     const count = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'"
     const isStreaming = async (): Promise<boolean> => {
@@ -128,7 +127,7 @@ export class Cluster {
     await until('two nodes stream from the leader', isStreaming, deadlineMs)
   }
 
-  /** Blocks all traffic between this node and the two others; clients outside still reach all three. */
+  /** Nothing passes between this node and the two others; whoever stands outside reaches all three. */
   partition(node: ClusterNode): void {
     for (const { address } of this.nodes.filter((other) => other !== node)) {
       inside(node, ['iptables', '-w', '-A', 'INPUT', '-s', address, '-j', 'DROP'])
@@ -136,7 +135,7 @@ export class Cluster {
     }
   }
 
-  /** Packets that the partition dropped. */
+  /** How many packets the partition swallowed. */
   droppedPackets(node: ClusterNode): number {
     return inside(node, ['iptables', '-w', '-nvxL'])
       .split('\n')
@@ -148,7 +147,7 @@ export class Cluster {
     inside(node, ['iptables', '-w', '-F'])
   }
 
-  /** Ends everything and removes the network. Idempotent. */
+  /** Ends everything and takes the network away. Calling it again is fine. */
   async stop(): Promise<void> {
     for (const node of this.nodes) {
       if (!namespaceExists(node)) continue
@@ -156,7 +155,7 @@ export class Cluster {
       await until('the node is empty', () => node.signal('SIGKILL') === 0, 30_000)
       run('ip', ['netns', 'delete', node.namespace])
     }
-    // By themselves the links would stay until the last half-closed connection of a node has timed out.
+    // By themselves the links would go only when the last half-closed connection of a node has timed out.
     const links = run('ip', ['-o', 'link']).matchAll(/^\d+: ([^:@]+)/gm)
     const own = [...links].map(([, name]) => name!).filter((name) => this.#isOwnLink(name))
     for (const name of own) run('ip', ['link', 'delete', name])
@@ -197,7 +196,7 @@ export class Cluster {
     const child = spawn('nsenter', [`--net=/run/netns/${node.namespace}`, ...asNobody], {
       cwd: '/',
       env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8', HOME: folder, ETCD_UNSUPPORTED_ARCH: process.arch },
-      // A session of its own: Ctrl-C is for the harness, which then ends it.
+      // A session of its own: a Ctrl-C is for the harness, which then ends it.
       detached: true,
       stdio: ['ignore', 'pipe', 'pipe'],
     })
@@ -220,7 +219,7 @@ export class Cluster {
       'listen-client-urls': `http://${node.address}:2379`,
       'advertise-client-urls': `http://${node.address}:2379`,
       'initial-cluster': peers,
-      // Patroni 3.0.2 writes the leader's key without a compare through the v3 interface, and so lets a paused leader
+      // Patroni 3.0.2 writes the leader's key without a compare through the v3 interface, and so lets a leader that was paused
       // overwrite its successor: 10,026 of 24,610 acknowledged rows were lost that way. Through v2 it compares.
       'enable-v2': 'true',
     }).map(([name, value]) => `--${name}=${value}`)
@@ -292,7 +291,7 @@ function run(command: string, args: readonly string[]): string {
   return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
 }
 
-/** The newest installed version. */
+/** The newest that is installed. */
 function postgresBin(): string | null {
   const root = '/usr/lib/postgresql'
   const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []

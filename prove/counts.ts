@@ -1,4 +1,4 @@
-// Adds up counts, for proofs that run on more than one database.
+// Sums of counts, for proofs that run on more than one database.
 
 import type { Counts } from './proof.ts'
 

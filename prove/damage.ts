@@ -1,6 +1,6 @@
-// Damage below the service: a flipped bit in the database file, or a changed column.
-// Promises: on SQLite a payload is flipped in the file itself, at a place that holds that payload's bytes and nothing
-// else; on PostgreSQL through SQL, since its pages compress large payloads. The service must not be running.
+// Damage below the service: a flipped bit in the database file, or a column that somebody or something changed.
+// Promises: on SQLite a payload is flipped in the file itself, at a place that holds that payload's bytes and nothing else;
+// on PostgreSQL through SQL, since its pages compress large payloads. The service must not be running.
 
 import { closeSync, existsSync, fsyncSync, openSync, readFileSync, statSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
@@ -16,7 +16,7 @@ const TRIES = 300
 export class Damage {
   readonly #url: string
   readonly #random: Random
-  /** The database file, as read once; null on PostgreSQL. */
+  /** The database file, as it was read once; null where there is none. */
   #file: Buffer | null = null
 
   constructor(databaseUrl: string, random: Random) {
@@ -24,7 +24,7 @@ export class Damage {
     this.#random = random
   }
 
-  /** Flips one bit of a stored payload. False if no place in the file holds that payload's bytes alone. */
+  /** Flips one bit of a stored payload. False where no place in the file is that payload's alone. */
   async flipPayload(id: number, payload: Buffer): Promise<boolean> {
     if (!this.#isFile) {
       await this.change('events', 'payload', id, (value) => this.#flipped(value as Uint8Array))
@@ -56,7 +56,7 @@ export class Damage {
     await this.#run(`UPDATE ${table} SET ${column} = ? WHERE ${key} = ?`, [how(row.value!), id])
   }
 
-  /** The bytes as a program reads them that does not check digests. */
+  /** The bytes as any program reads them that knows nothing of digests. */
   async readUnchecked(id: number): Promise<Buffer> {
     const [row] = await this.#run('SELECT payload AS value FROM events WHERE id = ?', [id])
     return Buffer.from(row!.value as Uint8Array)
@@ -87,12 +87,12 @@ export class Damage {
   #readFile(): Buffer {
     this.#tidy()
     const wal = `${this.#path}-wal`
-    // Pages in the WAL would override the flipped bit in the file.
+    // What is in the WAL would win over what we flip in the file.
     if (existsSync(wal) && statSync(wal).size > 0) throw new Error('the WAL was not written back')
     return readFileSync(this.#path)
   }
 
-  /** Leaves each payload in one place: its own row, and no freed page. */
+  /** Each payload in one place: its own row, and no page that was freed. */
   #tidy(): void {
     const db = new DatabaseSync(this.#path, { timeout: 5000 })
     try {

@@ -1,4 +1,4 @@
-// Installs the Debian packages that a proof needs, or says which ones are missing.
+// Programs that a proof needs from Debian's packages: installed where that is possible, explained where it is not.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
@@ -7,7 +7,7 @@ import { Unable } from './proof.ts'
 
 export const isRoot = process.getuid?.() === 0
 
-/** Administrators' programs may not be on the PATH. */
+/** Programs of administrators are not on everybody's path. */
 const FOLDERS = [...(process.env.PATH ?? '').split(':'), '/usr/sbin', '/sbin']
 
 export function hasProgram(name: string): boolean {
@@ -15,13 +15,13 @@ export function hasProgram(name: string): boolean {
 }
 
 export interface Needs {
-  /** The proof that needs them, for the sentence. */
+  /** Who needs it, for the sentence. */
   readonly proof: string
   readonly packages: readonly string[]
   readonly isThere: () => boolean
 }
 
-/** Installs missing packages as root; otherwise says which ones to install. */
+/** Installs what is missing as root; says which packages to install otherwise. */
 export function requirePackages({ proof, packages, isThere }: Needs, progress: (line: string) => void): void {
   if (isThere()) return
   const sentence = `${proof} needs the Debian packages ${packages.join(', ')}`
@@ -32,7 +32,7 @@ export function requirePackages({ proof, packages, isThere }: Needs, progress: (
     try {
       install()
     } catch {
-      // The package lists may be old or missing.
+      // The lists of packages may be old, or not there at all.
       aptGet('update')
       install()
     }

@@ -1,5 +1,5 @@
-// A database on a given disk, with the durability of the service, or weakened by one setting for a control. PostgreSQL
-// runs on that disk itself; SQLite runs in the service.
+// A database on a given disk, as strong as the service has it or weaker by one setting, for a control. PostgreSQL runs on
+// that disk itself; SQLite runs in the service.
 
 import { chmodSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'

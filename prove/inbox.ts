@@ -1,5 +1,5 @@
-// Reads what is stored as a processor does: over the HTTP API, page by page, every payload by its bytes.
-// Promises: everything acknowledged before the call is in the answer; it waits for a lagging index.
+// What is stored, read as a processor reads it: through the HTTP API, page by page, every payload by its bytes.
+// Promises: everything that was acknowledged before the call is in the answer; where the index lags, it is waited for.
 
 import { createHash } from 'node:crypto'
 import http from 'node:http'
@@ -14,13 +14,13 @@ export interface StoredRow {
   readonly received_at: string
   readonly snippet: string | null
   readonly size: number
-  /** As the service reports it. */
+  /** As the service says it is. */
   readonly sha256: string
 }
 
 export interface StoredPayload {
   readonly status: number
-  /** Of the received bytes; null if there were none. */
+  /** Of the bytes that came; null where none did. */
   readonly sha256: string | null
   readonly bytes: Buffer
 }
@@ -100,7 +100,7 @@ export class Inbox {
         continue
       }
       if (Date.now() > deadline) throw new Error(`the index is still ${String(page.index_lag)} rows behind`)
-      // Starts again: newest first, rows that the index did not cover yet would have been on the first page.
+      // From the beginning: newest first, what the index did not cover yet would have been on the first page.
       items.length = 0
       cursor = undefined
     }

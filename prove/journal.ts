@@ -1,6 +1,6 @@
-// The client's journal: what it was about to send and what it was answered, one JSON line each.
-// Promises: `write` resolves when the line is synced; an intent is written before its first byte is sent. Lines are in
-// call order. A client that dies leaves at most one torn line at the end, which reading skips.
+// The client's own memory: what it was about to send and what it was answered, one JSON line each.
+// Promises: `intent` resolves when the line is synced, so before the first byte goes out; `answer` likewise. Lines stand
+// in the order of the calls. A client that dies leaves at most one torn line at the end, which reading passes over.
 
 import { closeSync, fdatasync, openSync, readFileSync, write } from 'node:fs'
 import { promisify } from 'node:util'
@@ -16,7 +16,7 @@ export interface Intent {
   readonly ref: string | null
   readonly key: string | null
   readonly channel: string | null
-  /** The message whose reference this one reuses, with other bytes. */
+  /** This message goes out under the reference of that one, with other bytes. */
   readonly conflictsWith: number | null
   /** In base64, with the first attempt of a message. */
   readonly body?: string
@@ -52,7 +52,7 @@ export class Journal {
 
   write(line: Line): Promise<void> {
     this.#waiting.push(`${JSON.stringify(line)}\n`)
-    // A call during a sync shares the next one.
+    // Whoever comes while a sync is under way shares the next one.
     this.#next ??= (this.#flushing ?? Promise.resolve()).then(() => this.#flush())
     return this.#next
   }
@@ -76,7 +76,7 @@ export class Journal {
 /** Everything that was written, in order. */
 export function readJournal(path: string): Line[] {
   const text = readFileSync(path, 'utf8')
-  // Text after the last line break was torn by the client's own death: nothing was sent for it.
+  // What follows the last line break was torn by the client's own death: nothing was sent on its behalf.
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   return whole
     .split('\n')

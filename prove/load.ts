@@ -1,7 +1,7 @@
-// The client: senders on keep-alive connections, each with one request in flight, which record what they are about to
+// The client: senders on keep-alive connections, each with one request in flight, which write down what they are about to
 // send before they send it and what they were answered before they go on.
-// Promises: an answer counts as acknowledged only if it is a complete 2xx with an id; as refused only if it says that
-// nothing was stored; everything else, including no answer, is unknown.
+// Promises: an answer counts as acknowledged only when it is 2xx with an id, whole; as refused only when it says that
+// nothing was stored; everything else, no answer included, is unknown.
 
 import http from 'node:http'
 import type { AnswerLine, Journal, Outcome } from './journal.ts'
@@ -9,7 +9,7 @@ import { type Message, Messages, type Mix, USUAL } from './messages.ts'
 import type { Random } from './random.ts'
 
 /**
- * What a sender does without a "stored": `end` its run (the service is gone), `go-on` with the next message, or
+ * What a sender does when it was not told "stored": `end` its run (the service is gone), `go-on` with the next message,
  * `resend` the same until it is acknowledged, as integrations do.
  */
 export type OnTrouble = 'end' | 'go-on' | 'resend'
@@ -19,11 +19,11 @@ export interface LoadOptions {
   readonly random: Random
   readonly token: string
   readonly connections: number
-  /** Read before each attempt, with the number of the sender: a restarted service has another port. */
+  /** Looked at before each attempt, with the number of the sender: a restarted service has another port. */
   readonly port: (sender: number) => number
   readonly onTrouble: OnTrouble
   readonly mix?: Mix
-  /** Prefix of every source_ref; two loads on one database need two. */
+  /** Begins every source_ref; two loads on one database need two. */
   readonly name?: string
   readonly maxTextPieces?: number
   readonly conversations?: number
@@ -62,7 +62,7 @@ export class Load {
     return this.#inFlight
   }
 
-  /** Finished attempts, whatever their outcome. */
+  /** Attempts that are over, whatever came of them. */
   get answered(): number {
     return this.#answered
   }
@@ -71,7 +71,7 @@ export class Load {
     return this.#acknowledged
   }
 
-  /** Messages whose outcome the client does not know. */
+  /** Messages whose fate the client does not know. */
   get unknown(): number {
     return this.#open.size
   }
@@ -88,7 +88,7 @@ export class Load {
     await Promise.all(Array.from({ length: this.#options.connections }, (_, sender) => open(sender)))
   }
 
-  /** Starts the senders; resolves when all have ended: by trouble (`end`), by `stop`, or after this many messages. */
+  /** Starts the senders; resolves when all have ended, by trouble (`end`), by `stop` or with so many messages sent. */
   run(messages = Number.POSITIVE_INFINITY): Promise<void> {
     this.#isStopped = false
     const goal = this.messages.count + messages
@@ -98,13 +98,13 @@ export class Load {
     return running
   }
 
-  /** Sends no further message; resolves when those in flight have their answer. */
+  /** No further message; resolves when those under way have their answer. */
   async stop(): Promise<void> {
     this.#isStopped = true
     await this.#running
   }
 
-  /** Sends all unknown messages again, with the same bytes, until they are acknowledged. */
+  /** Sends everything that is unknown again, the same bytes, until it is acknowledged. */
   async settle(deadlineMs = 60_000): Promise<void> {
     const deadline = Date.now() + deadlineMs
     const open = [...this.#open.values()]
@@ -244,7 +244,7 @@ function told(status: number, text: string): Told {
   return { outcome: outcomeOf(status, id, json.stored), status, id, duplicate: json.duplicate === true, error }
 }
 
-/** 4xx: refused for its content. 503 says whether it was stored; 500 says nothing. */
+/** 4xx: it was refused for what it is. 503 tells whether it was stored; 500 tells nothing. */
 function outcomeOf(status: number, id: number | null, stored: unknown): Outcome {
   if (status >= 200 && status < 300 && id !== null) return 'acknowledged'
   if ((status >= 400 && status < 500) || (status === 503 && stored === 'no')) return 'refused'

@@ -1,13 +1,12 @@
-// A disk whose power can be cut: a real file system on a loop device, shut down by the kernel's own ioctl (`xfs_io -x
-// -c shutdown`). From then on nothing reaches the device: all pages that were not synced and all metadata that was not
-// in the file system's journal are gone, as in a power cut. Mounting it again recovers the journal.
-// Promises: unmounted and removed after the proof. The loss of a drive's own write cache is not simulated.
+// A disk whose power can be cut: a real file system on a loop device, shut down by the kernel's own ioctl
+// (`xfs_io -x -c shutdown`). From that moment nothing more reaches the device: every page that was not synced and all
+// metadata that was not in the file system's journal are gone, as when the power fails. Mounting it again recovers the journal.
+// Promises: unmounted and removed when the proof is over. What a drive's own write cache would lose is not simulated.
 //
-// A power cut stops the CPU too; the ioctl does not. An fsync in progress at that moment may return 0 although its data
-// is gone: in a bare loop of write and fsync, without Node or SQLite, the last record reported as synced was missing
-// after at least 32 of 150 cuts on ext4 and 26 of 143 on XFS (0 of 60 and 60 when the process was stopped first). So
-// the acknowledging process must be stopped (SIGSTOP) first: an fsync in progress ends in whatever way, and no sender
-// hears of it, as in a power cut.
+// A power cut stops the processor too; the ioctl does not. An fsync that is under way at that moment may return 0 although
+// its data is gone: of a bare loop of write and fsync, without Node or SQLite, the last record that was told to be
+// synced was missing after at least 32 of 150 cuts on ext4 and 26 of 143 on XFS (0 of 60 and 60 when it was stopped first). So whoever acknowledges has to be stopped
+// (SIGSTOP) first: an fsync under way ends as it may, and nobody hears of it, as when the power fails.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -35,7 +34,7 @@ export function requireLoopDisks(proof: string, progress: (line: string) => void
 export type Cut = () => Promise<void>
 
 export class LoopDisk {
-  /** The mount point. */
+  /** Where it is mounted. */
   readonly folder: string
   /** How often its power was cut. */
   cuts = 0
@@ -47,7 +46,7 @@ export class LoopDisk {
     this.#image = `${folder}.img`
   }
 
-  /** Creates and mounts a new one. */
+  /** A new one, mounted. */
   static async create(context: ProofContext, fileSystem: FileSystem, name: string): Promise<LoopDisk> {
     const disk = new LoopDisk(join(context.folder, name))
     mkdirSync(disk.folder)
@@ -68,12 +67,12 @@ export class LoopDisk {
     this.#isMounted = true
   }
 
-  /** Everything on it now survives the next cut. */
+  /** Everything that is on it now will be there after a cut. */
   async sync(): Promise<void> {
     await run('sync', ['-f', this.folder])
   }
 
-  /** Prepares the cut, so that it happens at once when called. */
+  /** Gets the cut ready, so that it comes at once when told to. */
   async armCut(): Promise<Cut> {
     const child = spawn('xfs_io', ['-x', this.folder], { stdio: ['pipe', 'pipe', 'pipe'] })
     const ended = once(child, 'close')
@@ -88,22 +87,21 @@ export class LoopDisk {
     }
   }
 
-  /** xfs_io prints nothing when it is ready. */
+  /** It says nothing when it is ready. */
   async #untilOpenedBy({ pid, exitCode }: ChildProcess): Promise<void> {
     const files = `/proc/${pid}/fd`
     const isOpen = () => readdirSync(files).some((name) => linkOf(join(files, name)) === this.folder)
     while (exitCode === null && !isOpen()) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 
-  /** Waits for processes that still have a file open. */
+  /** Waits for whoever still has a file open. */
   async unmount(): Promise<void> {
     const deadline = Date.now() + UNMOUNT_LIMIT_MS
     for (;;) {
       try {
         if (this.#isMounted) await run('umount', [this.folder])
         this.#isMounted = false
-        // A process in a copy of our mount namespace still holds the file system, and mounting it again would not
-        // recover it.
+        // Whoever runs in a copy of our mounts still holds the file system, and mounting it again would not begin anew.
         const { stdout } = await run('losetup', ['-j', this.#image])
         if (stdout.trim() === '') return
         throw new Error(`${this.folder} is unmounted, but still in use: ${stdout.trim()}`)
@@ -114,7 +112,7 @@ export class LoopDisk {
     }
   }
 
-  /** Unmounts and mounts: the file system recovers its journal. */
+  /** Unmount and mount: the journal of the file system is recovered. */
   async restart(): Promise<void> {
     await this.unmount()
     await this.mount()

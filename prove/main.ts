@@ -1,7 +1,6 @@
-// Entry point of `npm run prove -- <name> [options]`: finds the proof, runs it, prints its report, returns its exit
-// code.
-// Promises: 0 = the claim held, its controls were caught and faults were injected; 1 = not so, or it could not be run;
-// 2 = bad usage. All changes to the machine are undone, after Ctrl-C and --max-minutes too.
+// Entry of `npm run prove -- <name> [options]`: finds the proof, runs it, tells it, turns its outcome into an exit code.
+// Promises: 0 = the claim held, its controls were found out and faults were injected; 1 = not so, or it could not be run;
+// 2 = bad usage. Whatever it did to the machine is undone, after Ctrl-C and --max-minutes too.
 
 import { randomInt } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
@@ -83,7 +82,7 @@ async function main(argv: readonly string[]): Promise<number> {
   if (name === undefined || more.length > 0) throw new UsageError(`Name one proof.\n\n${help()}`)
   const proof = PROOFS.find((one) => one.name === name)
   if (!proof)
-    throw new UsageError(`There is no proof "${name}". Choose one of: ${PROOFS.map((one) => one.name).join(', ')}.`)
+    throw new UsageError(`There is no proof "${name}"; there is: ${PROOFS.map((one) => one.name).join(', ')}.`)
   const options = {
     seed: whole(values.seed, randomInt(1, 2 ** 31), 'seed', 0),
     cycles: whole(values.cycles, proof.defaultCycles, 'cycles', 1),
@@ -109,7 +108,7 @@ async function main(argv: readonly string[]): Promise<number> {
   return report.problems.length === 0 ? 0 : 1
 }
 
-/** On a signal or after the time limit, undoes all changes and exits. */
+/** A signal, or too long a run, undoes what was done and ends. */
 function endInTime(run: ProofRun, maxMinutes: number): void {
   const end = (why: string, code: number) => {
     say(`${why}: cleaning up`)
@@ -131,5 +130,5 @@ try {
   if (!isUsage && error instanceof Error && error.name !== 'Unable') console.error(error.stack)
   process.exitCode = isUsage ? 2 : 1
 }
-// An interrupted proof may hold a socket open.
+// What was stopped in the middle may hold a socket open.
 process.exit()

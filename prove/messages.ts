@@ -1,5 +1,5 @@
-// The client's messages: each with bytes of its own that no re-encoding would leave unchanged.
-// Promises: no two messages have the same bytes; every message contains its label.
+// What the client sends: messages with bytes of their own that no re-encoding would leave alone.
+// Promises: no two messages have the same bytes; every one names itself in them.
 
 import type { Random } from './random.ts'
 
@@ -13,20 +13,20 @@ export interface Message {
 }
 
 /**
- * How a repeated message can be recognised: by source_ref, by Idempotency-Key (`keyed`), not at all (`bare`); a
- * `broken` one is refused. Per hundred messages; the rest has a source_ref.
+ * How a message can be told from its copy: by source_ref, by Idempotency-Key, not at all; `broken` is refused.
+ * In a hundred messages; the rest has a source_ref.
  */
 export interface Mix {
   readonly keyed: number
   readonly bare: number
   readonly broken: number
-  /** Per hundred acknowledged messages: sent again unchanged, and with other bytes. */
+  /** Of a hundred acknowledged messages so many are sent again, as they were or with other bytes. */
   readonly again: number
   readonly conflicting: number
 }
 
 export const USUAL: Mix = { keyed: 20, bare: 0, broken: 3, again: 5, conflicting: 3 }
-/** No reference by which a service could recognise a copy. */
+/** Nothing that a service could recognise a copy by. */
 export const ALL_BARE: Mix = { keyed: 0, bare: 100, broken: 0, again: 0, conflicting: 0 }
 
 const PIECES = [
@@ -83,7 +83,7 @@ export class Messages {
     const channel = this.#random.percent(90) ? `${this.#name}/${this.#random.below(this.#conversations)}` : null
     const body = this.#body(label, ref, channel)
     const isBroken = hasRef && draw >= 100 - broken
-    // Cut inside the last string: no parser accepts it.
+    // Cut inside the last string: no parser takes it.
     return { number, ref, key, channel, conflictsWith: null, body: isBroken ? body.subarray(0, -4) : body }
   }
 

@@ -1,6 +1,6 @@
-// A database that is about to be checkpointed: its WAL is so large that one of the next commits moves all of it into
-// the database file. Copied for each run, so that every run meets a commit and a checkpoint within few calls. SQLite
-// only.
+// A database that is about to be checkpointed: so much is in its WAL that one of the next commits moves all of it into the
+// database file. Copied for each run, so that every run meets a commit and a checkpoint within few calls.
+// SQLite only.
 
 import { cpSync, mkdirSync, rmSync, statSync } from 'node:fs'
 import http from 'node:http'
@@ -14,11 +14,11 @@ import { Service } from './service.ts'
 /** A page and the 24 bytes before it; the WAL begins with 32 bytes of its own. */
 const FRAME_BYTES = JOURNAL_PAGE_BYTES + 24
 const LARGE_FRAMES = 270
-/** The fill continues in small steps up to this many frames before the end: a small message takes about 5. */
+/** Filled up to so many less in small steps: a small message takes about 5. */
 const SMALL_FRAMES = 8
 /** Left for the start of a server, which writes a little, and for the first commit. */
 const MARGIN_FRAMES = 12
-/** The ballast belongs to another tenant, so that no check counts it. */
+/** The ballast belongs to somebody else: nobody counts it. */
 const BALLAST_TENANT = { account: 7, company: 43 } as const
 
 export class NearCheckpoint {
@@ -61,7 +61,7 @@ export class NearCheckpoint {
     return made
   }
 
-  /** Starts a service on a copy without a checkpoint: the last connection to be closed would make one. */
+  /** Starts a service on a copy so that the WAL stays: a connection that is the last to be closed would checkpoint. */
   async startOn(folder: string, service: Service): Promise<void> {
     const beside = new DatabaseSync(join(folder, 'intray.db'), { readOnly: true })
     beside.prepare('SELECT count(*) FROM sqlite_master').get()
@@ -75,7 +75,7 @@ export class NearCheckpoint {
   /** A copy for one run; returns its URL. */
   copyTo(folder: string): string {
     rmSync(folder, { recursive: true, force: true })
-    // The shared-memory file is recreated.
+    // What is shared in memory is made anew.
     cpSync(this.#folder, folder, { recursive: true, filter: (path) => !path.endsWith('-shm') })
     return urlOf(folder)
   }

@@ -1,9 +1,9 @@
-// Line charts as SVG: no library, nothing to load, readable on light and dark pages.
+// Lines over one axis, as SVG: no library, nothing to load, readable on a light and on a dark page.
 
 export interface Series {
   readonly name: string
   readonly points: readonly (readonly [x: number, y: number])[]
-  /** Limits and goals are drawn thin and dashed. */
+  /** A limit or a goal is drawn thin and dashed. */
   readonly isGuide?: boolean
 }
 

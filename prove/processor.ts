@@ -1,4 +1,4 @@
-// A processor in its own process, so that it can be paused: claims, reports, works for a moment, acknowledges, reports.
+// A processor in a process of its own, so that it can be paused: claims, tells, works for a moment, acknowledges, tells.
 // One JSON line on stdout for each step; ends on SIGTERM between two claims.
 //
 //   node prove/processor.ts <port,port,…> <lease seconds> <work ms>     the token is in PROCESSOR_TOKEN
@@ -41,7 +41,7 @@ async function ask(path: string, body: unknown): Promise<{ status: number; json:
       const json = (await answer.json()) as Record<string, unknown>
       if (answer.status < 500) return { status: answer.status, json }
     } catch {
-      // The node is paused or gone: the next one may answer. Events of a lost claim come back when its lease ends.
+      // Paused, or gone: the next one may answer. What was claimed unheard comes back when its lease ends.
     }
     at += 1
     await pause(20)

@@ -1,4 +1,4 @@
-// The processors of a proof, and what they reported: which events were handed out, worked on and acknowledged.
+// The processors of a proof, and what they told: who was handed what, what was worked on, which acks counted.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -21,7 +21,7 @@ export interface ProcessorOptions {
 export class Processors {
   /** Event → leases it was handed out under. */
   readonly handedOut = new Map<number, Set<string>>()
-  /** Event → how often a processor finished work on it. */
+  /** Event → how often somebody finished the work for it. */
   readonly worked = new Map<number, number>()
   /** Event → leases under which its ack counted. */
   readonly acked = new Map<number, Set<string>>()
@@ -49,7 +49,7 @@ export class Processors {
     }
   }
 
-  /** Waits until no event is left to process, then ends the processors. */
+  /** Waits until there is nothing left to do, then ends them. */
   async finish(inbox: Inbox): Promise<void> {
     await until('everything is processed', async () => (await idsIn(inbox, 'pending', 'leased')) === 0, 600_000)
     await Promise.all(
@@ -63,7 +63,7 @@ export class Processors {
     )
   }
 
-  /** Must hold whatever was paused or stepped: every event has exactly one ack that counts. */
+  /** What must hold whatever was paused or stepped: the acks of every event that count are one. */
   broken(events: readonly number[]): string[] {
     const never = events.filter((id) => !this.acked.has(id)).length
     const again = [...this.acked].filter(([, leases]) => leases.size > 1).length

@@ -1,5 +1,5 @@
-// A proof: a claim of Intray, a fault that could break it, and a control that the same fault must break.
-// Promises: a proof holds only if its claim held, faults were injected, and the same check caught the control.
+// What a proof is: a claim of Intray, a fault that could break it, and a control that the same fault must break.
+// Promises: a proof holds only if its claim held, faults were injected, and the control was found out by the same check.
 
 import type { Random } from './random.ts'
 
@@ -8,29 +8,29 @@ export type StoreName = (typeof STORES)[number]
 
 export interface Proof {
   readonly name: string
-  /** One line: the fault. */
+  /** One line: what is done to the service. */
   readonly about: string
   /** What the machine must have, in words; '' for nothing special. */
   readonly needs: string
-  /** The stores it runs on. The first is the default. */
+  /** Where it makes sense. The first is the default. */
   readonly stores: readonly StoreName[]
   readonly defaultCycles: number
-  /** The names of its faults, if it has several that can be selected. */
+  /** Where it has several faults, of which some can be asked for: their names. */
   readonly faults?: readonly string[]
   run(context: ProofContext): Promise<ProofResult>
 }
 
 export interface ProofContext {
-  /** Printed with the result: the same seed repeats the same choices. */
+  /** Printed with the result: the same seed plays the same choices again. */
   readonly seed: number
   readonly random: Random
   readonly cycles: number
   readonly store: StoreName
-  /** Only faults whose name contains this; '' for all. */
+  /** Of several faults those whose name has this in it; '' for all. */
   readonly only: string
-  /** Claims about time count. False on a slow, shared machine: they are only reported. */
+  /** A claim about time is one that counts. False where the machine is shared and slow: it is told, and no more. */
   readonly isTimed: boolean
-  /** For everything the proof writes; removed afterwards. */
+  /** For everything the proof writes; gone afterwards. */
   readonly folder: string
   progress(line: string): void
   /** Undone in reverse order, also after a failure or Ctrl-C. */
@@ -39,11 +39,11 @@ export interface ProofContext {
   newDatabase(): Promise<string>
 }
 
-/** Counts of messages, unless noted. */
+/** Messages, unless it says otherwise. */
 export interface Counts {
   readonly sent: number
   readonly acknowledged: number
-  /** At some time without a conclusive answer; re-sent until acknowledged. */
+  /** At some time without an answer that tells; re-sent until acknowledged. */
   readonly unknown: number
   /** Answered "not stored", and never acknowledged. */
   readonly refused: number
@@ -51,25 +51,25 @@ export interface Counts {
   readonly resent: number
   /** Faults that were really injected. */
   readonly faults: number
-  /** Acknowledged, but not stored. */
+  /** Acknowledged, and not there. */
   readonly lost: number
   readonly twice: number
-  /** Stored with other bytes, or not readable. */
+  /** There with other bytes, or not readable. */
   readonly altered: number
-  /** Refused, but stored all the same. */
+  /** Refused, and there all the same. */
   readonly resurrected: number
-  /** Stored before a message of its conversation that had been acknowledged when it was first sent. */
+  /** Before one of its conversation that had been acknowledged when it was first sent. */
   readonly misordered: number
-  /** Acknowledged under another id than its own. */
+  /** Acknowledged under another id than the one it has. */
   readonly misnumbered: number
 }
 
 export const WRONG = ['lost', 'twice', 'altered', 'resurrected', 'misordered', 'misnumbered'] as const
 
 export interface ControlResult {
-  /** What the control does wrong. */
+  /** What it does wrongly. */
   readonly about: string
-  /** The check caught it, as it must. */
+  /** The check found it out, as it must. */
   readonly failed: boolean
   /** With counts. */
   readonly detail: string
@@ -77,18 +77,18 @@ export interface ControlResult {
 
 export interface ProofResult {
   readonly counts: Counts
-  /** Other counts and measurements, a sentence each. */
+  /** What else was counted or measured, a sentence each. */
   readonly notes: readonly string[]
   /** Claims beyond the counts that did not hold; empty if all did. */
   readonly broken: readonly string[]
   readonly controls: readonly ControlResult[]
-  /** Tables in Markdown. */
+  /** Tables, as they go into a document. */
   readonly appendix?: string
   /** Drawings by name, for docs/internals/reliability/. */
   readonly files?: Readonly<Record<string, string>>
 }
 
-/** The machine cannot run the proof; the message says what is missing and how to get it. */
+/** The machine cannot run it: says what is missing and how to get it. */
 export class Unable extends Error {
   override readonly name = 'Unable'
 }

@@ -1,4 +1,4 @@
-// THE table of proofs: all that `npm run prove` and its help need.
+// THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
 import { clock } from './faults/clock.ts'
 import { cut } from './faults/cut.ts'

@@ -1,10 +1,10 @@
-// Repeatable random choices: the same numbers for the same seed.
+// Choices that can be played again: the same numbers for the same seed.
 
 export interface Random {
-  /** A whole number from 0 to `limit` − 1. */
+  /** A whole number from 0 to below − 1. */
   below(limit: number): number
   pick<T>(from: readonly T[]): T
-  /** True this many times in a hundred. */
+  /** True that many times in a hundred. */
   percent(share: number): boolean
   /** An independent source for a part of the run, whatever the other parts draw. */
   fork(name: string): Random

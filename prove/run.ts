@@ -1,5 +1,5 @@
-// Runs one proof: provides its folder, databases and seed, bounds its time, undoes its changes to the machine, and says
-// whether it held.
+// Runs one proof: gives it its folder, its databases and its seed, bounds its time, undoes what it did to the machine, and
+// says whether it held.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { type FsyncCost, measureFsync } from '../bench/machine.ts'
 import { type Proof, type ProofContext, type ProofResult, type StoreName, WRONG } from './proof.ts'
 import { seededRandom } from './random.ts'
-import { type Databases, openDatabases } from './databases.ts'
+import { type Databases, openDatabases } from './stores.ts'
 
 export interface RunOptions {
   readonly seed: number
@@ -16,9 +16,9 @@ export interface RunOptions {
   readonly progress: (line: string) => void
   readonly isTimed: boolean
   readonly only?: string
-  /** The parent of its folder. */
+  /** Where its folder is made. */
   readonly parentFolder?: string
-  /** A PostgreSQL server that is already running. */
+  /** A PostgreSQL that runs already. */
   readonly postgresUrl?: string
 }
 
@@ -46,7 +46,7 @@ export class ProofRun {
     this.#options = options
   }
 
-  /** Rejects if the proof could not be carried out; otherwise resolves with its findings. */
+  /** Rejects if the proof could not be carried out; resolves with what it found otherwise. */
   async run(): Promise<ProofReport> {
     const { seed, cycles, store, progress, isTimed, only = '', parentFolder = tmpdir(), postgresUrl } = this.#options
     const folder = mkdtempSync(join(parentFolder, 'intray-prove-'))
@@ -91,7 +91,7 @@ export class ProofRun {
     }
   }
 
-  /** Undoes everything, the newest first. Idempotent. */
+  /** Undoes everything, the newest first. Calling it again is fine. */
   close(): Promise<void> {
     this.#closed ??= (async () => {
       for (let undo = this.#undo.pop(); undo; undo = this.#undo.pop()) {

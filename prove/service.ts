@@ -1,5 +1,5 @@
-// Intray as its users run it: `./intray serve` in its own process, under a prefix such as strace or faketime, and the
-// commands.
+// Intray as its users run it: `./intray serve` in a process of its own, with whatever stands in front of it (strace,
+// faketime, …), and the commands beside it.
 // Promises: no INTRAY_* setting of the caller leaks in; the process does not outlive the proof.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
@@ -22,11 +22,11 @@ const WITH_METRICS = { INTRAY_LOG_LEVEL: 'info', INTRAY_METRICS: '127.0.0.1:0' }
 export interface ServiceOptions {
   readonly databaseUrl: string
   readonly env?: Readonly<Record<string, string>>
-  /** Commands under which the launcher is run, such as ['strace', '-D', …]. */
+  /** What the launcher is run under, such as ['strace', '-D', …]. */
   readonly prefix?: readonly string[]
-  /** Instead of `./intray serve`: a control. It must print "listening on http://…" on stdout. */
+  /** Instead of `./intray serve`: a control. It must say "listening on http://…" on stdout. */
   readonly command?: readonly string[]
-  /** It serves its metrics, at an address that only its log names. */
+  /** It tells its metrics, at an address that only its log names. */
   readonly hasMetrics?: boolean
 }
 
@@ -63,17 +63,17 @@ export class Service {
     return this.#child !== null && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
-  /** Its exit code; null while it runs and after a signal. */
+  /** How it ended; null while it runs and if it was ended by a signal. */
   get exited(): Promise<number | null> {
     return this.#exited
   }
 
-  /** The last of its log, of all starts. */
+  /** The last of what it wrote, of all starts. */
   get log(): string {
     return this.#log
   }
 
-  /** Starts it, again if it has ended, and waits until it prints its address. */
+  /** Starts it, again if it has ended, and waits until it says where it listens. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.isRunning) throw new Error('the service is running already')
     const { prefix = [], command = [LAUNCHER, 'serve'], hasMetrics = false } = this.options
@@ -113,14 +113,14 @@ export class Service {
     }
   }
 
-  /** The metrics of the running process, in Prometheus' format. */
+  /** The metrics of the process that runs, in Prometheus' format. */
   async metrics(): Promise<string> {
     const answer = await fetch(await this.#metrics.promise)
     if (!answer.ok) throw new Error(`/metrics answered ${answer.status}`)
     return answer.text()
   }
 
-  /** SIGKILL, also to a paused one; resolves when it is gone. */
+  /** SIGKILL, also to one that is paused; resolves when it is gone. */
   async kill(): Promise<void> {
     if (this.isRunning) this.#child!.kill('SIGKILL')
     await this.#exited
@@ -157,7 +157,7 @@ export class Service {
     }
   }
 
-  /** A new token, by default of the proof's tenant. */
+  /** A new token of the proof's tenant. */
   async mint(scope: string, tenant: { account: number; company: number } = TENANT): Promise<string> {
     const whose = ['--account', String(tenant.account), '--company', String(tenant.company)]
     const { code, stdout, stderr } = await this.command(['token', 'create', ...whose, '--scope', scope, '--json'])

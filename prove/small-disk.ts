@@ -1,4 +1,4 @@
-// A disk that can be filled: a small file system in memory, mounted for the proof and removed after it.
+// A disk that can be filled: a small file system in memory, mounted for the proof and gone after it.
 
 import { spawnSync } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, rmSync, statfsSync, writeSync } from 'node:fs'

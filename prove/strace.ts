@@ -1,7 +1,7 @@
-// strace on a running process: sees system calls of all its threads in order, and can make the n-th of a kind fail or
-// kill the process there.
-// Promises: no call is counted before `attach` has resolved; injected faults are read from strace's own output. Calls
-// are counted by thread: all of SQLite's calls are made by the one thread that writes.
+// strace on a running process: sees system calls of all its threads, in the order in which they happened, and can let the
+// n-th of a kind fail or kill the process there.
+// Promises: nothing is counted before `attach` has resolved; what was injected is read from strace's own output. A call is
+// counted by thread: of SQLite's calls all are made by the one thread that writes.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,7 +14,7 @@ const ATTACH_LIMIT_MS = 30_000
 
 export const SYNCS = ['fsync', 'fdatasync'] as const
 export const WRITES = ['pwrite64', 'pwritev'] as const
-/** How an answer can leave: libuv writes with the first two; the others are listed so that none is missed. */
+/** How an answer can leave: libuv writes with the first two; the others are there so that none is overlooked. */
 export const SENDS = ['write', 'writev', 'sendto', 'sendmsg'] as const
 
 export function hasStrace(): boolean {
@@ -28,17 +28,17 @@ export function requireStrace(proof: string, progress: (line: string) => void): 
 export interface StraceOptions {
   readonly pid: number
   /**
-   * Traces the threads of this name only. Every call of a traced thread, of whatever kind, stops it twice: the thread
-   * that talks to the network would be slowed down for nothing.
+   * Watches the threads of this name alone. Every call of a thread that is watched, of whatever kind, stops it twice: the
+   * thread that talks to the network would be slowed down for nothing.
    */
   readonly thread?: string
-  /** Sees, counts and faults only calls about these files. */
+  /** Sees, counts and strikes only what is about these files. */
   readonly files?: readonly string[]
   readonly output: string
   readonly calls: readonly string[]
   /** What happens to the n-th of the calls: `error=EIO`, `signal=KILL`, … */
   readonly inject?: { readonly calls: readonly string[]; readonly what: string; readonly nth: number }
-  /** This many bytes of each string, in hexadecimal; by default the first few, for people. */
+  /** So many bytes of each string, as hexadecimal digits; else the first few, for people. */
   readonly wholeBytes?: number
 }
 
@@ -53,7 +53,7 @@ export class Strace {
     this.#ended = once(child, 'close')
   }
 
-  /** Resolves when every thread of the process is traced. */
+  /** Resolves when every thread of the process is watched. */
   static async attach({ pid, thread, files = [], output, calls, inject, wholeBytes }: StraceOptions): Promise<Strace> {
     const strings = wholeBytes === undefined ? ['-s', '16'] : ['-xx', '-s', String(wholeBytes)]
     const injection = inject ? ['-e', `inject=${inject.calls.join(',')}:${inject.what}:when=${inject.nth}`] : []
@@ -83,31 +83,31 @@ export class Strace {
     return strace
   }
 
-  /** The trace so far, a line for each call. */
+  /** What it saw so far, a line for each call. */
   read(): string {
     return readFileSync(this.#output, 'utf8')
   }
 
-  /** Detaches from the process, which goes on; resolves when the output is complete. */
+  /** Lets go of the process, which goes on; resolves when the output is complete. */
   async end(): Promise<void> {
     if (this.#child.exitCode === null && this.#child.signalCode === null) this.#child.kill('SIGTERM')
     await this.#ended
   }
 
-  /** The process has ended, and strace with it. */
+  /** The process has ended, and with it strace. */
   async ended(): Promise<void> {
     await this.#ended
   }
 }
 
 export interface Injection {
-  /** The file of the call. */
+  /** The file that the call was about. */
   readonly file: string
   /** As strace wrote it. */
   readonly line: string
 }
 
-/** The calls that failed by injection. */
+/** The calls that failed because of us. */
 export function injectedErrors(output: string): Injection[] {
   return output
     .split('\n')
@@ -116,8 +116,8 @@ export function injectedErrors(output: string): Injection[] {
 }
 
 /**
- * The call at which the process was killed: the n-th of its kind, without a result. Null if the process ended
- * otherwise.
+ * The call that the process was killed at: the last one of its kind, without a result, while the process was killed.
+ * Null if the process ended otherwise.
  */
 export function injectedKill(output: string, calls: readonly string[], nth: number): Injection | null {
   if (!output.includes('+++ killed by SIGKILL +++')) return null

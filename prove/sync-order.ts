@@ -1,5 +1,5 @@
-// Checks a strace of a server on SQLite for answers that left too early. A 2xx may leave when the sync that covers its
-// message has returned: one that began after the last frame of its commit was written to the WAL.
+// Reads what strace saw of a server on SQLite and tells which answers left too early. An answer of 2xx may leave when the
+// sync that covers its message has returned: one that began after the last frame of its commit was written to the WAL.
 //
 //   frame (24 bytes, then a page)  the page holds references       → written
 //   frame with the commit mark     the transaction is complete     → awaits a sync
@@ -7,7 +7,7 @@
 //   fsync of the WAL, returned 0   what it covers                  → durable
 //   write to a socket, begun       "id":n of a 2xx                 → must be durable
 //
-// strace sees a call begin before the kernel acts and sees it return before the thread goes on, so the order of its
+// strace sees a call begin before the kernel does anything and sees it return before the thread goes on, so the order of its
 // lines is the order that counts.
 
 import { SENDS, SYNCS } from './strace.ts'
@@ -15,7 +15,7 @@ import { SENDS, SYNCS } from './strace.ts'
 const FRAME_HEADER_BYTES = 24
 
 export interface SyncOrder {
-  /** 2xx answers in the trace. */
+  /** Answers of 2xx that were seen to leave. */
   readonly answers: number
   readonly syncs: number
   /** Ids whose answer left before the sync that covers them had returned, or that never were in the WAL. */
@@ -93,7 +93,7 @@ export function readSyncOrder(strace: string, refs: ReadonlyMap<number, string>)
   return { answers, syncs, early }
 }
 
-/** The index has its own file, and no answer waits for its syncs. */
+/** The index is derived, in a file of its own, and waits for no sync. */
 function isJournal({ file }: Pick<Call, 'file'>): boolean {
   return file.endsWith('/intray.db-wal')
 }
@@ -118,7 +118,7 @@ function hexText(hex: string): string {
   return String.fromCharCode(Number.parseInt(hex, 16))
 }
 
-/** All strings of a call, concatenated: `writev` has several. */
+/** All strings of a call, one after the other: `writev` has several. */
 function bytesOf(args: string): Buffer {
   const strings = [...args.matchAll(/"((?:\\x[0-9a-f]{2})*)"/g)].map(([, hex]) => hex!.replaceAll('\\x', ''))
   return Buffer.from(strings.join(''), 'hex')

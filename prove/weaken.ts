@@ -1,6 +1,6 @@
-// A control, never part of the service: loaded before it (`node --import`), in every thread, it sets PRAGMA synchronous
-// to PROVE_SYNCHRONOUS after the service has set FULL and read it back. Everything else is the service itself, so this
-// setting alone explains what the control loses.
+// A control, never part of the service: loaded before it (`node --import`), in every thread, it sets PRAGMA synchronous to
+// what PROVE_SYNCHRONOUS says, after the service has set FULL and read it back. Everything else is the service itself,
+// so what a control loses, it loses by this alone.
 
 import { DatabaseSync } from 'node:sqlite'
 
@@ -10,6 +10,6 @@ if (weaker !== 'NORMAL' && weaker !== 'OFF') throw new Error('PROVE_SYNCHRONOUS 
 const exec = DatabaseSync.prototype.exec
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {
   exec.call(this, sql)
-  // Among the last pragmas of every connection; syncs of a reader do not matter.
+  // Among the last of the settings of every connection; what a reader syncs does not matter.
   if (sql.includes('wal_autocheckpoint')) exec.call(this, `PRAGMA synchronous = ${weaker}`)
 }

@@ -1,5 +1,6 @@
-// A raw connection that sends one message after the other and reports each answer, without the cost of an HTTP client.
-// Promises: an answer counts when it is complete; a waiting caller is told when the connection is gone.
+// A connection that sends one message after the other and tells how each was answered, without the machinery of an HTTP
+// client: what is measured is the service.
+// Promises: an answer counts when it is whole; whoever waits is told when the connection is gone.
 
 import { connect, type Socket } from 'node:net'
 import { RequestBuffer } from '../bench/load/request.ts'

@@ -1,17 +1,16 @@
-// `prove clock`: steps the clock of the service by 24 hours, forward and back, under load. A cycle is one step.
-// Claim: nothing is lost, doubled or misordered, re-sends are recognised across steps, and no event has two acks that
-// count.
-// Control: a reader that orders by time instead of by id must be found to have conversations in the wrong order.
+// `prove clock`: the clock of the service is stepped by 24 hours, forward and back, under load. A cycle is one step.
+// Claim: nothing is lost, doubled or misordered, re-sends are recognised across steps, and no event has two acks that count.
+// Control: a reader that goes by time instead of by id must be found to have conversations in the wrong order.
 //
-// libfaketime, which Debian packages, steps the clock: real time and timers go on, as with a wrong NTP server or an
-// operator's `date -s`.
+// The step is libfaketime's, which Debian packages: real time and timers go on as they were, as with a wrong NTP server or
+// an operator's `date -s`.
 
 import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StoredRow } from '../inbox.ts'
 import { Processors } from '../processors.ts'
 import { type Proof, type ProofContext, Unable } from '../proof.ts'
-import { brokenIn, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, newSubject, type Subject } from '../subject.ts'
 import { until, waitFor } from '../wait.ts'
 
 const DAY_S = 86_400
@@ -27,29 +26,29 @@ export const clock: Proof = {
   defaultCycles: 20,
   async run(context) {
     const stepper = new Stepper(context)
-    const system = await newSystemUnderTest(context, {
+    const subject = await newSubject(context, {
       name: 'clock',
       service: { env: { ...stepper.env, INTRAY_MAX_ATTEMPTS: '1000' } },
       load: { onTrouble: 'resend', connections: 8 },
     })
-    const { service, load, inbox, processorToken } = system
+    const { service, load, inbox, processorToken } = subject
     await service.start()
     const options = { ports: [service.port], token: processorToken, leaseSeconds: LEASE_S, workMs: 2 }
     const processors = new Processors(context, 2, options)
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       const running = load.run()
-      await sendMore(system)
-      await stepper.step(system, context.random.pick([-DAY_S, 0, DAY_S]))
-      await sendMore(system)
+      await sendMore(subject)
+      await stepper.step(subject, context.random.pick([-DAY_S, 0, DAY_S]))
+      await sendMore(subject)
       await load.stop()
       await running
       if (cycle % 5 === 0) context.progress(`${cycle} steps, ${load.acknowledged} acknowledged`)
     }
     await load.settle()
-    await letLeasesEnd(system, stepper)
+    await letLeasesEnd(subject, stepper)
     context.progress('waiting for the processors')
     await processors.finish(inbox)
-    const findings = await system.check()
+    const findings = await subject.check()
     const rows = (await inbox.rows()).filter(({ kind }) => kind === 'event')
     await service.stop()
     const byTime = misorderedByTime(rows)
@@ -71,18 +70,18 @@ export const clock: Proof = {
 }
 
 /**
- * A step back extends the leases given before it: events that a processor was handed without hearing of it wait until
- * the clock has passed that. So the last step moves the clock ahead of them all.
+ * A step back lengthens the leases that were given before it: what a processor was handed without hearing of it waits until
+ * the clock is past that. So at last the clock goes ahead of them all.
  */
-async function letLeasesEnd(system: SystemUnderTest, stepper: Stepper): Promise<void> {
-  const running = system.load.run()
-  await stepper.step(system, 3 * DAY_S)
-  await system.load.stop()
+async function letLeasesEnd(subject: Subject, stepper: Stepper): Promise<void> {
+  const running = subject.load.run()
+  await stepper.step(subject, 3 * DAY_S)
+  await subject.load.stop()
   await running
-  await system.load.settle()
+  await subject.load.settle()
 }
 
-async function sendMore({ load }: SystemUnderTest): Promise<void> {
+async function sendMore({ load }: Subject): Promise<void> {
   const goal = load.acknowledged + ACKNOWLEDGEMENTS
   await waitFor('messages to be acknowledged', () => load.acknowledged >= goal)
 }
@@ -101,7 +100,7 @@ function misorderedByTime(rows: readonly StoredRow[]): number {
 }
 
 class Stepper {
-  /** Steps that were observed. */
+  /** Steps that were seen to have happened. */
   steps = 0
   readonly env: Readonly<Record<string, string>>
   readonly #file: string
@@ -114,14 +113,14 @@ class Stepper {
       LD_PRELOAD: findLibrary(),
       FAKETIME_TIMESTAMP_FILE: this.#file,
       FAKETIME_CACHE_DURATION: '1',
-      // Only what a step of the system clock would change.
+      // Only what a step of the system's clock would change.
       DONT_FAKE_MONOTONIC: '1',
       FAKETIME_DONT_RESET: '1',
     }
   }
 
-  /** Steps to another offset and waits until a new event has such a time. */
-  async step({ inbox }: SystemUnderTest, wanted: number): Promise<void> {
+  /** Steps to another offset and waits until a new event has a time of that kind. */
+  async step({ inbox }: Subject, wanted: number): Promise<void> {
     const offset = wanted === this.#offset ? (wanted === DAY_S ? -DAY_S : DAY_S) : wanted
     this.#offset = offset
     this.#write(offset)

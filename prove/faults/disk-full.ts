@@ -1,15 +1,15 @@
-// `prove disk-full`: fills the disk of the database under load and frees it again. A cycle is one such time.
+// `prove disk-full`: the disk of the database is filled under load and freed again. A cycle is one such time.
 // Claim: while it is full every message is refused within a second and reads go on; when there is room the same process
-// goes on by itself; nothing acknowledged is lost, and a refused message is stored once after it was sent again.
+// goes on by itself; nothing acknowledged is lost, and what was refused is there once after it was sent again.
 // Control: a sender that takes the refusal for "stored" and does not send again must be found to have lost messages.
 
 import { join } from 'node:path'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import { SmallDisk } from '../small-disk.ts'
-import { brokenIn, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, newSubject, type Subject } from '../subject.ts'
 import { until, waitFor } from '../wait.ts'
 
-/** An existing WAL takes up to some 32 MB more on a full disk: each cycle costs this much. */
+/** A WAL that is there already takes up to some 32 MB more on a full disk: each time costs so much. */
 const BYTES_A_CYCLE = 48 * 1024 * 1024
 const REFUSALS = 40
 const ACKNOWLEDGEMENTS = 150
@@ -25,23 +25,23 @@ export const diskFull: Proof = {
   async run(context) {
     const disk = SmallDisk.mount(context, (1 + context.cycles) * BYTES_A_CYCLE)
     const watch = new Watch()
-    const system = await newSystemUnderTest(context, {
+    const subject = await newSubject(context, {
       name: 'full',
       service: { databaseUrl: `sqlite:${join(disk.folder, 'intray.db')}` },
       load: { onTrouble: 'go-on', connections: 8, maxTextPieces: 6000, onAnswer: watch.note },
     })
-    const { service, load } = system
+    const { service, load } = subject
     await service.start()
     const { pid } = service
     let control: ControlResult | null = null
     let cycle = 0
     for (; cycle < context.cycles; cycle += 1) {
-      await fillAndFree(context, system, disk, watch)
-      control ??= await takeRefusalForStored(system)
+      await fillAndFree(context, subject, disk, watch)
+      control ??= await takeRefusalForStored(subject)
       await load.settle()
       if ((cycle + 1) % 5 === 0) context.progress(`${cycle + 1} times full, ${load.acknowledged} acknowledged`)
     }
-    const findings = await system.check()
+    const findings = await subject.check()
     const isSameProcess = service.isRunning && service.pid === pid
     await service.stop()
     const slowest = Math.max(...watch.refusalsMs)
@@ -75,13 +75,8 @@ class Watch {
   }
 }
 
-async function fillAndFree(
-  context: ProofContext,
-  system: SystemUnderTest,
-  disk: SmallDisk,
-  watch: Watch,
-): Promise<void> {
-  const { load, inbox, service } = system
+async function fillAndFree(context: ProofContext, subject: Subject, disk: SmallDisk, watch: Watch): Promise<void> {
+  const { load, inbox, service } = subject
   const goal = load.acknowledged + ACKNOWLEDGEMENTS
   const running = load.run()
   await waitFor('messages to be acknowledged', () => load.acknowledged >= goal)
@@ -91,7 +86,7 @@ async function fillAndFree(
   disk.fill()
   await waitFor('messages to be refused', () => watch.refusalsMs.length >= refusals + REFUSALS)
   watch.timesFull += 1
-  // Reading needs no disk space.
+  // Reading needs no room.
   const { status, events } = await list(inbox)
   if (status !== 200) watch.broken.push(`a list was answered ${status} while the disk was full`)
   for (let read = 0; read < READS; read += 1) {
@@ -112,17 +107,15 @@ async function fillAndFree(
   await running
 }
 
-async function list(
-  inbox: SystemUnderTest['inbox'],
-): Promise<{ status: number; events: readonly { readonly id: number }[] }> {
+async function list(inbox: Subject['inbox']): Promise<{ status: number; events: readonly { readonly id: number }[] }> {
   const { status, body } = await inbox.ask('GET', '/v1/inbox/events?limit=200')
   const { events } = JSON.parse(body.toString()) as { events?: readonly { readonly id: number }[] }
   return { status, events: events ?? [] }
 }
 
-/** Before anything is sent again: counts the messages that would be missing otherwise. */
-async function takeRefusalForStored(system: SystemUnderTest): Promise<ControlResult> {
-  const { unsettled, storedUnknown } = await system.check()
+/** Before anything is sent again: what would be missing if nobody did. */
+async function takeRefusalForStored(subject: Subject): Promise<ControlResult> {
+  const { unsettled, storedUnknown } = await subject.check()
   return {
     about: 'a sender that takes 503 for "stored" and does not send again',
     failed: unsettled > storedUnknown,

@@ -1,35 +1,27 @@
-// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed,
-// or cut off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
-// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by
-// themselves.
+// `prove failover`: the leader of a real three-node PostgreSQL cluster (Patroni, etcd) is killed, paused and resumed, or cut
+// off from the two others, while two Intray nodes store groups of messages. A cycle is one of each.
+// Claim: nothing acknowledged is lost, doubled or altered, and the same processes go on with the new leader by themselves.
 // Control: the same cluster without synchronous replication, its leader cut off, must be found to have lost messages.
 
 import { chmodSync } from 'node:fs'
 import { Cluster, type ClusterNode, requireCluster } from '../cluster.ts'
-import {
-  FEW,
-  GROUP_CONNECTIONS,
-  readAppends,
-  sendInGroups,
-  GroupCommitStats,
-  untilGroupInFlight,
-} from '../group-commit.ts'
+import { FEW, GROUP_CONNECTIONS, readAppends, sendInGroups, Strikes, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import type { Random } from '../random.ts'
 import { Service } from '../service.ts'
-import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
 
 const KINDS = ['killed', 'paused', 'partitioned'] as const
 type Kind = (typeof KINDS)[number]
 
 const NODES = 2
-/** Between two groups: the nodes store messages faster than they can be read back one by one. */
+/** Between two groups: the nodes take messages faster than they can be read back one by one. */
 const PAUSE_MS = 100
 /** Messages that the new leader must take before a round counts as over. */
 const AFTERWARDS = 200
 const BEFORE = 200
 const ROUND_LIMIT_MS = 240_000
-/** How many messages a leader that does not know that it is cut off takes in the control. */
+/** So many messages a leader that was cut off and does not know it takes in the control. */
 const CONTROL_MESSAGES = 100
 
 export const failover: Proof = {
@@ -44,12 +36,12 @@ export const failover: Proof = {
     const rig = await newRig(context, true)
     const notes: string[] = []
     const broken: string[] = []
-    const groupCommits = new GroupCommitStats('a fault, for each node')
+    const strikes = new Strikes('a strike, for each node')
     let faults = 0
     rig.startSending()
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       for (const kind of KINDS.filter((name) => name.includes(context.only))) {
-        const round = await failOver(rig, kind, groupCommits, context.random)
+        const round = await failOver(rig, kind, strikes, context.random)
         faults += 1
         notes.push(`${kind} ${cycle}: ${round}`)
         context.progress(`${kind} ${cycle}: ${round}; ${rig.load.acknowledged} answers of 2xx`)
@@ -59,9 +51,9 @@ export const failover: Proof = {
     context.progress('reading everything back')
     const findings = await rig.check()
     broken.push(...brokenIn(findings), ...rig.ended())
-    for (const text of await rig.metrics()) groupCommits.appended(readAppends(text))
-    notes.push(...groupCommits.notes())
-    broken.push(...groupCommits.problems())
+    for (const text of await rig.metrics()) strikes.appended(readAppends(text))
+    notes.push(...strikes.notes())
+    broken.push(...strikes.problems())
     await rig.stop()
     return { counts: { ...findings.counts, faults }, notes, broken, controls: [await control(context)] }
   },
@@ -69,8 +61,8 @@ export const failover: Proof = {
 
 interface Rig {
   readonly cluster: Cluster
-  readonly load: SystemUnderTest['load']
-  check: SystemUnderTest['check']
+  readonly load: Subject['load']
+  check: Subject['check']
   /** Starts the senders; they send the same message again until it is acknowledged. */
   startSending(): void
   /** Resolves when everything that was sent is acknowledged. */
@@ -84,7 +76,7 @@ interface Rig {
 
 async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig> {
   const name = synchronous ? 'failover' : 'control'
-  // The cluster runs as another user, which needs access to its folder.
+  // The cluster runs as another user, who has to get to its folder.
   chmodSync(context.folder, 0o711)
   const cluster = new Cluster({ folder: `${context.folder}/${name}`, synchronous })
   context.onCleanup(() => cluster.stop())
@@ -92,7 +84,7 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   await cluster.start()
   const databaseUrl = cluster.url('postgres')
   const services: Service[] = []
-  const system = await newSystemUnderTest(context, {
+  const subject = await newSubject(context, {
     name,
     service: { databaseUrl, hasMetrics: true },
     load: {
@@ -102,22 +94,22 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
       onAcknowledged: () => {},
     },
   })
-  services.push(system.service)
+  services.push(subject.service)
   while (services.length < NODES) services.push(new Service(context, { databaseUrl, hasMetrics: true }))
   for (const service of services) await service.start()
   let isOver = false
   let sending = Promise.resolve()
   return {
     cluster,
-    load: system.load,
-    check: system.check,
+    load: subject.load,
+    check: subject.check,
     startSending: () => {
-      sending = sendInGroups(system.load, () => isOver, PAUSE_MS)
+      sending = sendInGroups(subject.load, () => isOver, PAUSE_MS)
     },
     stopSending: async () => {
       isOver = true
       await sending
-      await system.load.settle()
+      await subject.load.settle()
     },
     metrics: () => Promise.all(services.filter(({ isRunning }) => isRunning).map((service) => service.metrics())),
     ended: () => services.filter(({ isRunning }) => !isRunning).map(({ log }) => `a node ended: ${log.slice(-300)}`),
@@ -128,24 +120,19 @@ async function newRig(context: ProofContext, synchronous: boolean): Promise<Rig>
   }
 }
 
-/** One fault, from a whole cluster to a whole cluster. Returns a description. */
-async function failOver(
-  { cluster, load }: Rig,
-  kind: Kind,
-  groupCommits: GroupCommitStats,
-  random: Random,
-): Promise<string> {
+/** One fault, from a whole cluster to a whole cluster. Returns what happened, in words. */
+async function failOver({ cluster, load }: Rig, kind: Kind, strikes: Strikes, random: Random): Promise<string> {
   await acknowledged(load, BEFORE)
   const leader = (await cluster.leader())!
   const others = cluster.nodes.filter((node) => node !== leader)
-  // More than a few at one node, however they are distributed.
+  // More than a few at one node, however they are shared out.
   await untilGroupInFlight(load, random, NODES * FEW)
-  groupCommits.faultInjected(Math.ceil(load.inFlight / NODES))
+  strikes.struck(Math.ceil(load.inFlight / NODES))
   const startedAt = performance.now()
-  const hit = injectFault(cluster, leader, kind)
+  const hit = strike(cluster, leader, kind)
   const next = await cluster.untilLeader(others)
   const tookSeconds = (performance.now() - startedAt) / 1000
-  // The old leader comes back, or learns that it lost the lead, while messages go to the new one.
+  // The old leader comes back, or learns that it is none any more, while messages go to the new one.
   await acknowledged(load, AFTERWARDS)
   const seen = restore(cluster, leader, kind)
   await acknowledged(load, AFTERWARDS)
@@ -153,7 +140,7 @@ async function failOver(
   return `${leader.name} → ${next.name} after ${tookSeconds.toFixed(1)} s (${hit}${seen})`
 }
 
-function injectFault(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
+function strike(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
   if (kind === 'partitioned') {
     cluster.partition(leader)
     return 'cut off'
@@ -173,8 +160,8 @@ function restore(cluster: Cluster, leader: ClusterNode, kind: Kind): string {
   return `, ${dropped} packets dropped`
 }
 
-/** Waits for this many more acknowledgements. */
-async function acknowledged(load: SystemUnderTest['load'], more: number): Promise<void> {
+/** So many more answers of 2xx. */
+async function acknowledged(load: Subject['load'], more: number): Promise<void> {
   const goal = load.acknowledged + more
   const deadline = Date.now() + ROUND_LIMIT_MS
   while (load.acknowledged < goal) {
@@ -189,7 +176,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
   const { cluster, load } = rig
   rig.startSending()
   await acknowledged(load, BEFORE)
-  // Otherwise the tables may be lost as well, and the run cannot go on.
+  // Else the tables may be lost as well, and there is nothing to go on with.
   await cluster.untilStreaming()
   const leader = (await cluster.leader())!
   cluster.partition(leader)

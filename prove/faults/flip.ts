@@ -1,14 +1,14 @@
-// `prove flip`: flips bits of stored payloads and changes columns, below the service. A cycle is one flipped payload.
-// Claim: no read serves flipped bytes (500, or a claim that says "damaged"), every other event is served as it was
-// sent, and `doctor` names every flipped payload and every inconsistent column, and nothing else.
-// Control: a reader that does not check digests must be found to serve the flipped bytes.
+// `prove flip`: bits of stored payloads are flipped, and columns are changed, below the service. A cycle is one flipped payload.
+// Claim: flipped bytes are served by no read (500, or a claim that says "damaged"), every other event is served as it was
+// sent, and `doctor` names every flipped payload and every column that no longer agrees, and nothing else.
+// Control: a reader that knows nothing of digests must be found to serve the flipped bytes.
 
 import { Damage } from '../damage.ts'
 import type { Inbox, StoredRow } from '../inbox.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, newSubject, type Subject } from '../subject.ts'
 
-/** The check of doctor that finds a change of this column. */
+/** Which check of doctor finds a change of this column. */
 const DETECTED = [
   ['events', 'source_ref', 'references'],
   ['events', 'channel_ref', 'references'],
@@ -36,20 +36,17 @@ export const flip: Proof = {
   // Doctor names the first 20 of a kind.
   defaultCycles: 15,
   async run(context) {
-    const system = await newSystemUnderTest(context, {
-      name: 'flip',
-      load: { onTrouble: 'resend', maxTextPieces: 400 },
-    })
-    const { service, load } = system
+    const subject = await newSubject(context, { name: 'flip', load: { onTrouble: 'resend', maxTextPieces: 400 } })
+    const { service, load } = subject
     await service.start()
     await load.run(Math.max(120, context.cycles * 20))
     await load.settle()
-    const findings = await system.check()
+    const findings = await subject.check()
     const broken = brokenIn(findings)
-    const rows = await system.inbox.rows()
-    const payloads = await system.inbox.payloads(rows.map(({ id }) => id))
+    const rows = await subject.inbox.rows()
+    const payloads = await subject.inbox.payloads(rows.map(({ id }) => id))
     await service.stop()
-    const before = (await diagnose(system)).filter(({ name }) => ABOUT_ROWS.includes(name))
+    const before = (await diagnose(subject)).filter(({ name }) => ABOUT_ROWS.includes(name))
     if (before.length < ABOUT_ROWS.length || before.some(({ verdict }) => verdict !== 'ok')) {
       broken.push('doctor found something wrong before anything was')
     }
@@ -62,14 +59,14 @@ export const flip: Proof = {
       if (await damage.flipPayload(row.id, payloads.get(row.id)!.bytes)) flipped.set(row.id, row)
     }
     context.progress(`${flipped.size} payloads flipped`)
-    broken.push(...differences('payloads', await diagnose(system), [...flipped.keys()]))
+    broken.push(...differences('payloads', await diagnose(subject), [...flipped.keys()]))
     const control = await readWithoutDigest(damage, flipped, payloads)
     await service.command(['reindex'])
     await service.start()
-    const served = await readEverything(context, system, rows, flipped, broken)
+    const served = await readEverything(context, subject, rows, flipped, broken)
     await service.stop()
 
-    const changed = await changeColumns(context, system, damage, rows, flipped, broken)
+    const changed = await changeColumns(context, subject, damage, rows, flipped, broken)
     return {
       counts: { ...findings.counts, altered: findings.counts.altered + served.altered, faults: flipped.size + changed },
       notes: [
@@ -82,13 +79,13 @@ export const flip: Proof = {
   },
 }
 
-async function diagnose({ service }: SystemUnderTest): Promise<readonly DoctorCheck[]> {
+async function diagnose({ service }: Subject): Promise<readonly DoctorCheck[]> {
   const { stdout, stderr } = await service.command(['doctor', '--json'])
   if (stdout === '') throw new Error(`doctor said nothing: ${stderr}`)
   return (JSON.parse(stdout) as { checks: readonly DoctorCheck[] }).checks
 }
 
-/** The events that a check of doctor names wrongly or does not name. */
+/** What a check of doctor names and should not, or the other way round. */
 function differences(name: string, checks: readonly DoctorCheck[], expected: readonly number[]): string[] {
   const found = checks.find((check) => check.name === name)?.events ?? []
   const named = new Set(found.map(({ id }) => id))
@@ -121,7 +118,7 @@ interface Served {
 /** Every way to the bytes: the event, its payload, a known ETag, the promotion of a revision, lists, claims. */
 async function readEverything(
   context: ProofContext,
-  { inbox }: SystemUnderTest,
+  { inbox }: Subject,
   rows: readonly StoredRow[],
   flipped: ReadonlyMap<number, StoredRow>,
   broken: string[],
@@ -168,10 +165,10 @@ async function claimEverything(inbox: Inbox, flipped: ReadonlyMap<number, Stored
   }
 }
 
-/** Changes each column of one intact event. Returns how many changes doctor can detect. */
+/** Each column of one event that is well so far. Returns how many were changed that doctor can tell. */
 async function changeColumns(
   { progress }: ProofContext,
-  system: SystemUnderTest,
+  subject: Subject,
   damage: Damage,
   rows: readonly StoredRow[],
   flipped: ReadonlyMap<number, StoredRow>,
@@ -185,11 +182,11 @@ async function changeColumns(
     const { id } = well.pop()!
     await damage.change(table, column, id, damage.flipped)
     expected[check]!.push(id)
-    // The dedupe key is computed from the reference.
+    // The key is made of the reference.
     if (column === 'source_ref') expected.keys!.push(id)
   }
   for (const column of NOT_DETECTED) await damage.change('events', column, well.pop()!.id, damage.flipped)
-  const checks = await diagnose(system)
+  const checks = await diagnose(subject)
   for (const [check, ids] of Object.entries(expected)) broken.push(...differences(check, checks, ids))
   progress(`${DETECTED.length} columns changed`)
   return DETECTED.length

@@ -1,13 +1,12 @@
-// `prove kill`: SIGKILL under load, repeatedly on one database, while a group of messages is being stored. A cycle is
+// `prove kill`: SIGKILL under load, again and again on one database, while a group of messages is being stored. A cycle is
 // one kill.
-// Claim: acknowledged messages are stored once and unaltered; messages with an unknown outcome are stored once after
-// they were sent again.
+// Claim: what was acknowledged is there, once and unaltered; what was not told is there once after it was sent again.
 // Control: a server that acknowledges before it commits must be found to have lost messages.
 
 import { fileURLToPath } from 'node:url'
-import { GROUP_CONNECTIONS, readAppends, GroupCommitStats, untilGroupInFlight } from '../group-commit.ts'
+import { GROUP_CONNECTIONS, readAppends, Strikes, untilGroupInFlight } from '../group-commit.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
 
 const UNSAFE_SERVER = fileURLToPath(new URL('../../test/support/unsafe-server.ts', import.meta.url))
 const CONTROL_KILLS = 20
@@ -20,27 +19,27 @@ export const kill: Proof = {
   defaultCycles: 100,
   async run(context) {
     const killer = new Killer(context)
-    const system = await newSystemUnderTest(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
-    const { service, load } = system
+    const subject = await newSubject(context, { name: 'kill', service: { hasMetrics: true }, load: killer.load })
+    const { service, load } = subject
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       await service.start()
-      // Messages that the last kill left unknown are sent again first, under this server's own load of re-sends.
+      // What the last kill left open is sent again first, under this server's own load of re-sends.
       await load.settle()
-      await killer.killUnderLoad(system)
+      await killer.killUnderLoad(subject)
       if (cycle % 10 === 0)
         context.progress(`${cycle} kills, ${load.acknowledged} acknowledged, ${load.unknown} unknown`)
     }
     await service.start()
     await load.settle()
     context.progress('reading everything back')
-    const findings = await system.check()
+    const findings = await subject.check()
     await service.stop()
     return {
       counts: { ...findings.counts, faults: killer.kills },
-      notes: [...killer.groupCommits.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
+      notes: [...killer.strikes.notes(), `${killer.repeated} re-sends were answered "duplicate".`],
       broken: [
         ...brokenIn(findings),
-        ...killer.groupCommits.problems(),
+        ...killer.strikes.problems(),
         ...(findings.counts.unknown > 0 ? [] : ['no kill left a sender without an answer']),
       ],
       controls: [await control(context)],
@@ -51,15 +50,15 @@ export const kill: Proof = {
 async function control(context: ProofContext): Promise<ControlResult> {
   const killer = new Killer(context)
   const service = { command: [process.execPath, UNSAFE_SERVER] }
-  const system = await newSystemUnderTest(context, { name: 'control', service, load: killer.load })
+  const subject = await newSubject(context, { name: 'control', service, load: killer.load })
   let found = ''
   let lost = 0
   while (lost === 0 && killer.kills < CONTROL_KILLS) {
-    await system.service.start()
-    await killer.killUnderLoad(system)
-    await system.service.start()
-    const findings = await system.check()
-    await system.service.kill()
+    await subject.service.start()
+    await killer.killUnderLoad(subject)
+    await subject.service.start()
+    const findings = await subject.check()
+    await subject.service.kill()
     lost = findings.counts.lost
     found = inWords(findings)
   }
@@ -70,7 +69,7 @@ async function control(context: ProofContext): Promise<ControlResult> {
 
 class Killer {
   kills = 0
-  readonly groupCommits = new GroupCommitStats('a kill')
+  readonly strikes = new Strikes('a kill')
   repeated = 0
   readonly #context: ProofContext
   #onAcknowledged = () => {}
@@ -90,8 +89,8 @@ class Killer {
     }
   }
 
-  /** Kills after a random number of acknowledgements, while a group is in flight. */
-  async killUnderLoad({ service, load }: SystemUnderTest): Promise<void> {
+  /** Kills after a random number of acknowledgements, when a group is in flight. */
+  async killUnderLoad({ service, load }: Subject): Promise<void> {
     const { random } = this.#context
     let left = 10 + random.below(400)
     const enough = Promise.withResolvers<void>()
@@ -101,10 +100,10 @@ class Killer {
     }
     const running = load.run()
     await enough.promise
-    if (service.options.hasMetrics) this.groupCommits.appended(readAppends(await service.metrics()))
+    if (service.options.hasMetrics) this.strikes.appended(readAppends(await service.metrics()))
     await untilGroupInFlight(load, random)
     this.kills += 1
-    this.groupCommits.faultInjected(load.inFlight)
+    this.strikes.struck(load.inFlight)
     await service.kill()
     await running
     this.#onAcknowledged = () => {}

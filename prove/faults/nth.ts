@@ -8,7 +8,7 @@
 
 import { fileURLToPath } from 'node:url'
 import { addCounts, NO_COUNTS } from '../counts.ts'
-import { GroupCommitStats } from '../group-commit.ts'
+import { Strikes } from '../group-commit.ts'
 import { NearCheckpoint } from '../near-checkpoint.ts'
 import type { ControlResult, Counts, Proof, ProofContext, ProofResult } from '../proof.ts'
 import type { Random } from '../random.ts'
@@ -81,8 +81,8 @@ export function placesOf({ cycles, random }: { readonly cycles: number; readonly
 }
 
 /**
- * Every n of the journal, where commits and checkpoints are. The index has its own file, whose commits are not synced:
- * faults hit its writes for a third as many n, which is a batch and a little more.
+ * Every n of the journal, where commits and checkpoints are. The index has a file of its own, whose commits are not synced: its
+ * writes are struck for a third as many n, which is a batch and a little more.
  */
 function strikesOf(context: ProofContext, fault: Fault): { nth: number; part: Part }[] {
   const places = placesOf(context)
@@ -99,8 +99,8 @@ class Tally {
   runs = 0
   storedUnknown = 0
   readonly broken: string[] = []
-  /** Faults that hit a commit. */
-  readonly groupCommits: GroupCommitStats
+  /** Those that fell on a commit. */
+  readonly strikes: Strikes
   readonly #fault: Fault
   readonly #places: Partial<Record<Place, number>> = {}
   #injected = 0
@@ -109,13 +109,13 @@ class Tally {
 
   constructor(fault: Fault) {
     this.#fault = fault
-    this.groupCommits = new GroupCommitStats(`“${fault.name}”`)
+    this.strikes = new Strikes(`“${fault.name}”`)
   }
 
-  add(n: number, run: FaultRun): void {
-    const { injected, place, inFlight, exitCode, storedUnknown, findings, broken } = run
+  add(n: number, struck: Struck): void {
+    const { injected, place, inFlight, exitCode, storedUnknown, findings, broken } = struck
     this.runs += 1
-    if (injected > 0 && place === 'commit') this.groupCommits.faultInjected(inFlight)
+    if (injected > 0 && place === 'commit') this.strikes.struck(inFlight)
     this.#injected += injected
     this.#places[place] = (this.#places[place] ?? 0) + 1
     if (exitCode === null) this.#wentOn += 1
@@ -137,7 +137,7 @@ class Tally {
 
 async function control<F extends Fault>(context: ProofContext, target: Target<F>, fault: F): Promise<ControlResult> {
   const about = `a server that acknowledges before it commits, ${fault.name}`
-  let detail = 'never injected'
+  let detail = 'never struck'
   for (let tries = 1; tries <= CONTROL_TRIES; tries += 1) {
     const command = [process.execPath, UNSAFE_SERVER]
     const { injected, findings } = await strike(context, target, { fault, nth: tries, command })

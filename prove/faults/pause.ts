@@ -1,15 +1,15 @@
-// `prove pause`: nodes and processors are stopped (SIGSTOP) and resumed later (SIGCONT), as a swapping or migrating
-// machine makes them. A cycle pauses one node for longer than senders wait, and one processor for longer than its
-// lease.
-// Claim: nothing is lost, doubled or misordered; events of a paused processor are handed to another, and its own late
-// ack does not count: every event has exactly one ack that does.
-// Control: a processor that ignores the answer to its ack must be found to have done work twice.
+// `prove pause`: nodes and processors are stopped where they stand (SIGSTOP) and go on later (SIGCONT), as a swapping or
+// migrating machine makes them. A cycle pauses one node for longer than senders wait, and one processor for longer than
+// its lease.
+// Claim: nothing is lost, doubled or misordered; what a paused processor held is handed to another, and its own late ack
+// does not count: every event has exactly one ack that does.
+// Control: a processor that does not look at the answer to its ack must be found to have done work twice.
 
 import type { ChildProcess } from 'node:child_process'
 import { Processors } from '../processors.ts'
 import type { Proof, ProofContext } from '../proof.ts'
 import { Service } from '../service.ts'
-import { brokenIn, newSystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, newSubject } from '../subject.ts'
 import { waitFor } from '../wait.ts'
 
 const LEASE_S = 2
@@ -26,7 +26,7 @@ export const pause: Proof = {
     const nodes: Service[] = []
     const env = { INTRAY_MAX_ATTEMPTS: '1000' }
     let cutOff = 0
-    const system = await newSystemUnderTest(context, {
+    const subject = await newSubject(context, {
       name: 'pause',
       service: { env },
       load: {
@@ -35,14 +35,14 @@ export const pause: Proof = {
         timeoutMs: SENDERS_WAIT_MS,
         port: (sender) => nodes[(sender + cutOff) % nodes.length]!.port,
         onAnswer: ({ status }) => {
-          // After a timeout a sender goes to the other node.
+          // A sender that waited in vain goes to the other node.
           if (status === 0) cutOff += 1
         },
       },
     })
-    const { load, inbox, processorToken } = system
-    nodes.push(system.service)
-    if (context.store === 'postgres') nodes.push(new Service(context, system.service.options))
+    const { load, inbox, processorToken } = subject
+    nodes.push(subject.service)
+    if (context.store === 'postgres') nodes.push(new Service(context, subject.service.options))
     for (const node of nodes) await node.start()
     const ports = nodes.map(({ port }) => port)
     const processors = new Processors(context, 3, { ports, token: processorToken, leaseSeconds: LEASE_S, workMs: 3 })
@@ -63,7 +63,7 @@ export const pause: Proof = {
     await load.settle()
     context.progress('waiting for the processors')
     await processors.finish(inbox)
-    const findings = await system.check()
+    const findings = await subject.check()
     const events = (await inbox.rows()).filter(({ kind }) => kind === 'event').map(({ id }) => id)
     for (const node of nodes) await node.stop()
     return {
@@ -107,7 +107,7 @@ async function pauseNode({ random }: ProofContext, node: Service, cutOff: () => 
 }
 
 class ProcessorPauser {
-  /** Pauses in which another processor was handed an event of the paused one. */
+  /** Pauses in which somebody else was handed what the paused one held. */
   pauses = 0
   readonly #processors: Processors
 
@@ -115,7 +115,7 @@ class ProcessorPauser {
     this.#processors = processors
   }
 
-  /** Stops the next processor that claims something, until another was handed one of its events. `feed` sends messages. */
+  /** Stops the next processor that claims something, until another was handed one of its events. `feed` brings events. */
   async pauseOne(feed: () => Promise<void>): Promise<void> {
     const { handedOut } = this.#processors
     const caught = Promise.withResolvers<{ child: ChildProcess; lease: string; ids: readonly number[] }>()
@@ -131,7 +131,7 @@ class ProcessorPauser {
     const { child, lease, ids } = await caught.promise
     const isTaken = () => ids.some((id) => [...(handedOut.get(id) ?? [])].some((other) => other !== lease))
     try {
-      // If it had acknowledged everything before the signal, no event is taken over.
+      // Where it had acknowledged everything before the signal came, nobody takes anything over.
       await waitFor('the lease to pass on', isTaken, 15_000 + LEASE_S * 1000)
       this.pauses += 1
     } catch {

@@ -1,7 +1,7 @@
-// `prove power`: cuts the power of the disk under load, repeatedly on one database, on ext4 and on XFS. A cycle is one
-// cut; each file system gets the full number. After each cut the file system's journal is recovered, the service is
-// started, unknown messages are sent again, and everything acknowledged in all cycles is read back.
-// The service is stopped (SIGSTOP) at the same moment, as a power cut would stop the CPU (see loop-disk.ts).
+// `prove power`: the power of the disk is cut under load, again and again on one database, on ext4 and on XFS. A cycle is
+// one cut; each file system gets as many as asked for. After each cut the file system's journal is recovered, the service is
+// started, what is unknown is sent again, and everything acknowledged in all cycles is read back.
+// The service is stopped (SIGSTOP) in the same moment, as the processor would be (see loop-disk.ts).
 // Claim: nothing acknowledged is lost, doubled or altered.
 // Controls: the same service with less syncing must be found to have lost messages (SQLite: PRAGMA synchronous NORMAL
 // and OFF; PostgreSQL: fsync=off).
@@ -11,10 +11,10 @@ import type { Findings } from '../check.ts'
 import { FILE_SYSTEMS, type FileSystem, LoopDisk, requireLoopDisks } from '../loop-disk.ts'
 import { addCounts, NO_COUNTS } from '../counts.ts'
 import type { ControlResult, Counts, Proof, ProofContext } from '../proof.ts'
-import { brokenIn, inWords, newSystemUnderTest, type SystemUnderTest } from '../system-under-test.ts'
+import { brokenIn, inWords, newSubject, type Subject } from '../subject.ts'
 import { databaseOn, WEAKER, type Weakness } from '../disk-database.ts'
 
-/** A control that lost nothing after this many cuts counts as not caught. */
+/** A control that lost nothing after so many cuts was not found out. */
 const CONTROL_CUTS = 40
 const LEAST_ACKNOWLEDGED = 100
 const MAX_TURNS = 10_000
@@ -75,7 +75,7 @@ async function control(context: ProofContext, fileSystem: FileSystem, weakness: 
       failed = findings.counts.lost > 0
       found = inWords(findings)
     } catch (error) {
-      // The damage is such that it does not even start.
+      // What it had was damaged so that it does not even start.
       failed = true
       found = `it does not start any more: ${firstLine(error)}`
     }
@@ -87,10 +87,10 @@ async function control(context: ProofContext, fileSystem: FileSystem, weakness: 
 
 interface Rig {
   readonly disk: LoopDisk
-  readonly load: SystemUnderTest['load']
+  readonly load: Subject['load']
   readonly inFlightCuts: number
   cutUnderLoad(): Promise<void>
-  /** Power on: mounts, starts, sends unknown messages again, reads everything. */
+  /** Power back on: mounts, starts, sends again what is unknown, reads everything. */
   recover(settle?: boolean): Promise<Findings>
   end(): Promise<void>
 }
@@ -100,13 +100,13 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
   const disk = await LoopDisk.create(context, fileSystem, name)
   const database = await databaseOn(disk.folder, context, weakness)
   let onAcknowledged = () => {}
-  const system = await newSystemUnderTest(context, {
+  const subject = await newSubject(context, {
     name,
     service: { databaseUrl: database.url, env: database.env },
     load: { onTrouble: 'end', onAcknowledged: () => onAcknowledged() },
   })
-  const { service, load } = system
-  // The tokens survive every cut, of a control too: only messages may be lost.
+  const { service, load } = subject
+  // The tokens are there after every cut, of a control too: what it loses are messages.
   await disk.sync()
   let isOff = false
   let inFlightCuts = 0
@@ -126,7 +126,7 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
       const cut = await disk.armCut()
       const running = load.run()
       await Promise.race([reached.promise, running.then(() => endedEarly(service.log))])
-      // Some turns later, so that cuts fall on different points of a commit; and on requests in flight.
+      // Some turns later, so that not every cut falls on the same point of a commit; and on requests in flight.
       for (let turns = context.random.below(12); turns > 0 || load.inFlight === 0; turns -= 1) {
         if (turns < -MAX_TURNS) break
         await setImmediate()
@@ -144,7 +144,7 @@ async function newRig(context: ProofContext, fileSystem: FileSystem, weakness: W
       await database.start()
       if (!service.isRunning) await service.start()
       if (settle) await load.settle()
-      return system.check()
+      return subject.check()
     },
     async end() {
       await service.kill()

@@ -136,7 +136,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
 }
 
 /** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
-class Life {
+class Lifecycle {
   /** Counted, not collected (docs/internals/adr/0002). */
   #underWay = 0
   readonly #idle = Promise.withResolvers<void>()

@@ -30,8 +30,8 @@ test('one that lags is woken, and waited for until it covers what there was at f
 
 test('after a while what is missing is told, re-sends included', async () => {
   const inbox = inboxOf([at(5, 3, 2)])
-  assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, patienceMs: 30 })(), 4)
-  assert.equal(PATIENCE_MS, 2000, 'two seconds, as docs/processing/inbox.md says')
+  assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, maxWaitMs: 30 })(), 4)
+  assert.equal(MAX_WAIT_MS, 2000, 'two seconds, as docs/processing/inbox.md says')
 })
 
 test('a store that fails meanwhile fails the read', async () => {

@@ -2,37 +2,37 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { readAppends, GroupCommitStats, untilGroupInFlight } from '../../../prove/group-commit.ts'
+import { readAppends, Strikes, untilGroupInFlight } from '../../../prove/group-commit.ts'
 import { seededRandom } from '../../../prove/random.ts'
 
 const LARGE = { appends: 10, large: 4, messages: 90 }
 const SMALL = { appends: 10, large: 0, messages: 20 }
 
 test('one fault on more than 8 messages is enough, and is told with the others', () => {
-  const groupCommits = new GroupCommitStats('a kill')
-  for (const inFlight of [3, 9, 1]) groupCommits.faultInjected(inFlight)
-  groupCommits.appended(LARGE)
-  assert.deepEqual(groupCommits.problems(), [])
-  assert.deepEqual(groupCommits.notes(), [
+  const strikes = new Strikes('a kill')
+  for (const inFlight of [3, 9, 1]) strikes.struck(inFlight)
+  strikes.appended(LARGE)
+  assert.deepEqual(strikes.problems(), [])
+  assert.deepEqual(strikes.notes(), [
     '1 to 9 messages in flight at a kill, median 3; more than 8 at 1 of 3.',
     '10 appends of 9.0 messages on average; 4 held more than 8.',
   ])
 })
 
-test('faults on 8 messages or fewer, or none at all, are reported', () => {
-  const groupCommits = new GroupCommitStats('a kill')
-  assert.match(groupCommits.problems()[0]!, /^group commit not hit: a kill never fell on more than 8/)
-  groupCommits.faultInjected(8)
-  assert.equal(groupCommits.problems().length, 1)
+test('faults on 8 messages or fewer, or none at all, are told to be not struck', () => {
+  const strikes = new Strikes('a kill')
+  assert.match(strikes.problems()[0]!, /^not struck: a kill never fell on more than 8/)
+  strikes.struck(8)
+  assert.equal(strikes.problems().length, 1)
 })
 
-test('a service that never appended more than 8 messages at once is reported', () => {
-  const groupCommits = new GroupCommitStats('a kill')
-  groupCommits.faultInjected(64)
-  groupCommits.appended(SMALL)
-  assert.deepEqual(groupCommits.problems(), ['group commit not hit: no append held more than 8 messages'])
-  groupCommits.appended(LARGE)
-  assert.deepEqual(groupCommits.problems(), [])
+test('a service that never appended more than 8 messages at once is told to be not struck', () => {
+  const strikes = new Strikes('a kill')
+  strikes.struck(64)
+  strikes.appended(SMALL)
+  assert.deepEqual(strikes.problems(), ['not struck: no append held more than 8 messages'])
+  strikes.appended(LARGE)
+  assert.deepEqual(strikes.problems(), [])
 })
 
 test('appends are read from the metrics; a service that does not tell them is an error', () => {

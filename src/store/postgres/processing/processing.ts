@@ -61,19 +61,19 @@ export function createProcessing(pool: Pool): ProcessingStore {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
       return runPlan(planEnqueue(progress.enqueueRows, progress.order), connection, queue)
     }
-    const [claimed, noticed] = await retryTransaction(pool, async (connection) => {
-      const first = await runPlan(planClaim(course.order), connection, queue)
+    const [claimed, enqueued] = await retryTransaction(pool, async (connection) => {
+      const first = await runPlan(planClaim(progress.order), connection, queue)
       if (!first.foundNoLane) return [first, null] as const
       // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
       connection.startOver()
       return [first, await enqueue(connection)] as const
     })
-    course.take(claimed)
-    if (noticed) course.takeNoticed(noticed)
-    while (course.noticeRows > 0) course.takeNoticed(await retryTransaction(pool, notice))
-    const look = (connection: Connection) => runPlan(planClaim(course.order), connection, queue)
-    if (course.mayLookAgain) course.take(await retryTransaction(pool, look))
-    return course.grants
+    progress.add(claimed)
+    if (enqueued) progress.addEnqueued(enqueued)
+    while (progress.enqueueRows > 0) progress.addEnqueued(await retryTransaction(pool, enqueue))
+    const claimAgain = (connection: Connection) => runPlan(planClaim(progress.order), connection, queue)
+    if (progress.mayClaimAgain) progress.add(await retryTransaction(pool, claimAgain))
+    return progress.grants
   }
 
   return {

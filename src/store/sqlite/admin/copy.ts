@@ -107,7 +107,7 @@ class SqliteCopy implements CopySide {
   }
 
   freezeMark(): Promise<string | null> {
-    return attempt(() => (isFrozen(this.#db) ? readMark(this.#db) : null))
+    return guard(() => (isFrozen(this.#db) ? readMark(this.#db) : null))
   }
 
   state(): Promise<CopyState | null> {
@@ -168,7 +168,7 @@ class SqliteCopy implements CopySide {
   }
 
   #inTransaction<T>(work: () => T): Promise<T> {
-    return attempt(() => inTransaction(this.#db, work))
+    return guard(() => inTransaction(this.#db, work))
   }
 }
 

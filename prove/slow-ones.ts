@@ -1,6 +1,6 @@
-// Slow clients in their own process, so that their CPU use does not slow the service's other clients: connections that
-// send a byte at a time. Half of them never finish their headers, half never their bodies; one that is cut off
-// reconnects. Arguments: port, token, number. Reports to its parent how many are open, were opened, were cut off.
+// A process of its own for connections that send a byte at a time: what it costs to be slow is not to be taken for what the
+// service does to those who are not. Half of them never finish their headers, half never their bodies; one that is cut off
+// comes back. Arguments: port, token, number. Tells its parent how many are open, were opened, were cut off.
 
 import { connect, type Socket } from 'node:net'
 
@@ -26,7 +26,7 @@ function add(n: number): void {
   socket.on('close', () => {
     if (!sockets.delete(socket)) return
     if (socket.bytesRead >= ACCEPTED_BYTES) cutOff += 1
-    // Not all at once: clients of a real attack are not synchronised.
+    // Not all of them at once: those of a real attack do not come in step.
     setTimeout(() => add(n), Math.random() * 500)
   })
   socket.resume()

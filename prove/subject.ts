@@ -1,4 +1,4 @@
-// System under test of most proofs: a service on a new database, a client with its journal, and the check of both.
+// What most proofs begin with: a service on a new database, a client with its journal, and the check of both.
 
 import { join } from 'node:path'
 import { check, type Findings } from './check.ts'
@@ -8,25 +8,25 @@ import { Load, type LoadOptions } from './load.ts'
 import type { ProofContext } from './proof.ts'
 import { Service, type ServiceOptions } from './service.ts'
 
-export interface SystemUnderTest {
+export interface Subject {
   readonly service: Service
   readonly load: Load
   readonly inbox: Inbox
   readonly token: string
   readonly processorToken: string
-  /** The service must be running. */
+  /** The service must be up. */
   check(): Promise<Findings>
 }
 
-export interface SystemOptions {
-  /** Names its journal and its messages; unique in a proof. */
+export interface SubjectOptions {
+  /** Names its journal and its messages; one for each subject of a proof. */
   readonly name: string
   readonly service?: Omit<ServiceOptions, 'databaseUrl'> & { readonly databaseUrl?: string }
   readonly load: Pick<LoadOptions, 'onTrouble'> & Partial<LoadOptions>
 }
 
-/** Creates its tokens; the service is not started yet. */
-export async function newSystemUnderTest(context: ProofContext, options: SystemOptions): Promise<SystemUnderTest> {
+/** The service is not started yet; its tokens are made. */
+export async function newSubject(context: ProofContext, options: SubjectOptions): Promise<Subject> {
   const databaseUrl = options.service?.databaseUrl ?? (await context.newDatabase())
   const service = new Service(context, { ...options.service, databaseUrl })
   const token = await service.mint('cf')
@@ -49,14 +49,14 @@ export async function newSystemUnderTest(context: ProofContext, options: SystemO
   return { service, load, inbox, token, processorToken, check: () => check(journal.path, inbox) }
 }
 
-/** Summary for a control or a line of progress. */
+/** For the line of a control or of progress. */
 export function inWords({ counts, unsettled }: Findings): string {
   const { acknowledged, lost, twice, altered, resurrected, misordered } = counts
   const open = unsettled > 0 ? `, ${unsettled} left unknown` : ''
   return `${acknowledged} acknowledged, ${lost} lost, ${twice} twice, ${altered} altered, ${resurrected} resurrected, ${misordered} misordered${open}`
 }
 
-/** Violations that the counts do not show. */
+/** What the counts alone do not say. */
 export function brokenIn(findings: Findings): string[] {
   const { unsettled, foreign, examples } = findings
   return [

@@ -1,7 +1,7 @@
-// Proxy that loses answers: it forwards requests, waits until an answer is complete, and then cuts the connection after
-// none, some or all but the last of the answer's bytes. Requests are forwarded in groups, so that they share a commit
-// whatever the speed of this proxy.
-// Promises: a counted cut happened after a commit: the lost answer had status 200.
+// A way to the service that loses answers: it passes requests on, waits until a whole answer is there, and then cuts the
+// connection after none, some or all but the last of the answer's bytes. Requests are passed on in groups, so that they share a
+// commit whatever the pace of this proxy is.
+// Promises: a cut that is counted fell behind a commit: the answer that was lost said 200.
 
 import { once } from 'node:events'
 import net from 'node:net'
@@ -9,14 +9,14 @@ import type { ProofContext } from './proof.ts'
 import type { Random } from './random.ts'
 
 const HEAD_END = Buffer.from('\r\n\r\n')
-/** Forwarded together; a smaller group waits at most GATHER_MS for more. */
+/** Passed on together; fewer than that do not wait for more for longer than GATHER_MS. */
 const GROUP = 24
 const GATHER_MS = 10
 
-export class CuttingProxy {
-  /** Answers with status 200 that were lost. */
+export class Cutter {
+  /** Answers that said 200 and were lost. */
   cuts = 0
-  /** Of these, how many were cut before their first byte. */
+  /** Of these, so many were cut before their first byte. */
   unseen = 0
   passed = 0
   onCut: () => void = () => {}
@@ -25,7 +25,7 @@ export class CuttingProxy {
   readonly #percent: number
   readonly #listener: net.Server
   readonly #pairs = new Set<() => void>()
-  /** Bytes that clients have sent and the service has not received yet. */
+  /** What clients have sent and the service has not been given yet. */
   readonly #held = new Map<net.Socket, Buffer[]>()
   #gathering: NodeJS.Timeout | null = null
 
@@ -41,12 +41,12 @@ export class CuttingProxy {
     servicePort: () => number,
     random: Random,
     percent: number,
-  ): Promise<CuttingProxy> {
-    const proxy = new CuttingProxy(servicePort, random, percent)
-    proxy.#listener.listen(0, '127.0.0.1')
-    await once(proxy.#listener, 'listening')
-    context.onCleanup(() => proxy.close())
-    return proxy
+  ): Promise<Cutter> {
+    const cutter = new Cutter(servicePort, random, percent)
+    cutter.#listener.listen(0, '127.0.0.1')
+    await once(cutter.#listener, 'listening')
+    context.onCleanup(() => cutter.close())
+    return cutter
   }
 
   get port(): number {
@@ -70,7 +70,7 @@ export class CuttingProxy {
     this.#pairs.add(end)
     for (const socket of [client, service]) socket.on('error', end).on('close', end)
     client.on('data', (chunk: Buffer) => this.#hold(service, chunk))
-    // A sender has one request in flight: all bytes until the answer is complete belong to it.
+    // A sender has one request under way: an answer is whatever comes until it is whole.
     let answer = Buffer.alloc(0)
     service.on('data', (chunk: Buffer) => {
       answer = Buffer.concat([answer, chunk])
@@ -111,7 +111,7 @@ export class CuttingProxy {
   }
 }
 
-/** The answer, once its head and its content length are complete. */
+/** The answer, once its head and the length that it names are there. */
 function wholeAnswer(bytes: Buffer): Buffer | null {
   const headEnd = bytes.indexOf(HEAD_END)
   if (headEnd === -1) return null

@@ -1,23 +1,22 @@
-// Load at a given rate whatever is answered (open loop), or as fast as the connections get answers (closed loop).
-// Latency counts from when a message was due, so that a slow client hides nothing.
-// Promises: a message counts as good only if it was acknowledged within the sender's timeout. Rates count answers in
-// the window from a fifth after the beginning to the end: neither a queue that fills nor one that drains counts as work
-// done.
+// Load at a pace: so many messages a second whatever is answered (open loop), or as fast as so many connections get answers
+// (closed loop). Latency is counted from when a message was due, so that a client that cannot keep up hides nothing.
+// Promises: a message counts as good only if it was acknowledged within the patience of its sender. Rates are of answers that came
+// in the window, from a fifth after the beginning to the end: neither a queue that fills nor one that empties counts as work done.
 
 import { Histogram } from '../bench/load/histogram.ts'
 import { Wire, type WireAnswer } from './wire.ts'
 
-export interface LoopOptions {
+export interface PaceOptions {
   readonly port: number
   readonly token: string
   readonly seconds: number
-  /** A later answer is late: its sender has given up. */
-  readonly senderTimeoutMs: number
-  /** Connections opened before the first message; 500 by default. One that is never used is cut off like a slow one. */
+  /** What comes later is late: its sender has given up. */
+  readonly patienceMs: number
+  /** Connections that are there before the first message; 500 unless told. One that is never used is cut off like a slow one. */
   readonly readyConnections?: number
 }
 
-export interface LoopResult {
+export interface Figures {
   readonly seconds: number
   /** Messages that were due. */
   readonly offered: number
@@ -25,21 +24,21 @@ export interface LoopResult {
   /** Acknowledged, in time or not. */
   readonly acknowledged: number
   readonly good: number
-  /** 503 with Retry-After that says "not stored". */
+  /** 503 with Retry-After, and sure not to be stored. */
   readonly refused: number
   /** Any other answer. */
   readonly other: number
   readonly unanswered: number
   readonly goodPerSecond: number
   readonly offeredPerSecond: number
-  /** Of acknowledged messages. */
+  /** Of what was acknowledged. */
   readonly p50Ms: number
   readonly p99Ms: number
 }
 
 class Tally {
   readonly latencies = new Histogram()
-  readonly #senderTimeoutMs: number
+  readonly #patienceMs: number
   readonly #from: number
   readonly #to: number
   #goodInWindow = 0
@@ -51,8 +50,8 @@ class Tally {
   other = 0
   unanswered = 0
 
-  constructor({ senderTimeoutMs, seconds }: LoopOptions) {
-    this.#senderTimeoutMs = senderTimeoutMs
+  constructor({ patienceMs, seconds }: PaceOptions) {
+    this.#patienceMs = patienceMs
     this.#to = performance.now() + seconds * 1000
     this.#from = this.#to - seconds * 1000 * WINDOW
   }
@@ -63,7 +62,7 @@ class Tally {
     if (status === 200) {
       this.acknowledged += 1
       this.latencies.record(tookMs)
-      if (tookMs > this.#senderTimeoutMs) return
+      if (tookMs > this.#patienceMs) return
       this.good += 1
       if (now >= this.#from && now <= this.#to) this.#goodInWindow += 1
     } else if (status === 503 && hasRetryAfter && isSureNotStored) this.refused += 1
@@ -71,7 +70,7 @@ class Tally {
     else this.other += 1
   }
 
-  result(seconds: number): LoopResult {
+  figures(seconds: number): Figures {
     const { offered, sent, acknowledged, good, refused, other, unanswered } = this
     return {
       ...{ seconds, offered, sent, acknowledged, good, refused, other, unanswered },
@@ -89,8 +88,8 @@ const TICK_MS = 2
 const READY_CONNECTIONS = 500
 const OPENED_AT_ONCE = 50
 
-/** Each connection sends again as soon as it is answered; after a refusal it pauses, as a polite client does. */
-export async function closedLoop(options: LoopOptions, connections: number, pauseMs = 0): Promise<LoopResult> {
+/** Each connection sends again as soon as it is answered; one that was refused waits for a moment, as a polite client does. */
+export async function closedLoop(options: PaceOptions, connections: number, pauseMs = 0): Promise<Figures> {
   const { port, token, seconds } = options
   const wires = Array.from({ length: connections }, () => new Wire(port, token, () => {}))
   await Promise.all(wires.map((wire) => wire.opened))
@@ -109,11 +108,11 @@ export async function closedLoop(options: LoopOptions, connections: number, paus
     }),
   )
   for (const wire of wires) wire.close()
-  return tally.result(seconds)
+  return tally.figures(seconds)
 }
 
-/** Messages are sent when they are due, each on a free connection, or on a new one up to `maxConnections`. */
-export async function openLoop(options: LoopOptions, perSecond: number, maxConnections: number): Promise<LoopResult> {
+/** Messages come when they are due, each on a connection that is free, or a new one up to `maxConnections`. */
+export async function openLoop(options: PaceOptions, perSecond: number, maxConnections: number): Promise<Figures> {
   const { port, token, seconds, readyConnections = READY_CONNECTIONS } = options
   const free: Wire[] = []
   const all = new Set<Wire>()
@@ -122,7 +121,7 @@ export async function openLoop(options: LoopOptions, perSecond: number, maxConne
     all.add(wire)
     return wire
   }
-  // Senders keep their connections; the time to open them is not measured.
+  // Senders keep their connections; what is measured is not how fast they can be made.
   for (let left = Math.min(maxConnections, readyConnections); left > 0; left -= OPENED_AT_ONCE) {
     const some = Array.from({ length: Math.min(left, OPENED_AT_ONCE) }, open)
     await Promise.all(some.map((wire) => wire.opened))
@@ -158,5 +157,5 @@ export async function openLoop(options: LoopOptions, perSecond: number, maxConne
   while (inFlight > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 20))
   tally.unanswered += inFlight
   for (const wire of all) wire.close()
-  return tally.result(seconds)
+  return tally.figures(seconds)
 }

@@ -2,9 +2,8 @@
 // store from there. Then a restart, everything unknown sent again, everything read back. Which calls those are is the target's
 // own: sqlite-target.ts, postgres-target.ts.
 //
-// A group is sent while the service is stopped (SIGSTOP): when it resumes, the whole group arrives in one turn of its
-// event loop and shares one commit. So the messages of a group without an answer at the fault are those of the faulted
-// commit.
+// A group is sent while the service stands still (SIGSTOP): when it goes on, all of it is there in one turn of its event loop and
+// shares one commit. So the messages of a group that had no answer when the fault was injected are what the struck commit held.
 
 import { join } from 'node:path'
 import { check, type Findings } from './check.ts'
@@ -53,29 +52,29 @@ export interface Injector {
   end(isOver: boolean): Promise<{ readonly injected: number; readonly place: Place }>
 }
 
-export interface FaultRun {
+export interface Struck {
   /** 0: the n-th call was never made. */
   readonly injected: number
   readonly place: Place
   /** Messages without an answer when the fault was injected; 0 if none was being stored. */
   readonly inFlight: number
-  /** How the service ended by itself; null: it went on. */
+  /** Did the service end by itself, and how? Null: it went on. */
   readonly exitCode: number | 'killed' | null
-  /** Answered "unknown" (or not at all), but stored. */
+  /** Answered with "unknown" (or not at all), and stored all the same. */
   readonly storedUnknown: number
   readonly findings: Findings
-  /** Forbidden behaviour. */
+  /** What it should not have done. */
   readonly broken: readonly string[]
 }
 
-/** More than a few, but so small that 60 calls reach beyond its commit into a checkpoint. */
+/** More than a few, and so little that the 60 calls reach beyond its commit into a checkpoint. */
 const GROUP = 16
-/** Every n-th round sends a single message. */
+/** One round in so many sends a single message. */
 const SINGLE_EVERY = 3
 const MAX_TEXT_PIECES = 20
 /** More than enough for 60 syncs: a round makes at least one, for its commit. */
 const MAX_ROUNDS = 80
-/** A service that acknowledged this many rounds in a row has not noticed the fault, or has recovered. */
+/** A service that acknowledged so many rounds in a row has not noticed the fault, or is over it. */
 const ROUNDS_AFTER = 3
 const RECOVER_LIMIT_MS = 30_000
 
@@ -128,7 +127,7 @@ export async function strike<F extends Fault>(
     await load.settle()
     const findings = await check(journal.path, inbox)
     await service.kill()
-    return { ...outcome, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
+    return { ...struck, storedUnknown, findings, broken: [...broken, ...strange(answers)] }
   } finally {
     load.close()
     inbox.close()
@@ -137,18 +136,18 @@ export async function strike<F extends Fault>(
   }
 }
 
-/** How many messages had no answer when the fault was injected: known from the first answer after it. */
-class FaultMoment {
+/** How many messages had no answer when the fault was injected: told by the first answer after it. */
+class Moment {
   inFlight: number | null = null
-  hasFaulted: () => boolean = () => false
+  hasStruck: () => boolean = () => false
 
   answered({ status }: AnswerLine, inFlight: number): void {
-    // A killed service gives no answer.
-    if (this.inFlight === null && (status === 0 || this.hasFaulted())) this.inFlight = inFlight
+    // Of one that was killed there is no answer.
+    if (this.inFlight === null && (status === 0 || this.hasStruck())) this.inFlight = inFlight
   }
 }
 
-type Run = Pick<FaultRun, 'place' | 'broken' | 'exitCode' | 'injected' | 'inFlight'>
+type Run = Pick<Struck, 'place' | 'broken' | 'exitCode' | 'injected' | 'inFlight'>
 
 async function run(
   service: Service,
@@ -163,7 +162,7 @@ async function run(
   const send = (round: number) => (round % SINGLE_EVERY === 0 ? load.run(1) : sendGroup(service, load))
   // Answered when the index covers everything, or after 2 s.
   const awaitIndex = () => inbox.ask('GET', '/v1/inbox/events?limit=1').catch(() => null)
-  for (let round = 1; round <= MAX_ROUNDS && !hasFaulted(); round += 1) {
+  for (let round = 1; round <= MAX_ROUNDS && !hasStruck(); round += 1) {
     await send(round)
     await awaitIndex()
   }
@@ -189,14 +188,14 @@ async function run(
   }
 }
 
-/** The whole group arrives at once. */
+/** All of it arrives at once. */
 async function sendGroup(service: Service, load: Load): Promise<void> {
   if (!service.isRunning) return load.run(GROUP)
   service.pause()
   const before = load.answered
   const sent = load.run(GROUP)
   try {
-    // A request whose connection an ending service has closed fails at once.
+    // One whose connection a service that is ending has closed has failed at once.
     await waitFor('a group to be sent', () => load.inFlight + load.answered - before >= GROUP)
   } finally {
     service.resume()
@@ -221,13 +220,13 @@ async function untilOverOrRecovered(
   return good >= ROUNDS_AFTER
 }
 
-function misbehaviour(fault: Fault, exitCode: FaultRun['exitCode'], atCheckpoint: boolean): string[] {
+function misbehaviour(fault: Fault, exitCode: Struck['exitCode'], atCheckpoint: boolean): string[] {
   switch (fault.must) {
     case 'is killed':
       return exitCode === 'killed' ? [] : [`${fault.name}: it was not killed (${exitCode})`]
     case 'ends by itself':
-      // A failed automatic checkpoint does not affect the commit before it, which is in the WAL. SQLite keeps the WAL,
-      // writes every page of it again at the next checkpoint and syncs again before it reuses it.
+      // An automatic checkpoint that fails is no failure of the commit before it, which is in the WAL. SQLite keeps the WAL,
+      // writes every page of it again with the next checkpoint and syncs again before it lets go of it.
       if (exitCode === null) return atCheckpoint ? [] : [`${fault.name}: it went on as if nothing had happened`]
       return exitCode === 0 || exitCode === 'killed' ? [`${fault.name}: it ended with ${exitCode}`] : []
     case 'goes on':

@@ -1,4 +1,4 @@
-// New databases for a proof. PostgreSQL comes from npm and runs with syncs on and default settings.
+// New databases for a proof. PostgreSQL comes from npm and runs as a user would have it: syncs on, defaults otherwise.
 
 import { chmodSync, mkdirSync, mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,24 +6,24 @@ import { createDatabase } from '../test/support/postgres/databases.ts'
 import { createCluster, startPostgres } from '../test/support/postgres/server.ts'
 import type { StoreName } from './proof.ts'
 
-const DEFAULT_SETTINGS = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
+const AS_USERS_HAVE_IT = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '128MB', max_connections: '100' }
 
 export interface Databases {
   newUrl(): Promise<string>
   close(): Promise<void>
 }
 
-/** `serverUrl`: a running PostgreSQL server to use; it is not stopped. */
+/** `serverUrl`: a PostgreSQL that runs already is used, and left alone. */
 export async function openDatabases(store: StoreName, folder: string, serverUrl?: string): Promise<Databases> {
   if (store === 'sqlite') {
     const newUrl = async () => `sqlite:${join(mkdtempSync(join(folder, 'sqlite-')), 'intray.db')}`
     return { newUrl, close: async () => {} }
   }
   if (serverUrl !== undefined) return { newUrl: () => createDatabase(serverUrl), close: async () => {} }
-  // As root, the server runs as another user, which needs access to its folder.
+  // As root the server runs as another user, who has to get to its folder.
   chmodSync(folder, 0o711)
   const home = join(folder, 'postgres')
   mkdirSync(home)
-  const server = await startPostgres(await createCluster(home), DEFAULT_SETTINGS)
+  const server = await startPostgres(await createCluster(home), AS_USERS_HAVE_IT)
   return { newUrl: () => createDatabase(server.url('postgres')), close: () => server.kill() }
 }
