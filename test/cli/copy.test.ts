@@ -14,6 +14,7 @@ import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
 import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
+import { until } from '../support/until.ts'
 
 interface CopyReport {
   readonly ok: boolean
@@ -196,7 +197,19 @@ for (const driver of drivers) {
     const token = await withStore(source, (store) => createToken(store))
     const server = await startServer(t, { INTRAY_DATABASE_URL: source })
     const target = await drivers[0]!.newDatabase()
-    assert.equal((await intray(copyArgs(source, target), {})).code, 0)
+    // Senders go on meanwhile: refused messages draw ids as well.
+    const statuses = new Set<number>()
+    let isCopying = true
+    const sending = (async () => {
+      for (let n = 0; isCopying; n++) {
+        statuses.add((await post(server.port, token, `{"source_ref":"meanwhile ${n}"}`)).status)
+      }
+    })()
+    const copied = await intray(copyArgs(source, target), {})
+    isCopying = false
+    await sending
+    assert.equal(copied.code, 0, copied.stderr)
+    assert.deepEqual([...statuses].toSorted(), [200, 503])
     const answer = await post(server.port, token, '{"source_ref":"late"}')
     assert.equal(answer.status, 503)
     assert.match(answer.text, /"error":"storage_unavailable"/)
@@ -275,4 +288,23 @@ test('a transaction that holds the tables: the freeze gives up, says so, and hol
     const [outcome] = await store.journal.append([item({ sourceRef: 'open' })])
     assert.equal(outcome?.outcome, 'stored')
   })
+})
+
+test('a release does not deadlock with a claim, which locks lanes and then reads events', async (t) => {
+  const source = await filled({ newDatabase: newPostgresDatabase })
+  const side = await openCopySide(source, { mustExist: true })
+  t.after(() => side.close())
+  await side.freeze()
+  const claim = await connect(source)
+  t.after(() => claim.end())
+  await claim.query('BEGIN; LOCK TABLE intray.lanes IN ROW EXCLUSIVE MODE')
+  const released = side.release()
+  const waiting = `SELECT count(*)::int AS count FROM pg_locks WHERE relation = 'intray.lanes'::regclass AND NOT granted`
+  const looker = await connect(source)
+  t.after(() => looker.end())
+  await until('the release waits for the lanes', async () => (await looker.query(waiting)).rows[0].count === 1)
+  await claim.query('SELECT 1 FROM intray.events LIMIT 1')
+  await claim.query('COMMIT')
+  await released
+  assert.equal(await side.freezeMark(), null)
 })

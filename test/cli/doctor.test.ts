@@ -113,6 +113,7 @@ for (const driver of drivers) {
       assert.deepEqual(wrongIn(checks), ['index'])
       assert.match(of('index').summary, /^The index is 1 rows behind, the oldest of them \d+ s old\./)
       assert.match(of('index').advice ?? '', /No server is running/)
+      assert.match(of('payloads').summary, /: 5 events and revisions/, 'they are read all the same')
     })
   })
 }

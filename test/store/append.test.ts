@@ -470,3 +470,9 @@ everyStore(
     assert.equal((await store.index.progress()).lag, 0)
   },
 )
+
+everyStore('a ref with U+0000 or half a character fails alone: no two refs become one', async (store) => {
+  const refs = ['a\0b', 'x\ud800', 'x\udfff', 'fine 💌']
+  const outcomes = await store.journal.append(refs.map((sourceRef) => item({ sourceRef })))
+  assert.deepEqual(outcomesOf(outcomes), ['failed', 'failed', 'failed', 'stored'])
+})

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { openStore } from '../../src/store/open.ts'
+import { LOCKS } from '../../src/store/postgres/connection/locks.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
 import { ask } from '../support/postgres/ask.ts'
 import { connect, newMigratedDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
@@ -113,4 +114,16 @@ test('an append after the schema is gone is fatal, and the process is told once'
   await withClient(database.url, (client) => client.query('DROP SCHEMA intray CASCADE'))
   for (let n = 0; n < 2; n++) await assert.rejects(store.journal.append([item()]), { kind: 'fatal' })
   assert.equal(told.length, 1)
+})
+
+test('old traffic is deleted in turn with the steps of the index', async (t) => {
+  const database = await newDatabase(t, postgres)
+  const store = await database.open('server')
+  const runner = await connect(database.url)
+  t.after(() => runner.end())
+  const [group, lock] = LOCKS.indexer
+  await runner.query(`BEGIN; SELECT pg_advisory_xact_lock(${group}, ${lock})`)
+  await assert.rejects(store.index.pruneTraffic(1, 1), { kind: 'unavailable' })
+  await runner.query('COMMIT')
+  await store.index.pruneTraffic(1, 1)
 })
