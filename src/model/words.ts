@@ -59,8 +59,8 @@ export function cutWords(...texts: readonly (string | null)[]): string[] {
 /** The words of a query; throws with a sentence's second half where they cannot be looked for. */
 export function queryWords(text: string): readonly string[] {
   const words = cutWords(text)
-  if (words.length === 0) throw new Error('must hold a letter or a digit')
-  if (words.length > MAX_QUERY_WORDS) throw new Error(`must hold at most ${MAX_QUERY_WORDS} words`)
+  if (words.length === 0) throw new Error('must contain a letter or a digit')
+  if (words.length > MAX_QUERY_WORDS) throw new Error(`must contain at most ${MAX_QUERY_WORDS} words`)
   return words
 }
 

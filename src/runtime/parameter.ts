@@ -24,7 +24,7 @@ export const textUpTo =
   (maxUnits: number): Parameter<string> =>
   (text) => {
     if (text === '' || text.length > maxUnits) throw new Error(`must have 1 to ${maxUnits} characters`)
-    if (text.includes('\0') || !text.isWellFormed()) throw new Error('must not hold U+0000 or a lone surrogate')
+    if (text.includes('\0') || !text.isWellFormed()) throw new Error('must not contain U+0000 or a lone surrogate')
     return text
   }
 

@@ -7,7 +7,7 @@ import { loadConfig } from '../../config.ts'
 import { type Command, CommandError, UsageError } from '../command.ts'
 import { type Line, splitLines, wholeText } from '../line-reader.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
-import { SendClient, type SendResult } from '../send-client.ts'
+import { SendClient, type SendResult, type Unsent } from '../send-client.ts'
 
 const INTAKE_PATH = '/v1/inbox/events'
 /** The most that the service can be set to take. */
@@ -124,14 +124,14 @@ async function sendAll(
 /** What became of the messages so far. */
 class Tally {
   readonly #counts = { stored: 0, duplicate: 0, conflict: 0, refused: 0, failed: 0 }
-  readonly #refusals: { line: number; status: number | null; error: string; message: string }[] = []
+  readonly #refusals: (Omit<Unsent, 'outcome'> & { readonly line: number })[] = []
 
   add(line: number, result: SendResult): void {
     if (result.outcome === 'hopeless') return
     this.#counts[result.outcome] += 1
     if ('error' in result && this.#refusals.length < SHOWN_REFUSALS) {
-      const { status, error, message } = result
-      this.#refusals.push({ line, status, error, message })
+      const { outcome: _outcome, ...refusal } = result
+      this.#refusals.push({ line, ...refusal })
     }
   }
 
@@ -161,9 +161,10 @@ class Tally {
 
   summary(): string {
     const lines = [`${this.total} sent: ${this.text()}.`]
-    for (const { line, status, error, message } of this.#refusals) {
-      const code = status === null ? '' : `${status} `
-      lines.push(`  line ${line}: ${code}${printable(error)}: ${printable(message)}`)
+    for (const { line, status, error, message, fields = [] } of this.#refusals) {
+      const what = `  line ${line}: ${status === null ? '' : `${status} `}${printable(error)}`
+      if (fields.length === 0) lines.push(`${what}: ${printable(message)}`)
+      else lines.push(what, ...fields.map((field) => `    ${printable(field.path)}: ${printable(field.message)}`))
     }
     const hidden = this.#counts.refused + this.#counts.failed - this.#refusals.length
     if (hidden > 0) lines.push(`  and ${hidden} more`)

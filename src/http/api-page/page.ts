@@ -170,7 +170,7 @@ function renderErrorCodes(document: ApiDocument): Html {
     ({ code, status, retryable, when, whatToDo }) => html`
 <tr id="error-${code}"><th scope="row"><code>${breakable(code)}</code>
 <span class="type"><span class="status s${status.charAt(0)}">${status}</span>${retryable ? 'retryable' : 'not retryable'}</span></th>
-<td><p>${when}.</p><p class="soft">${whatToDo}</p></td></tr>`,
+<td><p>${renderInline(when)}.</p><p class="soft">${renderInline(whatToDo)}</p></td></tr>`,
   )
   return html`<section aria-labelledby="error-codes"><h2 id="error-codes">Error codes</h2>
 <p>All values of <code>error</code>, with what the answer tells you to do.</p>
