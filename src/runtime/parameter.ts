@@ -6,7 +6,7 @@ export type Parameter<T> = (text: string) => T
 export const wholeNumber =
   (min: number, max: number): Parameter<number> =>
   (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
     if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
     return number
   }

@@ -116,7 +116,7 @@ describe('send', () => {
       [6, 400, 'invalid_json'],
     ])
     const shown = await intray(['send', path, '--url', service.url, '--token-file', service.tokenFile], {})
-    assert.match(shown.stdout.toString(), /^5 sent: 0 stored, 2 known before, 3 refused\.$/m)
+    assert.match(shown.stdout.toString(), /^5 sent: 0 stored, 2 stored before, 3 refused\.$/m)
     assert.match(
       shown.stdout.toString(),
       /^ {2}line 2: 400 invalid_json: The body is not valid JSON at line 1, column 2/m,
@@ -197,7 +197,7 @@ describe('send', () => {
     const done = await within('the command', intray(args, {}))
     const json = JSON.parse(done.stdout.toString())
     assert.deepEqual([done.code, json.sent, json.failed], [0, 40, 0], done.stderr)
-    t.diagnostic(`${way.seen.overloaded} told to wait, ${way.seen.lost} answers lost; ${json.duplicate} known before`)
+    t.diagnostic(`${way.seen.overloaded} told to wait, ${way.seen.lost} answers lost; ${json.duplicate} stored before`)
     assert.ok(way.seen.overloaded > 0 && way.seen.lost > 0)
     assert.equal(json.duplicate, way.seen.lost)
     assert.equal((await own.payloads()).length, 40, 'each once')
