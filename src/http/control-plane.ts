@@ -26,8 +26,10 @@ import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
 import { pathOf } from './wire/head.ts'
+import { createPublicAddress } from './wire/public-address.ts'
 
 export interface ControlPlaneOptions {
+  readonly trustedProxies: readonly string[]
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
@@ -110,6 +112,7 @@ type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Opera
 function createOperations(options: ControlPlaneOptions): Operations {
   const { gate } = options
   const files = createConsoleFiles()
+  const publicAddress = createPublicAddress(options.trustedProxies)
   return {
     ...createInboxOperations(options.inbox),
     ping: (call) => pingAnswer(callerOf(call)),
@@ -126,7 +129,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     readyz: () => options.readiness() ?? OK,
     openapiYaml: () => apiDocument().yaml,
     openapiJson: () => apiDocument().json,
-    docs: () => apiDocument().page,
+    docs: ({ req }) => apiDocument().page(publicAddress(req)),
   }
 }
 
