@@ -1,7 +1,7 @@
 // The settings table: every setting is a row. Parses, documents and redacts settings, and reports all problems at once.
 //
-// A setting is an environment variable INTRAY_<NAME> and a flag --<name> of `serve`; a secret can also be a file
-// (INTRAY_<NAME>_FILE). An unknown variable stops the start: otherwise a misspelt limit would be silently off.
+// A setting is an environment variable INTRAY_<NAME> and a flag --<name> of `serve`; a secret may also be given as a file
+// (INTRAY_<NAME>_FILE). A misspelt setting stops the start, so that no limit is off unnoticed.
 
 import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
@@ -13,11 +13,11 @@ import { formatRate, parseRate } from './runtime/rate.ts'
 
 interface Setting<T> {
   readonly fallback: T
-  /** Description for docs and --help. */
+  /** Describes it in the docs and in --help. */
   readonly about: string
   readonly parse: (text: string) => T
   readonly format: (value: T) => string
-  /** Printed redacted. */
+  /** Shown without its secret part. */
   readonly secret?: boolean
 }
 
@@ -70,7 +70,8 @@ const scopes = (about: string): Setting<readonly string[] | null> => ({
   parse: (value) => {
     const list = value.split(',').map((scope) => scope.trim())
     const wrong = list.find((scope) => !isScope(scope))
-    if (wrong !== undefined) throw new Error(`"${wrong}" is not a scope`)
+    if (wrong !== undefined)
+      throw new Error(`has "${wrong}", which is not a scope: 1 to 64 of a-z, 0-9, "_", ".", ":" and "-"`)
     return list
   },
   format: (value) => value?.join(',') ?? '',
@@ -92,7 +93,8 @@ const networks = (about: string): Setting<readonly string[]> => ({
   parse: (value) => {
     const list = value.split(',').map((entry) => entry.trim())
     const wrong = list.find((entry) => entry !== 'loopback' && !isNetwork(entry))
-    if (wrong !== undefined) throw new Error(`"${wrong}" is not an address, a network such as 10.0.0.0/8, or loopback`)
+    if (wrong !== undefined)
+      throw new Error(`has "${wrong}", which is not an address, a network such as 10.0.0.0/8, or loopback`)
     return list
   },
   format: (value) => value.join(','),
@@ -157,20 +159,20 @@ export const SETTINGS = {
     "How much of the sender's address is kept with an event and in the log",
   ),
   trustedProxies: networks(
-    'Proxies whose X-Forwarded-For (or Forwarded) tells the address of the sender: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+    'Proxies whose X-Forwarded-For (or Forwarded) names the sender, and whose X-Forwarded-Proto and X-Forwarded-Host name the address it used: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
   ),
   rateLimit: rateLimit(
     null,
-    'Requests that a token may make, on each node, such as 100/1s: so many at once, and as many again in that time; above: 429 rate_limited. A token may have a limit of its own',
+    'Requests that a token may make on each node, such as 100/1s: a burst of 100, refilled over 1s; above: 429 rate_limited. A token may have a limit of its own',
   ),
   failedTokenLimit: rateLimit(
     { requests: 100, windowMs: 60_000 },
-    'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never held up by it',
+    'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never affected',
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
   metrics: listenAddress(
-    'Address for Prometheus, such as 127.0.0.1:9464: metrics at /metrics, without a token. With workers each has the next port',
+    'Address for Prometheus, such as 127.0.0.1:9464; serves /metrics without authentication. With workers, each uses the next port',
   ),
   headersTimeout: duration('10s', '50ms', '1h', 'A request whose headers take longer is answered 408'),
   requestTimeout: duration(
@@ -186,52 +188,47 @@ export const SETTINGS = {
     268_435_456,
     1024,
     17_179_869_184,
-    'Bytes held of bodies that are still arriving, the first 64 KiB of each not counted; above: 503 overloaded',
+    'Bytes held of request bodies that are still arriving, without the first 64 KiB of each; above: 503 overloaded',
   ),
-  queueMaxEvents: integer(4096, 1, 1_000_000, 'Messages taken that are not on disk yet; above: 503 overloaded'),
+  queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503 overloaded'),
   queueMaxBytes: integer(
     67_108_864,
     1024,
     17_179_869_184,
-    'Bytes of messages taken that are not on disk yet; above: 503 overloaded',
+    'Bytes of accepted messages that wait for their commit; above: 503 overloaded',
   ),
   queueMaxWait: duration(
     '2s',
     '10ms',
     '1h',
-    'Messages are refused with 503 overloaded when they would wait for the disk for longer than this, judging by recent commits',
+    'Messages that would wait longer than this for their commit, judged by recent commits, are refused: 503 overloaded',
   ),
-  batchMaxEvents: integer(256, 1, 10_000, 'Messages handed to the store at once'),
+  batchMaxEvents: integer(256, 1, 10_000, 'Messages in one append to the store'),
   batchMaxBytes: integer(
     8_388_608,
     1024,
     1_073_741_824,
-    'Bytes handed to the store at once (one larger message is taken alone)',
+    'Bytes in one append to the store (a larger message is appended alone)',
   ),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
   inboxMaxRequests: integer(
     256,
     1,
     100_000,
-    'Requests of the inbox side that are under way at once on a node, claims and streams not counted; above: 503 overloaded',
+    'Inbox requests in progress at once on a node, without claims and streams; above: 503 overloaded',
   ),
-  inboxMaxClaims: integer(
-    2000,
-    1,
-    1_000_000,
-    'Claims that are under way or waiting at once on a node; above: 503 overloaded',
-  ),
+  inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting at once on a node; above: 503 overloaded'),
   inboxMaxPipelined: integer(
     16,
     1,
     10_000,
-    'Requests on one connection that wait for their answers, where one of the inbox side is asked; above: 503 overloaded',
+    'Requests that wait for their answers on one connection when an inbox request arrives; above: 503 overloaded',
   ),
   tenantShare: integer(
     50,
     1,
     100,
-    'Percent of the requests, claims and streams of the inbox side that one tenant may have under way on a node',
+    'Percent of the inbox requests, claims and streams of a node that one tenant may use',
   ),
   maxSubscriptions: integer(
     100,
@@ -240,15 +237,15 @@ export const SETTINGS = {
     'Subscriptions of one tenant, default included; above: 409 too_many_subscriptions',
   ),
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503 overloaded'),
-  streamHeartbeat: duration('15s', '100ms', '5m', 'A stream on which nothing happens gets a comment line this often'),
-  streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for so long is cut off'),
+  streamHeartbeat: duration('15s', '100ms', '5m', 'An idle stream gets a comment line this often'),
+  streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
   maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
   refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
-  sessionIdle: duration('1h', '1m', '30d', 'An operator who does nothing for so long has to sign in again'),
+  sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),
   signInFailures: integer(
     5,
     1,
@@ -262,7 +259,7 @@ export const SETTINGS = {
     '1h',
     'After SIGTERM: time between "not ready" and closing the port, for load balancers',
   ),
-  stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that have not finished by then are cut off'),
+  stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that are still open are cut off after this'),
 }
 
 export type SettingName = keyof typeof SETTINGS
@@ -326,7 +323,7 @@ export function printConfig(config: Config): string {
   }).join('\n')
 }
 
-/** The default value as text. */
+/** The default of a setting, as it would be written. */
 export function defaultText(name: SettingName): string {
   return settingOf(name).format(settingOf(name).fallback)
 }
@@ -343,11 +340,11 @@ function readVariable(
   const given = environment[variable]
   const file = settingOf(name).secret ? environment[`${variable}_FILE`] : undefined
   if (file === undefined || file === '') return given?.trim() === '' ? undefined : given
-  if (given !== undefined && given !== '') throw new Error(`is set twice: directly and as ${variable}_FILE`)
+  if (given !== undefined && given !== '') throw new Error(`is set twice, directly and as ${variable}_FILE; remove one`)
   try {
     return readFileSync(file, 'utf8').trim()
   } catch {
-    throw new Error(`cannot be read from the file that ${variable}_FILE names`)
+    throw new Error(`cannot be read: check the file that ${variable}_FILE names`)
   }
 }
 
@@ -357,7 +354,11 @@ function unknownVariables(environment: Readonly<Record<string, string | undefine
   )
   return Object.keys(environment)
     .filter((variable) => variable.startsWith('INTRAY_') && !known.includes(variable))
-    .map((variable) => `${variable} is not a setting. Did you mean ${nearest(variable, known)}?`)
+    .map((variable) => `${variable} is not a setting.${suggestion(nearest(variable, known))}`)
+}
+
+function suggestion(near: string | null): string {
+  return near === null ? ' Remove it.' : ` Did you mean ${near}?`
 }
 
 function redactUrl(url: string): string {

@@ -1,15 +1,18 @@
-// The Authorization header: finds the one bearer token in a request, or says what is wrong with how it was sent.
+// Reads the bearer token from the Authorization header, or says what is wrong with the header. Never repeats its value.
 
 import type { Problem } from '../model/errors.ts'
 
 export type Credentials = { readonly token: string } | { readonly problem: Problem }
 
-const MISSING: Credentials = { problem: { code: 'missing_token' } }
+const EXAMPLE = '"Authorization: Bearer <API token>"'
+const ABSENT: Credentials = { problem: { code: 'missing_token' } }
+const NOT_BEARER = missing(`The Authorization header does not begin with "Bearer ". Send ${EXAMPLE}.`)
+const EMPTY = missing(`The Authorization header has no token after "Bearer". Send ${EXAMPLE}.`)
 const REPEATED: Credentials = {
-  problem: { code: 'invalid_request', message: 'Send the Authorization header once.' },
+  problem: { code: 'invalid_request', message: 'The Authorization header is there more than once. Send it once.' },
 }
 
-/** Looks through the raw headers: Node keeps the first of two Authorization headers and drops the other in silence. */
+/** Reads the raw headers: Node keeps the first of two Authorization headers and silently drops the other. */
 export function bearerToken(rawHeaders: readonly string[]): Credentials {
   let value: string | null = null
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -19,7 +22,12 @@ export function bearerToken(rawHeaders: readonly string[]): Credentials {
       value = rawHeaders[i + 1]!
     }
   }
-  if (value === null) return MISSING
+  if (value === null || value.trim() === '') return ABSENT
   const match = /^bearer[ \t]+(\S.*)$/i.exec(value)
-  return match ? { token: match[1]!.trimEnd() } : MISSING
+  if (match) return { token: match[1]!.trimEnd() }
+  return /^bearer[ \t]*$/i.test(value) ? EMPTY : NOT_BEARER
+}
+
+function missing(message: string): Credentials {
+  return { problem: { code: 'missing_token', message } }
 }

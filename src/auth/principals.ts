@@ -38,7 +38,7 @@ const UNREACHABLE: Authentication = { problem: { code: 'storage_unavailable' } }
 const TOO_MANY: Authentication = {
   problem: {
     code: 'overloaded',
-    message: 'Too many tokens are being looked up. Nothing was stored: send it again after Retry-After seconds.',
+    message: 'Too many tokens are being looked up, and nothing was stored. Send it again after Retry-After seconds.',
   },
 }
 const NO_DIGEST = new Uint8Array(32)

@@ -22,3 +22,21 @@ export function scopeAllows(rule: ScopeRule, scope: string, intakeScopes: readon
   if (scope === PROCESSOR_SCOPE) return false
   return intakeScopes === null || intakeScopes.includes(scope)
 }
+
+/** What to tell a token that a rule does not allow: a sentence, and the scope itself where there is only one. */
+export function scopeNeeded(
+  rule: ScopeRule,
+  scope: string,
+  intakeScopes: readonly string[] | null,
+): { readonly message: string; readonly scope?: string } {
+  const own = scope === '' ? 'This token has no scope' : `This token has the scope ${scope}`
+  const needed = rule === 'processor' ? [PROCESSOR_SCOPE] : intakeScopes
+  if (needed === null) {
+    return { message: `${own}, which may not send. Ask the operator for a token with another scope, such as cf.` }
+  }
+  const [only, ...others] = needed
+  return {
+    message: `${own}, and this call needs ${needed.join(' or ')}. Ask the operator for a token with that scope.`,
+    ...(only !== undefined && others.length === 0 ? { scope: only } : {}),
+  }
+}

@@ -1,8 +1,8 @@
-// What a command is, and how it says that it cannot be done.
+// A command of the command line, and the two ways in which it fails.
 
 /** One action of a command that has several, such as `inbox list`. */
 export interface Subcommand {
-  /** One line for the overview. */
+  /** One line for the list of commands. */
   readonly summary: string
   readonly help: string
   /** Resolves with the exit code. */
@@ -11,12 +11,34 @@ export interface Subcommand {
 
 export interface Command extends Subcommand {
   readonly name: string
-  /** For a command with subcommands: the help of the one that the arguments name. */
-  helpOf?(args: readonly string[]): string | undefined
 }
 
-/** The call itself was wrong: told with a pointer to --help. */
+export type Subcommands = Readonly<Record<string, Subcommand>>
+
+/** A command that has sub-commands and does nothing without one. */
+export interface CommandGroup {
+  readonly name: string
+  readonly summary: string
+  readonly help: string
+  readonly subcommands: Subcommands
+}
+
+/** The call itself is wrong. Reported with the command's help; exit code 2. */
 export class UsageError extends Error {}
 
-/** It could not be done: told as it is. */
+/** The command could not do its work. The message says why and what to do; exit code 1. */
 export class CommandError extends Error {}
+
+/** `about` is the paragraph between the usage and the list of sub-commands. */
+export function commandGroup(name: string, summary: string, about: string, subcommands: Subcommands): CommandGroup {
+  const width = Math.max(...Object.keys(subcommands).map((key) => key.length))
+  const rows = Object.entries(subcommands).map(([key, { summary: line }]) => `  ${key.padEnd(width)}  ${line}`)
+  const help = `Usage: ./intray ${name} SUBCOMMAND [flags]
+
+${about}
+
+${rows.join('\n')}
+
+'./intray ${name} SUBCOMMAND --help' describes one of them.`
+  return { name, summary: `${summary}: ${Object.keys(subcommands).join(', ')}.`, help, subcommands }
+}

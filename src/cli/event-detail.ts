@@ -1,4 +1,4 @@
-// What is known of one event, for the commands that show one.
+// One stored event with its index entry, re-sends and revisions, for the commands that show events.
 
 import type { StoredEvent } from '../model/event.ts'
 import { isoTime } from '../runtime/clock.ts'
@@ -14,7 +14,7 @@ export type EventDetail = Awaited<ReturnType<typeof eventDetail>>
 /** The bytes as sent, and nothing else, on stdout. Bytes that do not match their digest are not shown. */
 export async function writePayload(store: Store, { id }: StoredEvent): Promise<void> {
   const payload = await readPayload(store, id)
-  if (payload === null) throw new CommandError(`The content of event ${id} was erased.`)
+  if (payload === null) throw new CommandError(`The content of event ${id} was erased, so there is no payload to show.`)
   await new Promise<void>((resolve, reject) =>
     process.stdout.write(payload, (error) => (error ? reject(error) : resolve())),
   )
@@ -77,7 +77,7 @@ export function printEventDetail(detail: EventDetail): void {
   if (warnings.length > 0) {
     const rows = warnings.map((warning) => [warning.path, warning.expected, warning.got])
     print(
-      `\nWarnings: fields that are kept, but are not what the interface describes\n${table(['PATH', 'EXPECTED', 'GOT'], rows)}`,
+      `\nWarnings: these fields are stored as sent, but have another type than the interface describes\n${table(['PATH', 'EXPECTED', 'GOT'], rows)}`,
     )
   }
 }

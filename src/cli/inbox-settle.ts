@@ -1,7 +1,6 @@
 // Settles claimed events, for `inbox ack` and `inbox release`: reads them from the arguments or from stdin, and prints a line
-// for each. A lost lease changes nothing for its event and makes the exit code 1.
+// for each. A lost lease leaves its event unchanged and makes the exit code 1.
 
-import { parseArgs } from 'node:util'
 import { CLAIM_LIMITS } from '../model/processing.ts'
 import type { ReleaseItem, Settled } from '../model/processing-plan.ts'
 import { readRelease } from '../processing/commands.ts'
@@ -9,35 +8,31 @@ import { settledView } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
 import { UsageError } from './command.ts'
-import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
+import { flag, JSON_FLAG, parseAll, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
 import { type Line, splitLines } from './line-reader.ts'
-import { asOperator, known, type OperatorDesk, subscriptionOf } from './inbox-by-hand.ts'
+import { withProcessing, requireSubscription, type ProcessingContext, subscriptionOf } from './processing-context.ts'
 import { note, print, printJson } from './output.ts'
 
-/** Room for the largest payload there may be, as base64. */
+/** Room for the largest payload as base64. */
 const MAX_LINE_BYTES = 160 * 1024 * 1024
 
 /** The end of the help of both commands. */
 export const SETTLE_HELP = `  --stdin           Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them.
-  --subscription S  The one it was claimed from; default without it.
-  --json            One JSON object a line, as in the API.
+  --subscription S  The subscription they were claimed from; default without it.
+  --json            Print one JSON object a line, as in the API.
 
-One line for each event. If a lease was lost nothing is changed for its event, and the exit code is 1.`
+Prints one line for each event. If a lease was lost, its event is unchanged and the exit code is 1.`
 
-type Settle = (desk: OperatorDesk, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
+type Settle = (context: ProcessingContext, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
 
-/** `own`: the flags that one of the two has and the other has not. */
-export async function settle(args: readonly string[], own: readonly string[], work: Settle): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      ...TENANT_FLAGS,
-      subscription: { type: 'string' },
-      stdin: { type: 'boolean' },
-      json: { type: 'boolean' },
-      ...Object.fromEntries(own.map((name) => [name, { type: 'string' } as const])),
-    },
+/** `ownFlags`: the flags that only one of the two commands has. */
+export async function settle(args: readonly string[], ownFlags: readonly string[], work: Settle): Promise<number> {
+  const { values, positionals } = parseAll(args, {
+    ...TENANT_FLAGS,
+    ...JSON_FLAG,
+    subscription: { type: 'string' },
+    stdin: { type: 'boolean' },
+    ...Object.fromEntries(ownFlags.map((name) => [name, { type: 'string' } as const])),
   })
   const given = values as { readonly delay?: string; readonly error?: string }
   const options = {
@@ -46,10 +41,10 @@ export async function settle(args: readonly string[], own: readonly string[], wo
   }
   if (values.stdin === true && positionals.length > 0) throw new UsageError('Give ID LEASE_ID or --stdin, not both.')
   const items = values.stdin === true ? [] : pairs(positionals).map((item) => ({ ...item, ...options }))
-  return asOperator(tenantOf(values), subscriptionOf(values), async (desk) => {
+  return withProcessing(tenantOf(values), subscriptionOf(values), async (context) => {
     let failed = 0
     const settleSome = async (some: readonly ReleaseItem[]) => {
-      const settled = await known(await work(desk, some), desk)
+      const settled = await requireSubscription(await work(context, some), context)
       failed += settled.filter(({ ok }) => !ok).length
       for (const one of settled) {
         if (values.json) printJson(settledView(one))
@@ -74,7 +69,7 @@ type Pair = Pick<ReleaseItem, 'id' | 'leaseId'>
 
 function pairs(positionals: readonly string[]): Pair[] {
   if (positionals.length === 0 || positionals.length % 2 === 1) {
-    throw new UsageError('Give the events as ID LEASE_ID, one pair or more, or --stdin.')
+    throw new UsageError('The events are missing. Give ID LEASE_ID for each, or --stdin.')
   }
   return Array.from({ length: positionals.length / 2 }, (_, n) => {
     const id = positionals[2 * n]!
@@ -84,14 +79,14 @@ function pairs(positionals: readonly string[]): Pair[] {
   })
 }
 
-/** A sentence where it is not one. */
+/** The pair, or what is wrong with the line. */
 function readLine({ bytes }: Line): Pair | string {
-  if (bytes === null) return `It is longer than ${MAX_LINE_BYTES} bytes.`
+  if (bytes === null) return `The line is longer than ${MAX_LINE_BYTES} bytes.`
   try {
     const fields = JSON.parse(bytes.toString()) as { id?: unknown; lease_id?: unknown } | null
     return pairOf(fields?.id, fields?.lease_id)
   } catch {
-    return 'It is not JSON.'
+    return 'The line is not JSON.'
   }
 }
 
@@ -102,7 +97,7 @@ function pairOf(id: unknown, leaseId: unknown): Pair | string {
 }
 
 function textOf(one: Settled): string {
-  if (!one.ok) return 'lease lost: nothing was changed'
+  if (!one.ok) return 'lease lost, nothing was changed'
   return one.state === 'pending' ? `pending, handed out again from ${isoTime(one.availableAt)}` : one.state
 }
 
@@ -111,10 +106,7 @@ async function inBatches<T>(items: readonly T[], work: (some: readonly T[]) => P
   for (let from = 0; from < items.length; from += max) await work(items.slice(from, from + max))
 }
 
-/**
- * What came while the last ones were settled is settled at once: soon, since leases end, and many together, since each time
- * waits for the disk.
- */
+/** Settles lines as they arrive: soon, because leases end, and in batches, because each commit waits for the disk. */
 async function asTheyCome<T>(
   lines: AsyncIterable<Line>,
   work: (some: readonly T[]) => Promise<void>,
@@ -126,7 +118,7 @@ async function asTheyCome<T>(
   const workOff = async () => {
     isWorking = true
     while (waiting.length > 0) {
-      // Lines that came together are taken together.
+      // Lets lines that arrived together form one batch.
       await new Promise((resolve) => setImmediate(resolve))
       const some = waiting
       waiting = []
@@ -141,7 +133,7 @@ async function asTheyCome<T>(
       waiting.push(item)
       if (!isWorking) {
         working = workOff()
-        // Told below; without an end to what is read it would never be.
+        // Reported below. Without this the command would wait for the end of its input first.
         working.catch(() => process.stdin.destroy())
       } else if (waiting.length >= CLAIM_LIMITS.items.max) await working
     }

@@ -1,13 +1,16 @@
-// The commands, one file each, and how a failure is told: a sentence on stderr, a code for scripts.
+// Finds the command that the arguments name, runs it, and reports a failure as a sentence on stderr and an exit code.
 //
 //   0  done      1  could not be done      2  the call itself was wrong
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
+import { VERSION } from '../runtime/version.ts'
 import { StoreFailure, StoreRefused } from '../store/contract/failure.ts'
-import { type Command, CommandError, UsageError } from './command.ts'
+import { type Command, CommandError, type CommandGroup, type Subcommand, UsageError } from './command.ts'
+import { printable } from './output.ts'
 
-const COMMANDS: Record<string, () => Promise<Command>> = {
+/** Loaded when called: a command starts without the code of the others. */
+export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   token: async () => (await import('./commands/token.ts')).token,
   operator: async () => (await import('./commands/operator.ts')).operator,
@@ -19,66 +22,103 @@ const COMMANDS: Record<string, () => Promise<Command>> = {
   reindex: async () => (await import('./commands/reindex.ts')).reindex,
 }
 
+const HELP_FLAGS = ['--help', '-h']
+const LAUNCHER = './intray'
+
 export async function runCommand(argv: readonly string[]): Promise<number> {
-  const [name, ...args] = argv
-  process.stdout.on('error', leaveReaderAlone)
+  process.stdout.on('error', ignoreClosedPipe)
+  // The command line as far as it is understood: its help is what an error points to.
+  const call = { name: LAUNCHER }
   try {
-    if (name === undefined || name === '--help' || name === '-h' || name === 'help') return await overview()
-    const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
-    if (!load)
-      throw new UsageError(`There is no command "${name}". Did you mean "${nearest(name, Object.keys(COMMANDS))}"?`)
-    const command = await load()
-    if (args.includes('--help') || args.includes('-h')) {
-      process.stdout.write(`${(command.helpOf?.(args) ?? command.help).trim()}\n`)
-      return 0
-    }
-    return await command.run(args)
+    return await run(argv, call)
   } catch (error) {
-    return report(error)
+    return report(error, call.name)
   }
 }
 
-/** Whoever reads us has enough, as in `… | head`. What was begun is done all the same. */
-function leaveReaderAlone(error: Error & { code?: string }): void {
+async function run(argv: readonly string[], call: { name: string }): Promise<number> {
+  const [first, ...rest] = argv
+  if (first === '--version' || first === '-v') {
+    process.stdout.write(`intray ${VERSION}\n`)
+    return 0
+  }
+  const asksForHelp = first === undefined || first === 'help' || HELP_FLAGS.includes(first)
+  const words = asksForHelp ? rest.filter((word) => !HELP_FLAGS.includes(word)) : argv
+  if (words.length === 0) {
+    process.stdout.write(await overview())
+    return 0
+  }
+  const { command, args } = await find(words, call)
+  if (asksForHelp || args.some((arg) => HELP_FLAGS.includes(arg))) {
+    process.stdout.write(`${command.help.trim()}\n`)
+    return 0
+  }
+  if ('subcommands' in command) throw new UsageError(`${call.name} needs a sub-command.`)
+  return command.run(args)
+}
+
+interface Found {
+  readonly command: Subcommand | CommandGroup
+  readonly args: readonly string[]
+}
+
+async function find([name = '', ...args]: readonly string[], call: { name: string }): Promise<Found> {
+  const load = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+  if (!load) throw unknownCommand('', name, Object.keys(COMMANDS))
+  const command = await load()
+  call.name = `${LAUNCHER} ${name}`
+  const [subname, ...rest] = args
+  if (!('subcommands' in command) || subname === undefined || subname.startsWith('-')) return { command, args }
+  const subcommand = Object.hasOwn(command.subcommands, subname) ? command.subcommands[subname] : undefined
+  if (!subcommand) throw unknownCommand(`${name} `, subname, Object.keys(command.subcommands))
+  call.name = `${LAUNCHER} ${name} ${subname}`
+  return { command: subcommand, args: rest }
+}
+
+function unknownCommand(group: string, name: string, known: readonly string[]): UsageError {
+  const near = nearest(name, known)
+  const suggestion = near === null ? '' : ` Did you mean "${group}${near}"?`
+  return new UsageError(`There is no command "${group}${printable(name)}".${suggestion}`)
+}
+
+/** The reader has read enough, as in `… | head`. The command still finishes its work. */
+function ignoreClosedPipe(error: Error & { code?: string }): void {
   if (error.code !== 'EPIPE') throw error
 }
 
-async function overview(): Promise<number> {
-  const lines = [
-    'Intray keeps inbound messages exactly as sent, once, and hands them out for processing.',
-    '',
-    'Commands:',
-  ]
+async function overview(): Promise<string> {
+  const rows: string[] = []
   for (const load of Object.values(COMMANDS)) {
     const { name, summary } = await load()
-    lines.push(`  ${name.padEnd(10)} ${summary}`)
+    rows.push(`  ${name.padEnd(10)} ${summary}`)
   }
-  lines.push(
-    '',
-    "'./intray <command> --help' tells more. Settings: docs/operating/configuration.md, or './intray serve --print-config'.",
-  )
-  process.stdout.write(`${lines.join('\n')}\n`)
-  return 0
+  return `Intray stores inbound messages exactly as sent, once, and hands them out for processing.
+
+Usage: ${LAUNCHER} COMMAND [flags]
+
+${rows.join('\n')}
+
+'${LAUNCHER} COMMAND --help' or '${LAUNCHER} help COMMAND' describes one command, '${LAUNCHER} --version' prints the version.
+'${LAUNCHER} serve --help' lists all settings, '${LAUNCHER} serve --print-config' those in effect.
+`
 }
 
-function report(error: unknown): number {
-  if (error instanceof UsageError || (error as { code?: string }).code?.startsWith('ERR_PARSE_ARGS')) {
-    process.stderr.write(`intray: ${(error as Error).message}\nRun './intray --help' for what there is.\n`)
+function report(error: unknown, call: string): number {
+  if (error instanceof UsageError) {
+    process.stderr.write(`intray: ${error.message}\nHelp: ${call} --help\n`)
     return 2
   }
   if (error instanceof ConfigError) {
     for (const problem of error.problems) process.stderr.write(`intray: ${problem}\n`)
-    process.stderr.write('All settings: docs/operating/configuration.md\n')
+    process.stderr.write(`Help: ${LAUNCHER} serve --help lists all settings.\n`)
     return 2
   }
-  if (error instanceof CommandError || error instanceof StoreRefused) {
-    process.stderr.write(`intray: ${error.message}\n`)
-    return 1
-  }
-  if (error instanceof StoreFailure) {
-    process.stderr.write(`intray: the database did not do it: ${error.message}.\n`)
-    return 1
-  }
-  process.stderr.write(`intray: unexpected failure\n${error instanceof Error ? error.stack : error}\n`)
+  process.stderr.write(`intray: ${failureText(error)}\n`)
   return 1
+}
+
+function failureText(error: unknown): string {
+  if (error instanceof CommandError || error instanceof StoreRefused) return error.message
+  if (error instanceof StoreFailure) return `The database reported a failure: ${error.message}.`
+  return `unexpected failure\n${error instanceof Error ? error.stack : error}`
 }

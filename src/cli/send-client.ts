@@ -6,15 +6,22 @@ import http from 'node:http'
 import https from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
 
-export type SendResult =
-  | { readonly outcome: 'stored' | 'duplicate' | 'conflict'; readonly id: number }
-  | {
-      /** `refused`: it will be again. `failed`: it was tried often enough. `hopeless`: so would every other be. */
-      readonly outcome: 'refused' | 'failed' | 'hopeless'
-      readonly status: number | null
-      readonly error: string
-      readonly message: string
-    }
+export type SendResult = { readonly outcome: 'stored' | 'duplicate' | 'conflict'; readonly id: number } | Unsent
+
+export interface Unsent {
+  /** `refused`: for what it is. `failed`: after the last try. `hopeless`: for a reason that holds for every message. */
+  readonly outcome: 'refused' | 'failed' | 'hopeless'
+  readonly status: number | null
+  readonly error: string
+  readonly message: string
+  /** The fields that cannot be used, as the answer lists them. */
+  readonly fields?: readonly RefusedField[]
+}
+
+export interface RefusedField {
+  readonly path: string
+  readonly message: string
+}
 
 export interface SendClientOptions {
   readonly url: URL
@@ -26,6 +33,7 @@ export interface SendClientOptions {
 interface Received {
   readonly status: number
   readonly retryAfter: string | undefined
+  readonly challenge: string | undefined
   readonly body: Record<string, unknown>
 }
 
@@ -89,6 +97,7 @@ export class SendClient {
           resolve({
             status: response.statusCode ?? 0,
             retryAfter: response.headers['retry-after'],
+            challenge: response.headers['www-authenticate'],
             body: parseObject(text),
           }),
         )
@@ -98,21 +107,29 @@ export class SendClient {
   }
 }
 
-function resultOf({ status, body }: Received): SendResult {
+function resultOf({ status, challenge, body }: Received): SendResult {
   if (status === 200 && body.ok === true && typeof body.id === 'number') {
     const outcome = body.conflict === true ? 'conflict' : body.duplicate === true ? 'duplicate' : 'stored'
     return { outcome, id: body.id }
   }
   const error = typeof body.error === 'string' ? body.error : `status ${status}`
-  const message = typeof body.message === 'string' ? body.message : explained(error)
+  const message = typeof body.message === 'string' ? body.message : explained(error, challenge)
   const isRetryable = typeof body.retryable === 'boolean' ? body.retryable : RETRYABLE.has(status)
-  return { outcome: HOPELESS.has(status) ? 'hopeless' : isRetryable ? 'failed' : 'refused', status, error, message }
+  const outcome = HOPELESS.has(status) ? 'hopeless' : isRetryable ? 'failed' : 'refused'
+  const fields = Array.isArray(body.fields) ? body.fields.filter(isRefusedField) : []
+  return { outcome, status, error, message, ...(fields.length > 0 ? { fields } : {}) }
 }
 
-/** The one error of the service that brings no sentence, and answers of something else in between. */
-function explained(error: string): string {
-  if (error === 'forbidden_scope') return 'The scope of this token may not send messages. Use a token made for it.'
-  return 'This is not an answer of Intray. Check the URL.'
+function isRefusedField(field: unknown): field is RefusedField {
+  const { path, message } = (field ?? {}) as Partial<RefusedField>
+  return typeof path === 'string' && typeof message === 'string'
+}
+
+/** For a 403, whose sentence stands in WWW-Authenticate, and for answers that a proxy in between made up. */
+function explained(error: string, challenge = ''): string {
+  const [, description] = /error_description="([^"]*)"/.exec(challenge) ?? []
+  if (error !== 'forbidden_scope') return 'This is not an answer of Intray. Check the URL.'
+  return description ?? 'The scope of this token may not send messages. Use a token with another scope.'
 }
 
 function unanswered(error: Error): SendResult {
@@ -124,7 +141,7 @@ function unanswered(error: Error): SendResult {
   }
 }
 
-/** What the service asks for; else 0.2 s, doubling. Never longer than a minute, and not the same for all. */
+/** Retry-After, else exponential back-off from 0.2 s. With jitter, at most about a minute. */
 function pauseMs(tries: number, retryAfter: string | undefined): number {
   const asked = retryAfter === undefined ? Number.NaN : 1000 * Number(retryAfter)
   const wanted = Number.isFinite(asked) && asked >= 0 ? asked : 200 * 2 ** (tries - 1)

@@ -1,6 +1,6 @@
-// The starter token and the first operator: on the first start on an empty database, bound to loopback, somebody has to be able to get in.
-// Both are printed once, as plain text on stdout, and never logged. Bound to anything else, nobody gets in without a token
-// or an operator that was made on the command line.
+// The starter token and the first operator: created on the first start with an empty database, if the server is bound to
+// loopback. Both are printed once, as plain text on stdout, and never logged. On any other address, tokens and operators
+// are created on the command line.
 
 import { isIP } from 'node:net'
 import { createSignInLink } from '../auth/sessions.ts'
@@ -19,7 +19,7 @@ async function createStarterToken(store: Store, host: string, now: number): Prom
   return (await store.tokens.createFirst(starter)) ? token : null
 }
 
-/** What is printed at a start: everything that lets somebody in who has nothing yet. */
+/** The text printed at a start: the starter token and the sign-in link, where they were just created. */
 export async function welcome(store: Store, config: Config, address: string, now: number): Promise<string> {
   const token = await createStarterToken(store, config.host, now)
   return (token ? starterText(address, token) : '') + (await consoleText(store, config, address, now))
@@ -27,26 +27,28 @@ export async function welcome(store: Store, config: Config, address: string, now
 
 const FIRST_OPERATOR = { name: 'admin', role: 'admin', tenants: null, password: null } as const
 
-/** Where nobody may sign in to the console yet. */
+/** Creates the first operator if there is none. */
 async function consoleText(store: Store, config: Config, address: string, now: number): Promise<string> {
   if (config.console === 'off') return ''
   if (!isLoopback(config.host)) {
     if ((await store.operators.list()).length > 0) return ''
-    return 'Nobody can sign in to the console yet. Make an operator: ./intray operator add NAME --role admin\n'
+    return 'The console has no operator yet. Add one: ./intray operator add NAME --role admin\n'
   }
   const operator = { id: randomBase62(10), ...FIRST_OPERATOR, createdAt: now }
   if (!(await store.operators.createFirst(operator))) return ''
   const code = await createSignInLink(store.operators, operator, now)
   return `
-The console. This link signs you in as the operator admin, once, within 15 minutes ('./intray operator link admin' makes
-another, './intray operator passwd admin' sets a password):
+Open the console with this link. It signs you in as the operator admin, once, within 15 minutes:
 
   ${linkUrl(address, code)}
+
+For another link: ./intray operator link admin
+For a password:   ./intray operator passwd admin
 
 `
 }
 
-/** The code stands behind the #, which no browser sends: it is in no log. */
+/** The code stands behind the #, which browsers do not send, so it appears in no log. */
 export function linkUrl(address: string, code: string): string {
   return `${address}/console#link=${code}`
 }
@@ -54,8 +56,8 @@ export function linkUrl(address: string, code: string): string {
 function starterText(address: string, token: string): string {
   const body = '{"source_ref":"hello:1","channel_ref":"hello","message":{"type":"text","text":"Hello, Intray"}}'
   return `
-This is a new database. Here is a token to start with (account 1, company 1, scope cf).
-It is shown this once; './intray token rotate' replaces it:
+The database is new. This token is for your first messages (account 1, company 1, scope cf). It is shown this once;
+'./intray token rotate KEY_ID' replaces it.
 
   ${token}
 

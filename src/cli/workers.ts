@@ -59,8 +59,8 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
 async function requireServer(store: Store): Promise<void> {
   if (store.traits.concurrentWriters) return
   throw new CommandError(
-    'INTRAY_WORKERS needs a database server: a database in a file has one writer, and one process keeps it busy. ' +
-      'Leave INTRAY_WORKERS at 1, or see docs/operating/scaling.md for how to move to one.',
+    'INTRAY_WORKERS above 1 needs a database server, because a database file has a single writer. ' +
+      "Set INTRAY_WORKERS=1, or move to a database server: './intray copy --help'.",
   )
 }
 

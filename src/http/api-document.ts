@@ -1,8 +1,8 @@
-// The contract as it is served: the file as it is, the same as JSON, and a page to read.
+// The contract as it is served: the file itself, the same as JSON, and a page to read.
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
-import { API_PAGE_CSP, type ApiDocument, renderApiPage } from './api-page/page.ts'
+import { API_PAGE_CSP, type ApiDocument, createApiPage } from './api-page/page.ts'
 import type { Answer } from './problem.ts'
 
 const FILE = new URL('../../api/openapi.yaml', import.meta.url)
@@ -10,7 +10,8 @@ const FILE = new URL('../../api/openapi.yaml', import.meta.url)
 export interface ApiDocumentAnswers {
   readonly yaml: Answer
   readonly json: Answer
-  readonly page: Answer
+  /** For the address at which the client reached the server. */
+  page(address: string): Answer
 }
 
 let answers: ApiDocumentAnswers | null = null
@@ -24,10 +25,11 @@ export function apiDocument(): ApiDocumentAnswers {
 function render(): ApiDocumentAnswers {
   const yaml = readFileSync(FILE, 'utf8')
   const document = parse(yaml) as ApiDocument
+  const page = createApiPage(document)
   return {
     yaml: answer('application/yaml; charset=utf-8', yaml),
     json: answer('application/json; charset=utf-8', JSON.stringify(document)),
-    page: answer('text/html; charset=utf-8', renderApiPage(document), { 'Content-Security-Policy': API_PAGE_CSP }),
+    page: (address) => answer('text/html; charset=utf-8', page(address), { 'Content-Security-Policy': API_PAGE_CSP }),
   }
 }
 

@@ -5,7 +5,7 @@ import { bearerToken, type Credentials } from '../auth/bearer.ts'
 import type { FailedTokens } from '../auth/failed-tokens.ts'
 import type { Authentication, Principals, ShownToken } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
-import { scopeAllows } from '../auth/scope.ts'
+import { scopeAllows, scopeNeeded } from '../auth/scope.ts'
 import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import { maySee, operatorKeyId, roleAllows } from '../model/operator.ts'
@@ -15,7 +15,7 @@ import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './routes.ts'
 import { originProblem } from './same-origin.ts'
-import type { RequestHead } from './wire/head.ts'
+import { hasTokenInQuery, type RequestHead } from './wire/head.ts'
 import { headerValues } from './wire/raw-headers.ts'
 
 export interface Gate {
@@ -38,11 +38,21 @@ type Admission = Problem | null
 const NOT_SIGNED_IN: Problem = { code: 'not_signed_in' }
 const UNREACHABLE: Problem = {
   code: 'storage_unavailable',
-  message: 'The store does not answer. Send the same request again after Retry-After seconds.',
+  message: 'The database does not answer. Send the same request again after Retry-After seconds.',
 }
 const NO_TENANT: Problem = {
   code: 'invalid_request',
-  message: 'Say which tenant you mean, once: "Intray-Tenant: <account_id>/<company_id>".',
+  message: 'The request does not name one tenant. Send the header "Intray-Tenant: <account_id>/<company_id>" once.',
+}
+const TOKEN_IN_QUERY: Problem = {
+  code: 'missing_token',
+  message:
+    'This address takes no token in the query. Send the header "Authorization: Bearer <API token>" instead, ' +
+    'and rotate that token: addresses end up in logs.',
+}
+const TOKEN_FOR_SESSION: Problem = {
+  code: 'not_signed_in',
+  message: 'This address takes a session of the console, not a token. Sign in at /console.',
 }
 
 /** Null if the request may pass; the exchange then knows its principal. Answers at once for a token in memory. */
@@ -56,18 +66,21 @@ export function authenticate(
     const cookie = sessionCookie(req)
     if (cookie !== null) return admitOperator(gate.operators, route, req, cookie, exchange)
   }
-  if (route.scope === 'operator') return NOT_SIGNED_IN
-  return admitBearer(gate, route, bearerToken(req.rawHeaders), exchange)
+  if (route.scope === 'operator') return req.headers.authorization === undefined ? NOT_SIGNED_IN : TOKEN_FOR_SESSION
+  return admitBearer(gate, route, req, bearerToken(req.rawHeaders), exchange)
 }
 
-/** For a route that no operator uses. */
+/** For a route that takes tokens only. */
 export function admitBearer(
   gate: Gate,
   route: Route,
+  req: RequestHead,
   credentials: Credentials,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
-  return 'problem' in credentials ? credentials.problem : admit(gate, route, credentials, exchange)
+  if ('token' in credentials) return admit(gate, route, credentials, exchange)
+  const { problem } = credentials
+  return problem.code === 'missing_token' && hasTokenInQuery(req) ? TOKEN_IN_QUERY : problem
 }
 
 export function admit(gate: Gate, route: Route, shown: ShownToken, exchange: Exchange): Admission | Promise<Admission> {
@@ -82,7 +95,10 @@ export function admit(gate: Gate, route: Route, shown: ShownToken, exchange: Exc
 }
 
 function scopeProblem(gate: Gate, route: Route, principal: Principal): Problem | null {
-  return scopeAllows(route.scope, principal.scope, gate.intakeScopes) ? null : { code: 'forbidden_scope' }
+  const { scope } = principal
+  return scopeAllows(route.scope, scope, gate.intakeScopes)
+    ? null
+    : { code: 'forbidden_scope', ...scopeNeeded(route.scope, scope, gate.intakeScopes) }
 }
 
 async function admitOperator(

@@ -18,6 +18,7 @@ import { type Handler, logUnexpected, runHandler } from './handler.ts'
 import { createInboxOperations } from './inbox/operations.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
+import { createNearestRoute } from './nearest-route.ts'
 import type { Answer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
@@ -25,8 +26,10 @@ import type { Shedding } from './shedding.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
 import { pathOf } from './wire/head.ts'
+import { createPublicAddress } from './wire/public-address.ts'
 
 export interface ControlPlaneOptions {
+  readonly trustedProxies: readonly string[]
   readonly routes: readonly Route[]
   readonly gate: Gate
   readonly shedding: Shedding
@@ -48,6 +51,7 @@ const OK: Answer = { status: 200, headers: { 'Content-Type': JSON_CONTENT }, bod
 export function createControlPlane(options: ControlPlaneOptions): FastifyInstance {
   const { routes, logger } = options
   const operations = createOperations(options)
+  const answerUnrouted = createUnroutedAnswer(routes)
   const fastify = Fastify({
     serverFactory: options.serverFactory,
     clientErrorHandler: options.clientErrorHandler,
@@ -71,7 +75,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
         const params = request.params as Call['params']
         // The router takes nothing for something: an address with two slashes in a row. A slash in one part is an encoded one.
         const parts = Object.values(params).flatMap((value) => (route.isOpen ? value.split('/') : [value]))
-        if (parts.includes('')) return answerUnrouted(routes, request.raw, reply.raw)
+        if (parts.includes('')) return answerUnrouted(request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
         runHandler(handlerOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)
@@ -83,7 +87,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   fastify.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done()
     reply.hijack()
-    answerUnrouted(routes, request.raw, reply.raw)
+    answerUnrouted(request.raw, reply.raw)
   })
   fastify.setErrorHandler((error, request, reply) => {
     reply.hijack()
@@ -108,6 +112,7 @@ type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Opera
 function createOperations(options: ControlPlaneOptions): Operations {
   const { gate } = options
   const files = createConsoleFiles()
+  const publicAddress = createPublicAddress(options.trustedProxies)
   return {
     ...createInboxOperations(options.inbox),
     ping: (call) => pingAnswer(callerOf(call)),
@@ -124,7 +129,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     readyz: () => options.readiness() ?? OK,
     openapiYaml: () => apiDocument().yaml,
     openapiJson: () => apiDocument().json,
-    docs: () => apiDocument().page,
+    docs: ({ req }) => apiDocument().page(publicAddress(req)),
   }
 }
 
@@ -167,15 +172,27 @@ async function noteDeed(
   await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
 }
 
-/** Unknown path: 404. Known path: OPTIONS tells the methods, any other method is 405. */
-function answerUnrouted(routes: readonly Route[], req: IncomingMessage, res: ServerResponse): void {
-  const exchange = exchangeOf(res)
-  const path = withoutTrailingSlash(decodedPath(pathOf(req)))
-  const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
-  exchange.route = routesOf(routes, path)[0]?.path ?? null
-  if (allow === null) sendProblem(req, res, exchange, { code: 'not_found' })
-  else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, { code: 'method_not_allowed', allow })
-  else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+/** Unknown path: 404 with the nearest route. Known path: OPTIONS lists the methods, any other method is 405. */
+function createUnroutedAnswer(routes: readonly Route[]): (req: IncomingMessage, res: ServerResponse) => void {
+  const nearestRoute = createNearestRoute(routes)
+  return (req, res) => {
+    const exchange = exchangeOf(res)
+    const path = withoutTrailingSlash(decodedPath(pathOf(req)))
+    const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
+    exchange.route = routesOf(routes, path)[0]?.path ?? null
+    if (allow === null) sendProblem(req, res, exchange, unknownPath(nearestRoute(req.method ?? 'GET', path)))
+    else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, wrongMethod(allow))
+    else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+  }
+}
+
+function unknownPath(nearest: string | null): Problem {
+  const suggestion = nearest === null ? '' : ` Did you mean ${nearest}?`
+  return { code: 'not_found', message: `There is no such path.${suggestion} /docs lists every address.` }
+}
+
+function wrongMethod(allow: string): Problem {
+  return { code: 'method_not_allowed', allow, message: `This address does not take that method. Use one of ${allow}.` }
 }
 
 /** The path as the router sees it: without scheme and host, and decoded but for what separates: `%2f` is no slash. */
@@ -193,7 +210,7 @@ function problemOf(error: unknown, logger: Logger): Problem {
   if (status >= 400 && status < 500) {
     return {
       code: 'invalid_request',
-      message: 'The address of the request is malformed. Correct it and send it again.',
+      message: 'The path of the request cannot be decoded. Percent-encode it correctly and send it again.',
     }
   }
   logUnexpected(logger, error, null)

@@ -77,7 +77,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   return async (call) => {
     const { route, head, exchange } = call
     // Without a pause where there is no need for one: the body is on its way, or here.
-    const admission = admitBearer(gate, route, credentialsOf(head), exchange)
+    const admission = admitBearer(gate, route, head, credentialsOf(head), exchange)
     const notAdmitted = admission instanceof Promise ? await admission : admission
     if (notAdmitted) return refuse(call, notAdmitted)
     const read = intakeHead(head)

@@ -1,6 +1,6 @@
 // The only file that picks error statuses: turns a problem into status, headers and body.
 
-import { type ErrorCode, ERRORS, type ErrorKind, type Problem } from '../model/errors.ts'
+import { type ErrorCode, ERRORS, type ErrorKind, type FieldProblem, type Problem } from '../model/errors.ts'
 
 const STATUS: Record<ErrorKind, number> = {
   malformed: 400,
@@ -25,7 +25,7 @@ const STATUS: Record<ErrorKind, number> = {
 const RETRY_AFTER_S = 1
 
 const REALM = 'Bearer realm="intray"'
-/** RFC 9110 asks for a challenge with every 401. No browser knows this one, so none asks for a password by itself. */
+/** RFC 9110 requires a challenge with every 401. Browsers do not know this scheme, so they show no password dialog. */
 const SESSION_REALM = 'Session realm="intray console"'
 const SESSION_CODES: readonly ErrorCode[] = ['not_signed_in', 'sign_in_failed']
 
@@ -35,7 +35,7 @@ export interface Answer {
   readonly body: string | Uint8Array
 }
 
-/** One of words alone. */
+/** An answer whose body is text. */
 export type TextAnswer = Answer & { readonly body: string }
 
 export function statusOf(problem: Problem): number {
@@ -54,13 +54,26 @@ function bodyOf(problem: Problem, requestId: string): string {
   return JSON.stringify({
     ok: false,
     error: code,
-    message: problem.message ?? row.message,
+    message: messageOf(problem),
     request_id: requestId,
     retryable: row.retryable,
     fields: problem.fields,
     max_bytes: problem.maxBytes,
     stored: storedOf(problem),
   })
+}
+
+/** The most exact sentence known: that of the problem itself, else of its first field, else of the catalogue. */
+function messageOf({ code, message, fields }: Problem): string {
+  if (message !== undefined) return message
+  return fields?.[0] ? fieldsMessage(fields[0], fields.length - 1) : ERRORS[code].message
+}
+
+/** "`source_ref` is longer than 512 characters (/source_ref). …": the path stands before the first full stop. */
+function fieldsMessage({ path, message }: FieldProblem, others: number): string {
+  const located = message.replace(/\.(?= |$)/, () => ` (${path}).`)
+  if (others === 0) return located
+  return `${located} ${others === 1 ? 'Another problem is' : `${others} other problems are`} listed in fields.`
 }
 
 /** For a 503 the sender has to know whether a second copy is possible. */
@@ -70,10 +83,10 @@ function storedOf({ code }: Problem): string | undefined {
 }
 
 function headersOf(problem: Problem): Record<string, string> {
-  const { kind, message } = ERRORS[problem.code]
+  const { kind } = ERRORS[problem.code]
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
-    // A refused address may hold a token by mistake: nobody is to keep it or pass it on.
+    // A refused URL may hold a token by mistake: caches must not keep it, and browsers must not pass it on.
     'Cache-Control': 'no-store',
     'Referrer-Policy': 'no-referrer',
   }
@@ -82,12 +95,11 @@ function headersOf(problem: Problem): Record<string, string> {
   } else if (kind === 'unauthenticated') {
     // RFC 6750: a request without credentials gets a challenge without an error.
     headers['WWW-Authenticate'] =
-      problem.code === 'missing_token'
-        ? REALM
-        : `${REALM}, error="invalid_token", error_description="${quotable(message)}"`
+      problem.code === 'missing_token' ? REALM : `${REALM}, error="invalid_token", ${description(problem)}`
   }
   if (problem.code === 'forbidden_scope') {
-    headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope", error_description="${quotable(message)}"`
+    const scope = problem.scope === undefined ? '' : ` scope="${problem.scope}",`
+    headers['WWW-Authenticate'] = `${REALM}, error="insufficient_scope",${scope} ${description(problem)}`
   }
   if (kind === 'unavailable' || kind === 'too_many')
     headers['Retry-After'] = String(problem.retryAfterS ?? RETRY_AFTER_S)
@@ -96,6 +108,7 @@ function headersOf(problem: Problem): Record<string, string> {
   return headers
 }
 
-function quotable(text: string): string {
-  return text.replaceAll('"', "'")
+/** RFC 6750 allows printable ASCII without quotes and backslashes. */
+function description({ code, message = ERRORS[code].message }: Problem): string {
+  return `error_description="${message.replaceAll('"', "'")}"`
 }

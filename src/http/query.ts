@@ -3,6 +3,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
 import type { Parameter } from '../runtime/parameter.ts'
+import { hasTokenInQuery } from './wire/head.ts'
 
 export type QueryResult<S extends Record<string, Parameter<unknown>>> =
   | { readonly values: { readonly [N in keyof S]: ReturnType<S[N]> | undefined } }
@@ -17,17 +18,23 @@ export function readQuery<S extends Record<string, Parameter<unknown>>>(req: Inc
   for (const name of new Set(given.keys())) {
     // What was sent is never repeated: it may be a token in the wrong place.
     const parse = Object.hasOwn(spec, name) ? spec[name] : undefined
-    const known = Object.keys(spec).join(', ')
-    if (!parse) return refuse(known === '' ? 'This address takes no query.' : `The query may hold only ${known}.`)
+    if (!parse) return refuse(unknownParameter(req, Object.keys(spec)))
     const texts = given.getAll(name)
     if (texts.length > 1) return refuse(`The query holds ${name} more than once. Give it once.`)
     try {
       values[name] = parse(texts[0]!)
     } catch (error) {
-      return refuse(`${name} ${(error as Error).message}.`)
+      return refuse(`The query parameter ${name} ${(error as Error).message}.`)
     }
   }
   return { values: values as never }
+}
+
+function unknownParameter(req: IncomingMessage, known: readonly string[]): string {
+  const allowed = known.length === 0 ? 'Leave the query out' : `It takes only ${known.join(', ')}`
+  return hasTokenInQuery(req)
+    ? `This address takes no token in the query. ${allowed}; send the token in the Authorization header alone.`
+    : `The query has a parameter that this address does not know. ${allowed}.`
 }
 
 function refuse(message: string): { readonly problem: Problem } {

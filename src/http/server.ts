@@ -245,7 +245,10 @@ function intakeRoutesOf(routes: readonly Route[]): ReadonlyMap<string, Route> {
 
 /** After CONNECT the socket is ours alone: node neither reads it, nor times it out, nor minds its errors. */
 function refuseTunnel(socket: Socket): void {
-  const problem: Problem = { code: 'invalid_request', message: 'This is not a proxy. Send the request to it directly.' }
+  const problem: Problem = {
+    code: 'invalid_request',
+    message: 'This server is not a proxy. Send the request directly.',
+  }
   socket.on('error', () => socket.destroy())
   if (finishThenClose(socket)) return
   socket.setTimeout(TUNNEL_LINGER_MS, () => socket.destroy())
@@ -261,12 +264,14 @@ function expectationProblem(req: RequestHead): Problem | null {
 /** What RFC 9112 asks of every request and node lets pass: one Host, and a body framed in a way all agree on. */
 function framingProblem(req: RequestHead): Problem | null {
   const complain = (message: string): Problem => ({ code: 'invalid_request', message })
-  if (req.httpVersionMajor !== 1) return complain('Speak HTTP/1.1.')
+  if (req.httpVersionMajor !== 1) return complain('The request is not HTTP/1.1. Send it as HTTP/1.1.')
   const host = hostProblem(req)
   if (host) return host
   const coding = req.headers['transfer-encoding']
   if (coding === undefined) return null
   if (coding.toLowerCase() !== 'chunked')
-    return complain('The only transfer coding is chunked. Use Content-Encoding for gzip.')
-  return req.httpVersionMinor === 0 ? complain('HTTP/1.0 knows no transfer coding. Send a Content-Length.') : null
+    return complain(
+      'Transfer-Encoding is not chunked. Send "Transfer-Encoding: chunked"; gzip belongs in Content-Encoding.',
+    )
+  return req.httpVersionMinor === 0 ? complain('HTTP/1.0 has no Transfer-Encoding. Send a Content-Length.') : null
 }

@@ -58,14 +58,14 @@ export class Shedding {
 const NOTHING_TO_LEAVE: Leave = () => {}
 const PRESSED: Problem = {
   code: 'overloaded',
-  message: 'More messages come in than can be stored, and they go first. Ask again after Retry-After seconds.',
+  message: 'The service is busy storing messages, which come before reads. Ask again after Retry-After seconds.',
 }
 const TOO_MANY: Problem = {
   code: 'overloaded',
   message:
-    'Too many requests of the inbox are under way, here or for this tenant. Ask again after Retry-After seconds.',
+    'Too many inbox requests are in progress, on this node or for this tenant. Ask again after Retry-After seconds.',
 }
 const TOO_MANY_HERE: Problem = {
   code: 'overloaded',
-  message: 'Too many requests on this connection wait for their answers. Wait for some, or open another connection.',
+  message: 'Too many requests on this connection are waiting for answers. Wait for some, or open another connection.',
 }

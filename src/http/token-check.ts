@@ -31,9 +31,9 @@ export function testerToken(req: IncomingMessage): { readonly token: string } | 
   if ('token' in header) tokens.add(header.token)
   else if (header.problem.code !== 'missing_token') return header
   const [token, ...others] = tokens
-  if (token === undefined) return { problem: { code: 'missing_token' } }
+  if (token === undefined) return header
   if (others.length > 0) {
-    return { problem: { code: 'invalid_request', message: 'The request names two different tokens. Send one.' } }
+    return { problem: { code: 'invalid_request', message: 'The request has two different tokens. Send one.' } }
   }
   return { token }
 }

@@ -25,7 +25,7 @@ export function createAcceptRefusal({ accept, events, refusals, clock }: AcceptR
   const acceptedBefore = async (id: number, { principal, payload }: Pick<Arrival, 'principal' | 'payload'>) => {
     const event = await events.find(id, principal)
     if (event && hash('sha256', payload, 'buffer').equals(event.sha256)) return { id }
-    const message = `This refusal was accepted before, as event ${id}, with other bytes. Send these as a message of their own.`
+    const message = `This refusal was already accepted as event ${id}, with other bytes. Send the new bytes as a message of their own.`
     return { problem: { code: 'invalid_request', message } satisfies Problem }
   }
 

@@ -21,7 +21,7 @@ export function readEnvelope(payload: Buffer): EnvelopeResult {
 type ParsedObject = { readonly body: Record<string, unknown> } | { readonly problem: Problem }
 
 export function parseJsonObject(payload: Buffer): ParsedObject {
-  if (payload.byteLength === 0) return invalidJson('The body is empty. Send one JSON object.')
+  if (payload.byteLength === 0) return invalidJson('The body is empty. Send one JSON object: {…}.')
   if (!isUtf8(payload)) return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
   let body: unknown
   try {
@@ -29,10 +29,10 @@ export function parseJsonObject(payload: Buffer): ParsedObject {
     const text = payload.toString('utf8')
     body = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
   } catch (error) {
-    return invalidJson(`The body is not valid JSON${position(error)}. Correct it and send it again.`)
+    return invalidJson(`The body is not valid JSON${place(error)}. Correct it and send it again.`)
   }
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return invalidJson('The body is JSON, but not an object. Send one JSON object.')
+    return invalidJson('The body is JSON, but not an object. Send one JSON object: {…}.')
   }
   return { body: body as Record<string, unknown> }
 }
@@ -54,17 +54,16 @@ function readRef(body: Record<string, unknown>, name: string, fields: FieldProbl
     fields.push({ path: `/${name}`, code, message })
     return null
   }
-  if (typeof value !== 'string') return complain('not_a_string', `${name} must be a string. Send it in quotes.`)
+  if (typeof value !== 'string') return complain('not_a_string', `\`${name}\` is not a string. Send it in quotes.`)
   if (value.trim() === '') return null
   if (value.length > MAX_REF_UNITS) {
     return complain(
       'too_long',
-      `${name} must have at most ${MAX_REF_UNITS} UTF-16 units. Shorten it, or send a hash of it.`,
+      `\`${name}\` is longer than ${MAX_REF_UNITS} characters. Shorten it, or send a hash of it.`,
     )
   }
-  if (value.includes('\0')) return complain('invalid_character', `${name} must not contain U+0000. Remove it.`)
-  if (!value.isWellFormed())
-    return complain('invalid_character', `${name} must not contain a lone surrogate. Remove it.`)
+  if (value.includes('\0')) return complain('invalid_character', `\`${name}\` contains U+0000. Remove it.`)
+  if (!value.isWellFormed()) return complain('invalid_character', `\`${name}\` contains a lone surrogate. Remove it.`)
   return value
 }
 
@@ -72,8 +71,13 @@ function invalidJson(message: string): { readonly problem: Problem } {
   return { problem: { code: 'invalid_json', message } }
 }
 
-/** Where the parser stumbled. Its own sentence quotes the body, which may hold anything, so only the number is used. */
-function position(error: unknown): string {
-  const match = /at position (\d+)/.exec(error instanceof Error ? error.message : '')
-  return match ? ` (look near character ${Number(match[1]) + 1})` : ''
+/**
+ * Where the parser stopped, if it says so. Its sentence may quote the body, so only its last words are read, which the
+ * body cannot reach, and only the numbers in them are used.
+ */
+function place(error: unknown): string {
+  const message = error instanceof Error ? error.message : ''
+  const match = / at position \d+ \(line (\d+) column (\d+)\)$/.exec(message)
+  if (match) return ` at line ${match[1]}, column ${match[2]}`
+  return message === 'Unexpected end of JSON input' ? ': it ends too early' : ''
 }

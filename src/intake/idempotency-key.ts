@@ -7,16 +7,18 @@ export type IdempotencyKey = { readonly key: string | null } | { readonly unusab
 
 export function readIdempotencyKey(values: readonly string[]): IdempotencyKey {
   const [value = '', ...more] = values
-  if (more.length > 0) return { unusable: 'Send the Idempotency-Key header once.' }
+  if (more.length > 0) return { unusable: 'The Idempotency-Key header is there more than once. Send it once.' }
   const bare = value.trim()
   const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(bare)
   const key = quoted ? quoted[1]!.replace(/\\(["\\])/g, '$1') : bare
   if (key.trim() === '') return { key: null }
   if (key.length > MAX_IDEMPOTENCY_KEY) {
-    return { unusable: `The Idempotency-Key header must have at most ${MAX_IDEMPOTENCY_KEY} characters. Shorten it.` }
+    return {
+      unusable: `The Idempotency-Key header is longer than ${MAX_IDEMPOTENCY_KEY} characters. Shorten it, or send a hash of it.`,
+    }
   }
   if (!/^[\x20-\x7e]+$/.test(key)) {
-    return { unusable: 'The Idempotency-Key header must be printable ASCII. Encode it, or send a hash of it.' }
+    return { unusable: 'The Idempotency-Key header is not printable ASCII. Encode it, or send a hash of it.' }
   }
   return { key }
 }

@@ -28,7 +28,7 @@ export type Promote = (request: PromoteRequest) => Promise<{ readonly id: number
 
 const NO_REVISION: Problem = {
   code: 'invalid_request',
-  message: 'Only a revision can be promoted, and this is an event already. Give the id of a revision.',
+  message: 'This is an event, and only a revision can be promoted. Use the id of a revision.',
 }
 
 export function createPromote({ events, clock, submit }: PromoteOptions): Promote {

@@ -32,7 +32,12 @@ export class StoreHealth implements Service {
 
   /** Null while the store takes writes. */
   get problem(): Problem | null {
-    return this.#failing ? { code: 'storage_unavailable', message: 'The store takes no writes at the moment.' } : null
+    return this.#failing
+      ? {
+          code: 'storage_unavailable',
+          message: 'The database takes no writes at the moment. Try again after Retry-After seconds.',
+        }
+      : null
   }
 
   /** Records the outcome of a commit: null, or its failure. */

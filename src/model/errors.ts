@@ -32,17 +32,17 @@ export const ERRORS = {
   invalid_request: {
     kind: 'malformed',
     retryable: false,
-    message: 'The request itself is malformed. Correct it and send it again.',
+    message: 'The request is malformed. Correct it and send it again.',
   },
   invalid_json: {
     kind: 'malformed',
     retryable: false,
-    message: 'The body must be one JSON object in valid UTF-8. Correct the body and send it again.',
+    message: 'The body is not one JSON object in valid UTF-8. Correct it and send it again.',
   },
   missing_token: {
     kind: 'unauthenticated',
     retryable: false,
-    message: 'Send the header "Authorization: Bearer <API token>".',
+    message: 'The request has no token. Send the header "Authorization: Bearer <API token>".',
   },
   invalid_token: {
     kind: 'unauthenticated',
@@ -62,57 +62,60 @@ export const ERRORS = {
   forbidden_scope: {
     kind: 'forbidden',
     retryable: false,
-    message: 'The scope of this token does not allow this call. Use a token made for it.',
+    message: 'The scope of this token does not allow this call. Ask the operator for a token with the scope it needs.',
   },
   not_signed_in: {
     kind: 'unauthenticated',
     retryable: false,
-    message: 'You are not signed in to the console, or no longer. Sign in and try again.',
+    message: 'You are not signed in to the console, or your session is over. Sign in at /console and try again.',
   },
   sign_in_failed: {
     kind: 'unauthenticated',
     retryable: false,
-    message: 'This name and password, or this link, do not let you in. Check them, or ask for a new link.',
+    message:
+      'The name and password, or the link, are not valid. Check them, or ask for a new link: ./intray operator link NAME.',
   },
   forbidden_role: {
     kind: 'forbidden',
     retryable: false,
-    message: 'Your role lets you look, not change. Ask an operator with the role admin.',
+    message: 'Your role may read, but not change anything. Ask an operator with the role admin to do it.',
   },
   forbidden_origin: {
     kind: 'forbidden',
     retryable: false,
-    message: 'What changes something has to come from the console itself: the header Origin must name this server.',
+    message:
+      'The Origin header does not name this server. Use the console at its own address; a proxy in front must pass Host on.',
   },
   not_found: {
     kind: 'unknown',
     retryable: false,
-    message: 'There is nothing at this address. Check the path and the id.',
+    message: 'There is nothing at this address. Check the path and the id; /docs lists every address.',
   },
   method_not_allowed: {
     kind: 'wrong_method',
     retryable: false,
-    message: 'This address does not take that method. The Allow header lists those it takes.',
+    message: 'This address does not take that method. Use one of those that the Allow header lists.',
   },
   erased: {
     kind: 'gone',
     retryable: false,
-    message: 'This event was here, and its content was erased for good. Remove it on your side as well.',
+    message: 'The content of this event was erased for good. Remove it on your side as well.',
   },
   request_timeout: {
     kind: 'too_slow',
     retryable: true,
-    message: 'The request took too long to arrive and was not stored. Send it again.',
+    message: 'The request took too long to arrive, and nothing was stored. Send it again.',
   },
   lease_lost: {
     kind: 'conflict',
     retryable: false,
-    message: 'This lease no longer holds the event, and nothing was changed. Drop what you did for it, or claim again.',
+    message:
+      'This lease no longer holds the event, and nothing was changed. Discard your result, or claim the event again.',
   },
   too_many_subscriptions: {
     kind: 'conflict',
     retryable: false,
-    message: 'There are as many subscriptions as this service allows. Delete one that is no longer needed first.',
+    message: 'This tenant has as many subscriptions as this service allows. Delete one, then create this one again.',
   },
   payload_too_large: {
     kind: 'too_large',
@@ -122,35 +125,35 @@ export const ERRORS = {
   unsupported_media_type: {
     kind: 'wrong_media',
     retryable: false,
-    message: 'Send the body as JSON in UTF-8, with the header "Content-Type: application/json".',
+    message: 'The body is not declared as JSON in UTF-8. Send JSON with the header "Content-Type: application/json".',
   },
   unsupported_encoding: {
     kind: 'wrong_media',
     retryable: false,
-    message: 'Send the body uncompressed, or with the header "Content-Encoding: gzip".',
+    message:
+      'The Content-Encoding is not gzip. Send the body uncompressed, or with the header "Content-Encoding: gzip".',
   },
   expectation_failed: {
     kind: 'wrong_expectation',
     retryable: false,
-    message: 'The only expectation this service meets is "Expect: 100-continue". Leave the header out.',
+    message: 'The Expect header asks for something other than 100-continue. Leave the header out.',
   },
   invalid_payload: {
     kind: 'unusable',
     retryable: false,
-    message: 'The body is a JSON object, but a field that decides its identity cannot be used. See fields.',
+    message: 'A field cannot be used. Correct each field that is listed in fields, and send it again.',
   },
   rate_limited: {
     kind: 'too_many',
     retryable: true,
-    message:
-      'This token has used up its requests for now, and nothing was stored. Send it again after Retry-After seconds.',
+    message: 'This token is above its rate limit, and nothing was stored. Send it again after Retry-After seconds.',
   },
   too_many_failures: {
     kind: 'too_many',
     retryable: false,
     message:
-      'This token is not known here, and neither were too many before it from the same address. Check the token; ' +
-      'a valid one is let in at once.',
+      'This token is not known here, and too many unknown tokens came from your address. Check the token; ' +
+      'a valid one is accepted at once.',
   },
   headers_too_large: {
     kind: 'headers_too_large',
@@ -161,24 +164,25 @@ export const ERRORS = {
     kind: 'bug',
     retryable: true,
     message:
-      'Something went wrong on our side. Send it again with the same source_ref; report the request_id if it stays.',
+      'Something went wrong on our side. Send it again with the same source_ref; if it happens again, report the request_id.',
   },
   overloaded: {
     kind: 'unavailable',
     retryable: true,
-    message: 'Too much is waiting to be stored. This message was not stored: send it again after Retry-After seconds.',
+    message:
+      'Too many messages are waiting to be stored, and this one was not stored. Send it again after Retry-After seconds.',
   },
   shutting_down: {
     kind: 'unavailable',
     retryable: true,
-    message: 'This server is stopping. This message was not stored: send it again after Retry-After seconds.',
+    message: 'This server is stopping, and this message was not stored. Send it again after Retry-After seconds.',
   },
   storage_unavailable: {
     kind: 'unavailable',
     retryable: true,
     message:
-      'The message may or may not have been stored. Send it again after Retry-After seconds with the same source_ref ' +
-      'or Idempotency-Key; without either a second copy is possible.',
+      'The database did not confirm the write: the message may or may not be stored. Send it again after Retry-After ' +
+      'seconds with the same source_ref or Idempotency-Key; without either a second copy is possible.',
   },
 } as const satisfies Record<string, ErrorRow>
 
@@ -198,6 +202,8 @@ export interface Problem {
   /** Replaces the catalogue's sentence with a more specific one. Never quotes the request. */
   readonly message?: string
   readonly fields?: readonly FieldProblem[]
+  /** The one scope that the call needs, where there is one. */
+  readonly scope?: string
   readonly maxBytes?: number
   readonly allow?: string
   /** Seconds for Retry-After, if more than the default. */

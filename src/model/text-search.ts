@@ -60,8 +60,8 @@ export function cutWords(...texts: readonly (string | null)[]): string[] {
 /** The words of a query; throws if it has none or too many. The message is the second half of a sentence. */
 export function queryWords(text: string): readonly string[] {
   const words = cutWords(text)
-  if (words.length === 0) throw new Error('must hold a letter or a digit')
-  if (words.length > MAX_QUERY_WORDS) throw new Error(`must hold at most ${MAX_QUERY_WORDS} words`)
+  if (words.length === 0) throw new Error('must contain a letter or a digit')
+  if (words.length > MAX_QUERY_WORDS) throw new Error(`must contain at most ${MAX_QUERY_WORDS} words`)
   return words
 }
 

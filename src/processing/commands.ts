@@ -5,11 +5,12 @@ import type { FieldProblem, Problem } from '../model/errors.ts'
 import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION } from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
 import { isoMoment } from '../runtime/parameter.ts'
+import { redactBeginning } from '../runtime/redact.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
 import type { ClaimCommand } from './claims.ts'
 
-/** So many are told; the rest would not help. */
 const MAX_PROBLEMS = 20
+const MAX_SHOWN_NAME = 64
 
 type Body = Readonly<Record<string, unknown>>
 export type Read<T> = { readonly command: T } | { readonly problem: Problem }
@@ -143,15 +144,14 @@ class Fields {
     this.#at = at
     this.#problems = problems
     for (const name of Object.keys(body)) {
-      if (!known.includes(name))
-        this.complain(name, 'unknown_field', `is not known here. Known are ${known.join(', ')}`)
+      if (!known.includes(name)) this.complain(name, 'unknown_field', `is not known. Use only ${known.join(', ')}`)
     }
   }
 
   complain(name: string, code: string, message: string): null {
-    const path = `${this.#at}/${name.slice(0, 64).replaceAll('~', '~0').replaceAll('/', '~1')}`
-    // The name of a field that is not known is the sender's own text: the path tells it, the sentence does not.
-    const subject = code === 'unknown_field' ? 'This field' : name
+    const path = `${this.#at}/${shownName(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
+    // The name of an unknown field is the sender's own text: it stands in the path alone.
+    const subject = code === 'unknown_field' ? 'This field' : `\`${name}\``
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ path, code, message: `${subject} ${message}.` })
     return null
   }
@@ -183,7 +183,7 @@ class Fields {
     if (value === '' || value.length > maxUnits)
       return this.complain(name, 'too_long', `must have 1 to ${maxUnits} characters`)
     if (value.includes('\0') || !value.isWellFormed())
-      return this.complain(name, 'invalid_character', 'must not hold U+0000 or a lone surrogate')
+      return this.complain(name, 'invalid_character', 'must not contain U+0000 or a lone surrogate')
     return value
   }
 
@@ -219,20 +219,24 @@ class Fields {
     }
     return value.flatMap((one: unknown, n) => {
       if (isObject(one)) return [new Fields(one, known, `${this.#at}/${name}/${n}`, this.#problems)]
-      this.complain(`${name}`, 'not_a_list', `must hold objects only`)
+      this.complain(name, 'not_a_list', 'must hold objects only')
       return []
     })
   }
 
   done<T>(command: T): Read<T> {
     if (this.#problems.length === 0) return { command }
-    const message = 'The command cannot be carried out as it stands: nothing was changed. See fields.'
-    return { problem: { code: 'invalid_payload', message, fields: this.#problems } }
+    return { problem: { code: 'invalid_payload', fields: this.#problems } }
   }
 
   #value(name: string): unknown {
     return Object.hasOwn(this.#body, name) ? (this.#body[name] ?? null) : null
   }
+}
+
+/** Text of the sender, who may have put a token in the wrong place. */
+function shownName(name: string): string {
+  return redactBeginning(name, MAX_SHOWN_NAME)
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -264,5 +264,5 @@ const STOPPING: Problem = {
 const TOO_MANY: Problem = {
   code: 'overloaded',
   message:
-    'Too many streams are open, here or for this tenant. Close some, or open it again after Retry-After seconds.',
+    'Too many streams are open, on this node or for this tenant. Close some, or try again after Retry-After seconds.',
 }

@@ -6,7 +6,7 @@ export type Parameter<T> = (text: string) => T
 export const wholeNumber =
   (min: number, max: number): Parameter<number> =>
   (text) => {
-    const number = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN
+    const number = /^\d{1,16}$/.test(text) ? Number(text) : Number.NaN
     if (!(number >= min && number <= max)) throw new Error(`must be a whole number from ${min} to ${max}`)
     return number
   }
@@ -24,7 +24,7 @@ export const textUpTo =
   (maxUnits: number): Parameter<string> =>
   (text) => {
     if (text === '' || text.length > maxUnits) throw new Error(`must have 1 to ${maxUnits} characters`)
-    if (text.includes('\0') || !text.isWellFormed()) throw new Error('must not hold U+0000 or a lone surrogate')
+    if (text.includes('\0') || !text.isWellFormed()) throw new Error('must not contain U+0000 or a lone surrogate')
     return text
   }
 

@@ -215,7 +215,7 @@ for (const driver of drivers) {
             assert.equal(answer.headers['content-length'], String(FORBIDDEN.length))
             assert.match(
               String(answer.headers['www-authenticate']),
-              /^Bearer realm="intray", error="insufficient_scope", error_description="[^"]+"$/,
+              /^Bearer realm="intray", error="insufficient_scope", (scope="[^"]+", )?error_description="[^"]+"$/,
             )
           })
           assert.deepEqual(rows, [])

@@ -10,6 +10,7 @@ const FILE = readFileSync(new URL('../../api/openapi.yaml', import.meta.url), 'u
 for (const driver of drivers) {
   describe(`the documentation on ${driver.name}`, () => {
     const shared = sharedApp(driver)
+    const behindProxy = sharedApp(driver, { settings: { trustedProxies: 'loopback' } })
 
     test('GET /openapi.yaml is the file, as YAML', async () => {
       const answer = await shared.app.send({ path: '/openapi.yaml' })
@@ -39,12 +40,64 @@ for (const driver of drivers) {
       assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//i)
     })
 
+    test('GET /docs names the address it was asked at, and is under 400 kB', async () => {
+      for (const host of ['intray.example', 'intray.example:8443', 'Intray.Example', '[2001:db8::1]:80', '10.0.0.7']) {
+        const { text } = await shared.app.send({ path: '/docs', headers: { Host: host } })
+        assert.ok(text.includes(`curl -sS http://${host.toLowerCase()}/api/ping`), host)
+        assert.ok(Buffer.byteLength(text) < 400_000)
+      }
+    })
+
+    test('GET /docs does not repeat a Host that is more than a name', async () => {
+      const hostile = [
+        "x';id;'",
+        '$(id)',
+        'a&b',
+        'a%22b',
+        '(x)',
+        'a*',
+        "'",
+        'a=b',
+        '~',
+        '!',
+        `${'a'.repeat(300)}.example`,
+      ]
+      for (const host of hostile) {
+        const { status, text } = await shared.app.send({ path: '/docs', headers: { Host: host } })
+        assert.equal(status, 200, host)
+        assert.ok(text.includes(`curl -sS http://127.0.0.1:${shared.app.port}/api/ping`), host)
+        assert.ok(!text.includes(`//${host}`), host)
+      }
+      for (const host of ['<script>', 'a"b', 'a b', 'a/b', 'a\\b', 'a,b']) {
+        const { status, text } = await shared.app.send({ path: '/docs', headers: { Host: host } })
+        assert.equal(status, 400, host)
+        assert.doesNotMatch(text, /<script|a"b/)
+      }
+    })
+
+    test('GET /docs believes X-Forwarded-Proto and X-Forwarded-Host from a trusted proxy alone', async () => {
+      const headers = {
+        Host: 'inner',
+        'X-Forwarded-Proto': 'https',
+        'X-Forwarded-Host': 'evil.example, intray.example',
+      }
+      const direct = await shared.app.send({ path: '/docs', headers })
+      assert.ok(direct.text.includes('curl -sS http://inner/api/ping'))
+      const proxied = await behindProxy.app.send({ path: '/docs', headers })
+      assert.ok(proxied.text.includes('curl -sS https://intray.example/api/ping'))
+      assert.ok(!proxied.text.includes('evil.example'))
+      const odd = { ...headers, 'X-Forwarded-Proto': 'javascript', 'X-Forwarded-Host': '<b>' }
+      assert.ok(
+        (await behindProxy.app.send({ path: '/docs', headers: odd })).text.includes('curl -sS http://inner/api/'),
+      )
+    })
+
     test('GET /docs names every address and every error', async () => {
       const { text } = await shared.app.send({ path: '/docs' })
       const { ERRORS } = await import('../../src/model/errors.ts')
       const { ROUTES } = await import('../../src/http/routes.ts')
-      for (const { path } of ROUTES) assert.ok(text.includes(path), path)
-      for (const code of Object.keys(ERRORS)) assert.ok(text.includes(code), code)
+      for (const { path } of ROUTES) assert.ok(text.replaceAll('<wbr>', '').includes(path), path)
+      for (const code of Object.keys(ERRORS)) assert.ok(text.includes(`id="error-${code}"`), code)
     })
   })
 }

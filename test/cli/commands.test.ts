@@ -1,70 +1,148 @@
-// The launcher and the commands' common manners: help, suggestions, exit codes.
+// The launcher, and what all commands have in common: help, suggestions, exit codes.
 
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { COMMANDS } from '../../src/cli/run.ts'
 import { flagName, SETTING_NAMES } from '../../src/config.ts'
 import { runToEnd } from '../support/command.ts'
-import { cleanEnvironment, intray, LAUNCHER } from '../support/process.ts'
+import { cleanEnvironment, intray, LAUNCHER, ROOT } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
-const COMMANDS = ['serve', 'token', 'operator', 'send', 'inbox', 'event', 'copy', 'reindex']
+/** Every command line that names a command or a sub-command. */
+async function everyCommand(): Promise<string[][]> {
+  const lines: string[][] = []
+  for (const [name, load] of Object.entries(COMMANDS)) {
+    const command = await load()
+    lines.push([name])
+    if ('subcommands' in command) lines.push(...Object.keys(command.subcommands).map((sub) => [name, sub]))
+  }
+  return lines
+}
 
 test('without a command, with help or --help, the overview names every command', async () => {
-  for (const args of [[], ['help'], ['--help'], ['-h']]) {
+  for (const args of [[], ['help'], ['--help'], ['-h'], ['help', '--help']]) {
     const { code, stdout, stderr } = await intray(args, {})
     assert.deepEqual([code, stderr], [0, ''])
-    for (const command of COMMANDS) assert.match(stdout.toString(), new RegExp(`^  ${command} +\\S`, 'm'))
+    for (const command of Object.keys(COMMANDS)) {
+      assert.match(stdout.toString(), new RegExp(`^  ${command} +\\S`, 'm'))
+    }
   }
+})
+
+test('--version prints the version of package.json', async () => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
+  for (const flag of ['--version', '-v']) {
+    const { code, stdout, stderr } = await intray([flag], {})
+    assert.deepEqual([code, stdout.toString(), stderr], [0, `intray ${version}\n`, ''])
+  }
+})
+
+test('every command and sub-command answers --help and help with its own usage, and touches no database', async () => {
+  const folder = tempFolder('cli-help')
+  const env = { INTRAY_DATABASE_URL: `sqlite:${join(folder, 'intray.db')}` }
+  const commands = await everyCommand()
+  assert.ok(commands.length > 25, String(commands.length))
+  for (const words of commands) {
+    const asked = await Promise.all(
+      [
+        [...words, '--help'],
+        ['help', ...words],
+      ].map((args) => intray(args, env)),
+    )
+    for (const { code, stdout, stderr } of asked) {
+      assert.deepEqual([code, stderr], [0, ''], words.join(' '))
+      assert.match(stdout.toString(), new RegExp(`^Usage: \\./intray ${words.join(' ')} `))
+      assert.doesNotMatch(stdout.toString(), /undefined|\[object/)
+    }
+    assert.equal(asked[0]!.stdout.toString(), asked[1]!.stdout.toString())
+  }
+  assert.deepEqual(readdirSync(folder), [])
 })
 
 const HELP: Record<string, readonly string[]> = {
   serve: ['--print-config', ...SETTING_NAMES.map((name) => `--${flagName(name)}`)],
-  token: [
-    ...['create', 'list', 'show', 'disable', 'enable', 'rotate'].map((action) => `./intray token ${action}`),
-    ...['--account', '--company', '--scope', '--expires', '--label', '--overlap', '--json'],
-  ],
-  operator: [
-    ...['add', 'list', 'link', 'passwd', 'disable', 'enable'].map((action) => `./intray operator ${action}`),
-    ...['--role', '--tenant', '--json'],
-  ],
+  token: ['create', 'list', 'show', 'disable', 'enable', 'limit', 'rotate'],
+  'token create': ['--account', '--company', '--scope', '--expires', '--label', '--rate-limit', '--json'],
+  'token rotate': ['KEY_ID', '--overlap', '--expires', '--json'],
+  operator: ['add', 'list', 'link', 'passwd', 'disable', 'enable'],
+  'operator add': ['NAME', '--role', '--tenant', '--json'],
   send: ['--token-file', '--token', '--url', '--ndjson', '--concurrency', '--tries', '--new', '--json'],
-  inbox: ['./intray inbox ACTION', 'list', 'show', 'tail', 'claim', 'ack', 'release', 'requeue', '--account', '--json'],
-  event: ['./intray event show ID', '--raw', '--json'],
+  inbox: ['list', 'show', 'tail', 'claim', 'ack', 'release', 'requeue', '--account'],
+  'event show': ['./intray event show ID', '--raw', '--json'],
   reindex: ['./intray reindex', '--status', '--json'],
 }
 
-test('--help of every command names its actions and flags, and touches no database', async () => {
-  const folder = tempFolder('cli-help')
-  const env = { INTRAY_DATABASE_URL: `sqlite:${join(folder, 'intray.db')}` }
-  for (const [command, words] of Object.entries(HELP)) {
-    const { code, stdout, stderr } = await intray([command, '--help'], env)
-    assert.deepEqual([code, stderr], [0, ''])
-    assert.match(stdout.toString(), new RegExp(`^Usage: \\./intray ${command}`))
-    for (const word of words) assert.ok(stdout.includes(word), `${command} --help names ${word}`)
+test('the help of a command names its sub-commands and flags', async () => {
+  for (const [words, parts] of Object.entries(HELP)) {
+    const { stdout } = await intray([...words.split(' '), '--help'], {})
+    for (const part of parts) assert.ok(stdout.includes(part), `${words} --help names ${part}`)
   }
-  const long = await intray(['token', 'create', '--help'], env)
-  assert.match(long.stdout.toString(), /^Usage: \.\/intray token create/)
-  assert.deepEqual(readdirSync(folder), [])
 })
 
-test('an unknown command is refused with code 2 and the name it resembles', async () => {
-  for (const [name, meant] of [
+test('an unknown command or sub-command is refused with code 2 and at most one name, a near one', async () => {
+  for (const [words, meant] of [
     ['tokn', 'token'],
     ['server', 'serve'],
     ['re-index', 'reindex'],
     ['events', 'event'],
-  ]) {
-    const { code, stdout, stderr } = await intray([name!], {})
-    assert.deepEqual([code, stdout.toString()], [2, ''])
-    assert.match(stderr, new RegExp(`^intray: There is no command "${name}"\\. Did you mean "${meant}"\\?`))
+    ['inbox lst', 'inbox list'],
+    ['token creat', 'token create'],
+    ['token ls', 'token list'],
+    ['operator ad', 'operator add'],
+    ['help tokn', 'token'],
+    ['help inbox clam', 'inbox claim'],
+    ['tokn --help', 'token'],
+    ['inbox lst --help', 'inbox list'],
+    ['frobnicate', null],
+    ['message', null],
+    ['token destroy', null],
+    ['inbox constructor', null],
+    ['constructor', null],
+    ['__proto__', null],
+    ['toString', null],
+    ['help frobnicate', null],
+  ] as const) {
+    const { code, stdout, stderr } = await intray(words.split(' '), {})
+    assert.deepEqual([code, stdout.toString()], [2, ''], words)
+    const given = words.replace('help ', '').replace(' --help', '')
+    const [said, help, ...more] = stderr.trimEnd().split('\n')
+    assert.equal(said, `intray: There is no command "${given}".${meant === null ? '' : ` Did you mean "${meant}"?`}`)
+    assert.match(help!, /^Help: \.\/intray( (token|inbox|operator))? --help$/)
+    assert.deepEqual(more, [])
   }
-  for (const name of ['constructor', '__proto__', 'toString', '']) {
-    const { code, stderr } = await intray([name], {})
-    assert.equal(code, 2, `"${name}": ${stderr}`)
-    assert.match(stderr, /^intray: There is no command/)
+  const empty = await intray([''], {})
+  assert.equal(empty.code, 2)
+  assert.match(empty.stderr, /^intray: There is no command ""\.\n/)
+})
+
+test('a command without its sub-command is refused with code 2', async () => {
+  for (const args of [['token'], ['inbox', '--account', '1'], ['operator', '--json'], ['event']]) {
+    const { code, stdout, stderr } = await intray(args, {})
+    assert.deepEqual([code, stdout.toString()], [2, ''])
+    assert.equal(stderr, `intray: ./intray ${args[0]} needs a sub-command.\nHelp: ./intray ${args[0]} --help\n`)
+  }
+})
+
+test('a wrong flag or argument is named, and the error points to the help of the command', async () => {
+  for (const [line, said, command] of [
+    ['token create --acount 1', 'There is no flag --acount. Did you mean --account?', 'token create'],
+    ['token list --frobnicate', 'There is no flag --frobnicate.', 'token list'],
+    ['token create --account', '--account needs a value.', 'token create'],
+    ['token create --account --json', '--account needs a value.', 'token create'],
+    ['token list --json=1', '--json takes no value.', 'token list'],
+    ['token show', 'KEY_ID is missing.', 'token show'],
+    ['token show a b', 'Unexpected argument "b".', 'token show'],
+    ['serve now', 'Unexpected argument "now".', 'serve'],
+    ['doctor --sample x', '--sample takes a whole number from 1 to 999999999.', 'doctor'],
+    ['inbox list', 'The tenant is missing. Give --account N and --company N.', 'inbox list'],
+    ['copy', 'The target is missing. Give --to URL or --to-file FILE.', 'copy'],
+  ] as const) {
+    const { code, stdout, stderr } = await intray(line.split(' '), {})
+    assert.deepEqual([code, stdout.toString()], [2, ''], line)
+    assert.equal(stderr, `intray: ${said}\nHelp: ./intray ${command} --help\n`)
   }
 })
 

@@ -124,7 +124,7 @@ for (const { from, to } of WAYS) {
       assert.equal(await store.operators.findSession(new Uint8Array(32), 2), null, 'sessions end with their database')
     })
     const again = await intray(copyArgs(source, target), {})
-    assert.deepEqual([again.code, /finished before/.test(again.stdout.toString())], [0, true])
+    assert.deepEqual([again.code, /already complete/.test(again.stdout.toString())], [0, true])
     t.diagnostic(report.tables.map(({ table, sha256 }) => `${table} ${sha256.slice(0, 8)}`).join(', '))
   })
 }
@@ -164,12 +164,12 @@ for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
     for (const table of ['dedupe', 'events']) {
       if (await killedWhile(table, copyArgs(source, target))) kills += 1
       const refused = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: target })
-      assert.match(refused.stderr, /a copy that is not finished/)
+      assert.match(refused.stderr, /(a copy that is not finished|an unfinished copy)/)
       assert.equal(refused.code, 1)
     }
     assert.equal(kills, 2)
     const onward = await intray(copyArgs(target, await from.newDatabase()), {})
-    assert.match(onward.stderr, /The source is itself the target of a copy that is not finished/)
+    assert.match(onward.stderr, /The source is itself the target of an unfinished copy/)
     assert.match((await intray(['copy', '--release', target], {})).stderr, /no server may open it/)
     const report = (await intrayJson([...copyArgs(source, target), '--json'], {})) as unknown as CopyReport
     assert.equal(report.tables.find(({ table }) => table === 'events')?.rows, count + 6)
@@ -217,7 +217,7 @@ for (const driver of drivers) {
     const second = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: source })
     assert.match(second.stderr, driver.name === 'sqlite' ? /Another Intray server/ : /frozen/)
     assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /takes messages again/)
-    assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /was not frozen/)
+    assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /is not frozen/)
     assert.equal((await post(server.port, token, '{"source_ref":"late"}')).status, 200)
   })
 }
@@ -236,10 +236,10 @@ test('what cannot be copied is refused before anything is frozen', async (t: Tes
     [copyArgs('sqlite:/nowhere/intray.db', other), /There is no database at/],
     [copyArgs(await postgres!.newDatabase(), await sqlite!.newDatabase()), /nothing of Intray/],
     [copyArgs(source, 'mysql://x'), /must look like/],
-    [['copy', '--from', source], /Say --to/],
+    [['copy', '--from', source], /Give --to URL/],
     [[...copyArgs(source, other), '--to-file', '/x'], /not both/],
     [['copy', '--from', source, '--to-file', '/nowhere'], /cannot be read/],
-    [['copy', '--release', source, '--to', other], /stands alone/],
+    [['copy', '--release', source, '--to', other], /takes no --from and no --to/],
   ]
   for (const [args, says] of refusals) {
     const { code, stderr } = await intray(args, {})

@@ -132,7 +132,7 @@ test('for people every check is a line with a sentence, and a wrong call is told
   assert.equal(code, 0)
   assert.match(stdout.toString(), /^ok +opens: The database opens: driver=sqlite/)
   assert.match(stdout.toString(), /\nok +syncs: Commits are synced before they are acknowledged\.\n/)
-  assert.match(stdout.toString(), /\nNothing is wrong\.\n$/)
+  assert.match(stdout.toString(), /\nNo problems found\.\n$/)
   const wrong = await runToEnd([LAUNCHER, 'doctor', '--sample', '0'], { INTRAY_DATABASE_URL: url })
   assert.equal(wrong.code, 2)
 })

@@ -141,7 +141,10 @@ test('event show', async (t) => {
   await t.test('an id that does not exist is told with code 1', async () => {
     for (const more of [[], ['--raw'], ['--json']]) {
       const { code, stdout, stderr } = await intray(['event', 'show', '999', ...more], env)
-      assert.deepEqual([code, stdout.toString(), stderr], [1, '', 'intray: There is no event 999.\n'])
+      assert.deepEqual(
+        [code, stdout.toString(), stderr],
+        [1, '', "intray: There is no event 999. './intray inbox list' lists the events of a tenant.\n"],
+      )
     }
   })
 

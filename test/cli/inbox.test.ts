@@ -123,7 +123,7 @@ for (const driver of drivers) {
     assert.match(text, new RegExp(`^${revision} .*\\(revises ${first}\\) Malta!$`, 'm'))
     assert.match(text, /\\u001b\]0;owned\\u0007 .*a\\u202eb$/m)
     assert.doesNotMatch(text, /[^\P{Cc}\n]|\p{Cf}|not yours/u)
-    assert.equal((await run(['list', '--account', '9', '--company', '9'], env)).text, 'Nothing found.\n')
+    assert.equal((await run(['list', '--account', '9', '--company', '9'], env)).text, 'No events found.\n')
   })
 
   test(`${driver.name}: show tells what is known of an event and what became of it, and gives its bytes`, async () => {
@@ -165,7 +165,7 @@ for (const driver of drivers) {
     assert.equal((await run(['show', String(id), ...OURS, '--raw'], env)).text, bytes)
     for (const more of [[], ['--raw'], ['--json']]) {
       const refused = await run(['show', String(id), ...THEIRS, ...more], env, 1)
-      assert.deepEqual([refused.text, refused.stderr], ['', `intray: There is no event ${id} of this tenant.\n`])
+      assert.deepEqual([refused.text, refused.stderr], ['', `intray: This tenant has no event ${id}.\n`])
     }
     await backDoorOf(driver).replacePayload(env.INTRAY_DATABASE_URL!, id, Buffer.from('{}'))
     const damaged = await run(['show', String(id), ...OURS, '--raw'], env, 1)
@@ -185,7 +185,7 @@ for (const driver of drivers) {
     const claimed = parsed(claim.text)
     assert.deepEqual(idsOf(claimed).toSorted(), ids.toSorted())
     assert.ok(claimed.every(({ lease_id: lease, attempts }) => typeof lease === 'string' && attempts === 1))
-    assert.equal((await run(['claim', ...OURS], env)).text, 'Nothing to claim.\n')
+    assert.equal((await run(['claim', ...OURS], env)).text, 'There are no events to claim.\n')
 
     const input = `${claim.text}\nno JSON\n{"id":"x"}\n`
     const { code, stdout, stderr } = await startCommand(t, ['inbox', 'ack', '--stdin', ...OURS, '--json'], env, input)
@@ -193,7 +193,7 @@ for (const driver of drivers) {
     const settled = parsed(stdout.toString())
     assert.deepEqual(idsOf(settled), idsOf(claimed))
     assert.ok(settled.every(({ ok, state }) => ok === true && state === 'done'))
-    assert.match(stderr, /^line 5: It is not JSON\.\nline 6: id must be a whole number/)
+    assert.match(stderr, /^line 5: The line is not JSON\.\nline 6: `id` must be a whole number/)
     assert.equal(code, 1, 'two lines were no leases')
     const again = await startCommand(t, ['inbox', 'ack', '--stdin', ...OURS], env, claim.text).finished
     assert.deepEqual([again.code, again.stderr], [0, ''])
@@ -210,9 +210,9 @@ for (const driver of drivers) {
     const { text, stderr } = await run(['claim', ...OURS, '--limit', '2', '--unordered', '--channel', 'a'], env)
     const lease = new RegExp(`^${first} +([0-9a-f-]{36}) +1 +a +- +Hello$`, 'm').exec(text)?.[1]
     assert.ok(lease, text)
-    assert.match(stderr, /^Yours until \S+Z\./)
+    assert.match(stderr, /^The lease ends at \S+Z\./)
     const mixed = await run(['ack', second, lease, first, 'another', third, lease, ...OURS], env, 1)
-    const lost = 'lease lost: nothing was changed'
+    const lost = 'lease lost, nothing was changed'
     assert.equal(mixed.text, `${second}  done\n${first}  ${lost}\n${third}  ${lost}\n`)
     const foreign = await lines(['ack', first, lease, ...THEIRS], env, 1)
     assert.deepEqual(foreign, [{ id: Number(first), ok: false, error: 'lease_lost' }])
@@ -222,7 +222,7 @@ for (const driver of drivers) {
     await run(['release', first, lease, ...OURS], env, 1)
     assert.deepEqual(idsOf(await lines(['claim', ...OURS], env)).toSorted(), [Number(first), Number(third)])
     const unknown = await run(['claim', ...OURS, '--subscription', 'crm'], env, 1)
-    assert.equal(unknown.stderr, 'intray: There is no subscription crm of this tenant. There is: default.\n')
+    assert.equal(unknown.stderr, 'intray: This tenant has no subscription crm. It has: default.\n')
   })
 
   test(`${driver.name}: requeue counts the dead first, and brings back one, a channel's, or all`, async () => {
@@ -242,11 +242,11 @@ for (const driver of drivers) {
     assert.equal(await requeue('--dead', '--dry-run'), '4 dead events in default\n')
     assert.equal(await requeue('--dead', '--dry-run', '--channel', 'b'), '2 dead events in default\n')
     assert.equal(await requeue(first, '--dry-run'), '1 dead event in default\n')
-    assert.equal(await requeue(first), '1 dead event in default\n1 brought back\n')
+    assert.equal(await requeue(first), '1 dead event in default\n1 requeued\n')
     const alive = await run(['requeue', first, ...OURS], env, 1)
     assert.equal(alive.stderr, `intray: Event ${first} is not dead in default: it is pending.\n`)
     await run(['requeue', last, ...THEIRS], env, 1)
-    assert.equal(await requeue('--dead', '--channel', 'b'), '2 dead events in default\n2 brought back\n')
+    assert.equal(await requeue('--dead', '--channel', 'b'), '2 dead events in default\n2 requeued\n')
     const [rest] = await lines(['requeue', '--dead', ...OURS], env)
     assert.deepEqual(rest, { dry_run: false, matched: 1, requeued: 1 })
     assert.equal(await requeue('--dead'), '0 dead events in default\n')
@@ -278,8 +278,8 @@ test('what is not indexed yet is told, not passed over in silence', async () => 
   const url = await drivers[0]!.newDatabase()
   await withStore(url, (store) => store.journal.append([item()]))
   for (const [action, text] of [
-    ['list', 'Nothing found.\n'],
-    ['claim', 'Nothing to claim.\n'],
+    ['list', 'No events found.\n'],
+    ['claim', 'There are no events to claim.\n'],
   ] as const) {
     const said = await run([action, ...OURS], { INTRAY_DATABASE_URL: url })
     assert.equal(said.text, text)
@@ -294,7 +294,7 @@ test('every action has a help of its own, and a call that is wrong is refused wi
     const { text } = await run([action, '--help'], env)
     assert.match(text, new RegExp(`^Usage: \\./intray inbox ${action} `))
     const { stderr } = await run([action, ...(action === 'list' ? [] : ['--account', '7'])], env, 2)
-    assert.match(stderr, /^intray: .*(ID|--account N)/)
+    assert.match(stderr, /^intray: .*(ID|events are|--account N)/)
   }
   for (const args of [
     ['list', '--limit', '0'],

@@ -42,11 +42,11 @@ test('a call that is wrong changes nothing and says what to do', async () => {
     [['add', 'bob', '--role', 'root'], 2, /--role takes one of: viewer, admin/],
     [['add', 'bob', '--tenant', '1'], 2, /--tenant takes ACCOUNT\/COMPANY/],
     [['add', 'ada'], 1, /operator link ada/],
-    [['add'], 2, /takes one NAME/],
-    [['list', 'ada'], 2, /takes no NAME/],
+    [['add'], 2, /NAME is missing/],
+    [['list', 'ada'], 2, /Unexpected argument "ada"/],
     [['disable', 'nobody'], 1, /There is no operator nobody/],
-    [['disable', 'ada', '--role', 'admin'], 2, /are for operator add/],
-    [['fire', 'ada'], 2, /operator takes one of/],
+    [['disable', 'ada', '--role', 'admin'], 2, /There is no flag --role/],
+    [['fire', 'ada'], 2, /There is no command "operator fire"/],
   ]
   for (const [args, code, says] of wrong) {
     const finished = await intray(['operator', ...args], env)

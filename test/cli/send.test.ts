@@ -116,8 +116,15 @@ describe('send', () => {
       [6, 400, 'invalid_json'],
     ])
     const shown = await intray(['send', path, '--url', service.url, '--token-file', service.tokenFile], {})
-    assert.match(shown.stdout.toString(), /^5 sent: 0 stored, 2 known before, 3 refused\.$/m)
-    assert.match(shown.stdout.toString(), /^ {2}line 2: 400 invalid_json: The body is not valid JSON/m)
+    assert.match(shown.stdout.toString(), /^5 sent: 0 stored, 2 stored before, 3 refused\.$/m)
+    assert.match(
+      shown.stdout.toString(),
+      /^ {2}line 2: 400 invalid_json: The body is not valid JSON at line 1, column 2/m,
+    )
+    assert.match(
+      shown.stdout.toString(),
+      /^ {2}line 4: 422 invalid_payload\n {4}\/source_ref: `source_ref` is not a string\. Send it in quotes\.$/m,
+    )
   })
 
   test('other bytes under a known source_ref are told as what they became', async () => {
@@ -131,7 +138,7 @@ describe('send', () => {
     const path = service.file('x.ndjson', '{"source_ref":"never:1"}\n{"source_ref":"never:2"}\n'.repeat(100))
     for (const [token, complaint] of [
       ['itr_nonsense', /invalid_token: This token is not known here/],
-      [processor, /forbidden_scope: The scope of this token may not send/],
+      [processor, /forbidden_scope: This token has the scope processor, which may not send\./],
     ] as const) {
       const done = await intray(['send', path, '--url', service.url, '--token', token], {})
       assert.deepEqual([done.code, done.stdout.toString()], [1, ''])
@@ -190,7 +197,7 @@ describe('send', () => {
     const done = await within('the command', intray(args, {}))
     const json = JSON.parse(done.stdout.toString())
     assert.deepEqual([done.code, json.sent, json.failed], [0, 40, 0], done.stderr)
-    t.diagnostic(`${way.seen.overloaded} told to wait, ${way.seen.lost} answers lost; ${json.duplicate} known before`)
+    t.diagnostic(`${way.seen.overloaded} told to wait, ${way.seen.lost} answers lost; ${json.duplicate} stored before`)
     assert.ok(way.seen.overloaded > 0 && way.seen.lost > 0)
     assert.equal(json.duplicate, way.seen.lost)
     assert.equal((await own.payloads()).length, 40, 'each once')

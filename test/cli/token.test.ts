@@ -133,16 +133,15 @@ test('--expires takes 2s to 365d from now, or an ISO time, a past one too', asyn
 
 const CREATE = ['create', '--account', '1', '--company', '1']
 const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
-  'no action': [[], /token takes one of: create, list, show, disable, enable, limit, rotate/],
-  'an unknown action': [['destroy', 'x'], /token takes one of/],
-  'an inherited name as action': [['constructor'], /token takes one of/],
-  'create without an account': [['create', '--company', '1'], /--account takes a whole number from 1/],
-  'create without a company': [['create', '--account', '1'], /--company takes a whole number from 1/],
-  'account 0': [['create', '--account', '0', '--company', '1'], /--account takes a whole number/],
-  'a broken account': [['create', '--account', '1.5', '--company', '1'], /--account takes a whole number/],
+  'no sub-command': [[], /token needs a sub-command/],
+  'an unknown sub-command': [['destroy', 'x'], /There is no command "token destroy"\.$/m],
+  'create without an account': [['create', '--company', '1'], /Give --account N and --company N/],
+  'create without a company': [['create', '--account', '1'], /Give --account N and --company N/],
+  'account 0': [['create', '--account', '0', '--company', '1'], /--account must be a whole number from 1/],
+  'a broken account': [['create', '--account', '1.5', '--company', '1'], /--account must be a whole number from 1/],
   'an account too large to be exact': [
     ['create', '--account', '9007199254740993', '--company', '1'],
-    /--account takes/,
+    /--account must be a whole number/,
   ],
   'a scope in capitals': [[...CREATE, '--scope', 'CF'], /--scope takes 1 to 64 of a-z/],
   'a scope of 65 characters': [[...CREATE, '--scope', 'a'.repeat(65)], /--scope takes 1 to 64/],
@@ -159,10 +158,10 @@ const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
   'an option without its value': [['create', '--account'], /--account/],
   'a rate without its time': [[...CREATE, '--rate-limit', '100'], /--rate-limit must be off or a rate such as 100\/1s/],
   'a rate of none': [[...CREATE, '--rate-limit', '0/1s'], /--rate-limit must be/],
-  'limit without a rate': [['limit', 'a'], /token limit takes --rate-limit/],
-  'show without a key id': [['show'], /token show takes one KEY_ID/],
-  'disable with two key ids': [['disable', 'a', 'b'], /token disable takes one KEY_ID/],
-  'list with a key id': [['list', 'a'], /token list takes no KEY_ID/],
+  'limit without a rate': [['limit', 'a'], /token limit needs --rate-limit/],
+  'show without a key id': [['show'], /KEY_ID is missing/],
+  'disable with two key ids': [['disable', 'a', 'b'], /Unexpected argument "b"/],
+  'list with a key id': [['list', 'a'], /Unexpected argument "a"/],
   'an overlap of 1s': [['rotate', 'a', '--overlap', '1s'], /--overlap takes 2s to 365d/],
 }
 

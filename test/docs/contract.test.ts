@@ -3,9 +3,9 @@
 
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { statusOf } from '../../src/http/problem.ts'
+import { renderProblem, statusOf } from '../../src/http/problem.ts'
 import { ROUTES } from '../../src/http/routes.ts'
-import { ERRORS, type ErrorCode } from '../../src/model/errors.ts'
+import { ERRORS, type ErrorCode, type FieldProblem } from '../../src/model/errors.ts'
 import { document } from '../support/contract.ts'
 
 interface Operation {
@@ -15,7 +15,12 @@ interface Operation {
 }
 
 interface Example {
-  readonly value: { readonly error: ErrorCode; readonly message?: string; readonly retryable?: boolean }
+  readonly value: {
+    readonly error: ErrorCode
+    readonly request_id?: string
+    readonly fields?: readonly FieldProblem[]
+    readonly max_bytes?: number
+  }
   readonly description?: string
 }
 
@@ -86,11 +91,12 @@ describe('the contract', () => {
   test('has an example for every error of the catalogue, in its words', () => {
     const examples = new Map(Object.values(contract.components.examples).map((one) => [one.value.error, one]))
     assert.deepEqual([...examples.keys()].toSorted(), Object.keys(ERRORS).toSorted())
-    for (const [code, { message, retryable }] of Object.entries(ERRORS)) {
-      const example = examples.get(code as ErrorCode)!
-      // The body of this one is fixed by the interface; its sentence is told beside it.
-      assert.equal(code === 'forbidden_scope' ? example.description : example.value.message, message, code)
-      if (code !== 'forbidden_scope') assert.equal(example.value.retryable, retryable, code)
+    for (const [code, { value, description }] of examples) {
+      const { request_id: requestId = '', fields, max_bytes: maxBytes } = value
+      const problem = { code, ...(fields ? { fields } : {}), ...(maxBytes === undefined ? {} : { maxBytes }) }
+      assert.deepEqual(value, JSON.parse(renderProblem(problem, requestId).body), code)
+      // The body of this one is fixed by the interface; its sentence stands beside it.
+      if (code === 'forbidden_scope') assert.equal(description, ERRORS[code].message)
     }
   })
 

@@ -20,7 +20,7 @@ import { until, within } from '../support/until.ts'
 
 const TOKEN = /itr_[0-9A-Za-z]{10}_[0-9A-Za-z]{36}/
 const LINK = /^ {2}(http:\/\/\S+)\/console#link=([0-9A-Za-z]{43})\n\n/m
-const HOW_TO_ADD = 'Nobody can sign in to the console yet. Make an operator: ./intray operator add NAME --role admin'
+const HOW_TO_ADD = 'The console has no operator yet. Add one: ./intray operator add NAME --role admin'
 const CURL_LINE = /^ *(curl .*)$/m
 const hasCurl = spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0
 
@@ -207,7 +207,7 @@ test('a start on a port that is taken is refused with a sentence', async (t) => 
   const env = { INTRAY_DATABASE_URL: newDatabase(), INTRAY_PORT: String(port) }
   await assertRefused(
     env,
-    new RegExp(`^intray: Port ${port} on 127\\.0\\.0\\.1 is taken by another program\\. .*--port`),
+    new RegExp(`^intray: Port ${port} on 127\\.0\\.0\\.1 is in use by another program\\. .*--port`),
   )
 })
 

@@ -193,7 +193,7 @@ test('workers on a database in a file are refused with a sentence, whatever the 
     const { code, stdout, stderr } = await runToEnd([LAUNCHER, 'serve'], { ...env, INTRAY_PORT: '0' })
     assert.equal(code, 1)
     assert.equal(stdout.toString(), '')
-    assert.match(stderr, /^intray: INTRAY_WORKERS needs a database server: .+\n$/)
+    assert.match(stderr, /^intray: INTRAY_WORKERS above 1 needs a database server, .+\n$/)
   }
 })
 
@@ -206,7 +206,7 @@ test('a port that is taken is told once, with exit code 1, and uses up no starte
   const { code, stdout, stderr } = await runToEnd([LAUNCHER, 'serve'], { ...env, INTRAY_PORT: String(port) })
   assert.equal(code, 1)
   assert.equal(stdout.toString(), '')
-  assert.equal(stderr.split(`Port ${port} on 127.0.0.1 is taken by another program`).length - 1, 1, stderr)
+  assert.equal(stderr.split(`Port ${port} on 127.0.0.1 is in use by another program`).length - 1, 1, stderr)
 
   const server = await startServer(t, env)
   const [token] = await until('the starter token is printed', () => server.stdout().match(TOKEN))

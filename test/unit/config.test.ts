@@ -193,7 +193,9 @@ describe('secrets', () => {
   test('may not be given twice', () => {
     const file = secretFile('sqlite:./a.db')
     const problems = problemsOf({ INTRAY_DATABASE_URL: 'sqlite:./b.db', INTRAY_DATABASE_URL_FILE: file })
-    assert.deepEqual(problems, ['INTRAY_DATABASE_URL is set twice: directly and as INTRAY_DATABASE_URL_FILE.'])
+    assert.deepEqual(problems, [
+      'INTRAY_DATABASE_URL is set twice, directly and as INTRAY_DATABASE_URL_FILE; remove one.',
+    ])
   })
 
   test('in a file that cannot be read are a problem', () => {

@@ -1,14 +1,13 @@
-// `./intray copy`: moves everything to another database, between stores of any kind. It freezes the source, copies what is
-// primary table by table, holds both sides against each other, and builds the index of the copy. Killed anywhere, the same
-// command goes on where it stopped.
+// `./intray copy`: copies a database into another one, of either kind. It freezes the source, copies the primary tables,
+// compares both sides, and builds the index of the copy. After an interruption the same command resumes.
 
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
 import { openCopySide, openStore } from '../../store/open.ts'
 import { type Command, CommandError, UsageError } from '../command.ts'
+import { JSON_FLAG, parseFlags } from '../flags.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
 
 const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
@@ -17,22 +16,22 @@ const HELP = `
 Usage: ./intray copy [--from URL] --to URL [--json]
        ./intray copy --release URL
 
-Copies a database into an empty one, for example from a file to a database server when one machine is not enough:
+Copies a database into an empty one, for example from SQLite to PostgreSQL:
 
   ./intray copy --from sqlite:./data/intray.db --to postgres://intray:secret@db.example/intray
 
-The source is frozen first: from then on it takes no message, and servers on it answer 503, so that senders try again.
-Messages keep their ids, tokens go on working, and a message that was sent before is known in the copy. At the end both
-sides are compared by count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
+The source is frozen first: it takes no more messages, and its servers answer 503, so that senders try again. Messages
+keep their ids, tokens keep working, and a message that was sent before is a duplicate in the copy too. At the end both
+sides are compared by the count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
 
-If it is interrupted, run it again: it goes on where it stopped. The target must be empty or a copy of this source.
+If it is interrupted, run the same command again: it resumes. The target must be empty or a copy of this source.
 
   --from       The database to copy. Default: INTRAY_DATABASE_URL.
   --to         The database to copy into.
   --from-file, --to-file
-               Files that hold the URLs: what stands on a command line can be seen by every user of the machine.
-  --release    Takes a frozen database back into service, where a copy was given up.
-  --json       Print JSON.`
+               Files that hold the URLs. Every user of the machine can see the flags of a command.
+  --release    Unfreezes a database after a copy was given up.
+  --json       Print one JSON object.`
 
 interface TableReport {
   readonly table: string
@@ -42,35 +41,32 @@ interface TableReport {
 
 export const copy: Command = {
   name: 'copy',
-  summary: 'Move everything to another database.',
+  summary: 'Copy a database into another one, for example SQLite to PostgreSQL.',
   help: HELP,
   async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        from: { type: 'string' },
-        'from-file': { type: 'string' },
-        to: { type: 'string' },
-        'to-file': { type: 'string' },
-        release: { type: 'string' },
-        json: { type: 'boolean' },
-      },
+    const { values } = parseFlags(args, {
+      from: { type: 'string' },
+      'from-file': { type: 'string' },
+      to: { type: 'string' },
+      'to-file': { type: 'string' },
+      release: { type: 'string' },
+      ...JSON_FLAG,
     })
     const to = urlOf(values.to, values['to-file'], '--to')
     const given = urlOf(values.from, values['from-file'], '--from')
     if (values.release !== undefined) {
-      if (given ?? to) throw new UsageError('--release stands alone.')
+      if (given ?? to) throw new UsageError('--release takes no --from and no --to. Leave them out.')
       await withSide(values.release, true, release)
       return 0
     }
-    if (to === undefined) throw new UsageError('Say --to which database.')
+    if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
     const from = given ?? loadConfig(process.env).databaseUrl
     const reports = await withSide(from, true, (source) =>
       withSide(to, false, (target) => copyDatabase(source, target)),
     )
     await buildIndex(to)
     if (values.json) printJson({ ok: true, finished_before: reports === null, tables: reports ?? [] })
-    else tell(reports)
+    else printReports(reports)
     return 0
   },
 }
@@ -81,7 +77,7 @@ function urlOf(url: string | undefined, file: string | undefined, flag: string):
   try {
     return readFileSync(file, 'utf8').trim()
   } catch {
-    throw new CommandError(`The file that ${flag}-file names cannot be read.`)
+    throw new CommandError(`The file of ${flag}-file cannot be read. Check its path and permissions.`)
   }
 }
 
@@ -89,12 +85,12 @@ async function release(side: CopySide): Promise<void> {
   const state = await side.state()
   if (state && !state.finished) {
     throw new CommandError(
-      'This is the target of a copy that is not finished, and no server may open it. ' +
-        'Go on with the copy, or delete the database and begin with an empty one.',
+      'This database is the target of an unfinished copy, and no server may open it. ' +
+        'Run the copy again to finish it, or delete the database and start with an empty one.',
     )
   }
   if ((await side.freezeMark()) === null) {
-    print('The database was not frozen.\n')
+    print('The database is not frozen: there is nothing to release.\n')
     return
   }
   await side.release()
@@ -110,15 +106,15 @@ async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide
   }
 }
 
-/** Null if the same copy was finished before. */
+/** Null if this copy is already complete. */
 async function copyDatabase(source: CopySide, target: CopySide): Promise<TableReport[] | null> {
   const sourceState = await source.state()
   if (sourceState && !sourceState.finished) {
-    throw new CommandError('The source is itself the target of a copy that is not finished. Finish that one first.')
+    throw new CommandError('The source is itself the target of an unfinished copy. Finish that one first.')
   }
   const { databaseUuid } = await source.identity()
   if ((await target.identity()).databaseUuid === databaseUuid) {
-    throw new CommandError('--from and --to are the same database.')
+    throw new CommandError('--from and --to are the same database. Give another --to.')
   }
   const state = await target.begin(databaseUuid)
   if (state.finished) return null
@@ -178,7 +174,7 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
     const last = page.at(-1)
     if (!last) return { table: table.name, rows, sha256: hash.digest('hex') }
     for (const row of page) {
-      // The lengths stand where the bytes would: no two rows give the same sequence.
+      // Each blob is preceded by its length, so that no two tables give the same input.
       hash.update(JSON.stringify(row.map((cell) => (cell instanceof Uint8Array ? [cell.byteLength] : cell))))
       for (const cell of row) if (cell instanceof Uint8Array) hash.update(cell)
     }
@@ -188,14 +184,14 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
   }
 }
 
-/** What is derived is not copied: it is built from the copied journal. */
+/** The index is not copied: it is built from the copied journal. */
 async function buildIndex(url: string): Promise<void> {
   const store = await openStore(url, { role: 'tool' })
   const progress = createProgress('index')
   try {
     for (;;) {
       const { lag, clearing } = await store.index.step(INDEX_LIMITS)
-      progress.say(`${lag} rows to come`)
+      progress.say(`${lag} rows left`)
       if (lag === 0 && !clearing) break
     }
   } finally {
@@ -204,9 +200,9 @@ async function buildIndex(url: string): Promise<void> {
   }
 }
 
-function tell(reports: readonly TableReport[] | null): void {
+function printReports(reports: readonly TableReport[] | null): void {
   if (reports === null) {
-    print('This copy was finished before. Start servers with INTRAY_DATABASE_URL set to it.\n')
+    print('This copy is already complete. Start servers with INTRAY_DATABASE_URL set to it.\n')
     return
   }
   print(
@@ -216,6 +212,6 @@ function tell(reports: readonly TableReport[] | null): void {
     ),
   )
   print(
-    '\nThe copy is complete and equal. Start servers with INTRAY_DATABASE_URL set to it. The source stays frozen.\n',
+    '\nThe copy is complete and equal to its source. Start servers with INTRAY_DATABASE_URL set to it. The source stays frozen.\n',
   )
 }

@@ -1,36 +1,27 @@
-// `./intray event show`: what was stored, as it was stored.
+// `./intray event show`: one stored event with all its fields, or its payload's bytes.
 
-import { parseArgs } from 'node:util'
-import { type Command, CommandError, UsageError } from '../command.ts'
+import { CommandError, commandGroup, type Subcommand } from '../command.ts'
 import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
+import { eventId, JSON_FLAG, parseFlags } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson } from '../output.ts'
 
-const HELP = `
+const show: Subcommand = {
+  summary: 'Shows one event or revision, or its payload.',
+  help: `
 Usage: ./intray event show ID [--raw | --json]
 
-Shows what is stored of an event or a revision: when and how it came in, what the index made of it, how often it was
-sent again.
+Shows what is stored of an event or a revision of any tenant: when and how it arrived, what the index says of it, how often
+it was sent again.
 
   --raw   Write the payload's bytes to stdout, exactly as sent, and nothing else.
-  --json  Print one JSON object.`
-
-export const event: Command = {
-  name: 'event',
-  summary: 'Look at what was stored: event show ID [--raw].',
-  help: HELP,
+  --json  Print one JSON object.`,
   async run(args) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { raw: { type: 'boolean' }, json: { type: 'boolean' } },
-    })
-    const [action, idText = '', ...rest] = positionals
-    const id = /^\d{1,15}$/.test(idText) ? Number(idText) : 0
-    if (action !== 'show' || id === 0 || rest.length > 0) throw new UsageError('event takes: show ID.')
+    const { values, positionals } = parseFlags(args, { raw: { type: 'boolean' }, ...JSON_FLAG }, 'ID')
+    const id = eventId(positionals[0])
     await withStore(async (store) => {
       const found = await store.events.find(id)
-      if (!found) throw new CommandError(`There is no event ${id}.`)
+      if (!found) throw new CommandError(`There is no event ${id}. './intray inbox list' lists the events of a tenant.`)
       if (values.raw) {
         await writePayload(store, found)
         return
@@ -45,3 +36,5 @@ export const event: Command = {
     return 0
   },
 }
+
+export const event = commandGroup('event', 'Look at a stored event', 'Shows stored events of any tenant.', { show })

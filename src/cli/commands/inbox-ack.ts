@@ -1,19 +1,19 @@
-// `./intray inbox ack`: says that claimed events are done.
+// `./intray inbox ack`: acknowledges claimed events.
 
 import type { Subcommand } from '../command.ts'
 import { SETTLE_HELP, settle } from '../inbox-settle.ts'
 
 const HELP = `
-Usage: ./intray inbox ack ID LEASE_ID [ID LEASE_ID …] --account N --company M [--subscription default] [--json]
-       ./intray inbox ack --stdin --account N --company M [--subscription default] [--json]
+Usage: ./intray inbox ack ID LEASE_ID [ID LEASE_ID …] --account N --company N [--subscription default] [--json]
+       ./intray inbox ack --stdin --account N --company N [--subscription default] [--json]
 
-Says that claimed events are done. They are never handed out again.
+Acknowledges claimed events: they are done and are not handed out again.
 
 ${SETTLE_HELP}`
 
 export const inboxAck: Subcommand = {
-  summary: 'Says that claimed events are done.',
+  summary: 'Acknowledges claimed events.',
   help: HELP,
   run: (args) =>
-    settle(args, [], ({ claims, operator, subscription }, items) => claims.ack(operator, subscription, items)),
+    settle(args, [], ({ claims, processor, subscription }, items) => claims.ack(processor, subscription, items)),
 }

@@ -1,6 +1,5 @@
-// `./intray inbox claim`: takes events under a lease, as a processor does, to work on them by hand or in a pipe.
+// `./intray inbox claim`: claims events under a lease, as a processor does, for work by hand or in a pipe.
 
-import { parseArgs } from 'node:util'
 import { CLAIM_LIMITS } from '../../model/processing.ts'
 import { claimedEventJson } from '../../processing/views.ts'
 import { isoTime } from '../../runtime/clock.ts'
@@ -9,45 +8,42 @@ import type { ClaimedEvent } from '../../store/contract/processing.ts'
 import type { Store } from '../../store/contract/store.ts'
 import type { Subcommand } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, secondsBetween, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_FLAG, parseFlags, secondsBetween, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { noteLag } from '../index-lag.ts'
-import { asOperator, known, subscriptionOf } from '../inbox-by-hand.ts'
+import { withProcessing, requireSubscription, subscriptionOf } from '../processing-context.ts'
 import { note, outputWidth, print, table } from '../output.ts'
 
 const CELL_WIDTH = 28
 
 const HELP = `
-Usage: ./intray inbox claim --account N --company M [--limit 10] [--lease 30s] [--channel C] [--unordered]
+Usage: ./intray inbox claim --account N --company N [--limit 10] [--lease 30s] [--channel C] [--unordered]
                             [--subscription default] [--json]
 
-Takes events to work on, the oldest first, under a lease: until it is over nobody else gets them. Then say what became of
-them, with ack or release. Events of one channel come in order; work through them in order.
+Claims events, oldest first, under a lease: until it ends nobody else gets them. Settle them with 'inbox ack' or 'inbox
+release'. Events of one channel are claimed in order; process them in order.
 
   --limit N         1 to ${CLAIM_LIMITS.events.max} events; ${CLAIM_LIMITS.events.fallback} without it.
-  --lease TIME      How long they are yours: 1s to 12h; ${CLAIM_LIMITS.leaseS.fallback}s without it.
-  --channel C       Only of this channel_ref.
-  --unordered       Every event by itself, for work that needs no order.
-  --subscription S  Whose view of the queue; default without it.
-  --json            One JSON object a line, with the payload, as in the API:
+  --lease TIME      How long the lease lasts: 1s to 12h; ${CLAIM_LIMITS.leaseS.fallback}s without it.
+  --channel C       Only events of this channel_ref.
+  --unordered       Ignore the order inside a channel.
+  --subscription S  The subscription; default without it.
+  --json            Print one JSON object a line, with the payload, as in the API:
                     ./intray inbox claim … --json | work | ./intray inbox ack … --stdin
 
-In the history of an event the one who claimed it is 'operator'.`
+The history of an event names 'operator' as the one who claimed it.`
 
 export const inboxClaim: Subcommand = {
-  summary: 'Takes events under a lease, to work on them.',
+  summary: 'Claims events under a lease, to process them.',
   help: HELP,
   async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        ...TENANT_FLAGS,
-        limit: { type: 'string' },
-        lease: { type: 'string' },
-        channel: { type: 'string' },
-        unordered: { type: 'boolean' },
-        subscription: { type: 'string' },
-        json: { type: 'boolean' },
-      },
+    const { values } = parseFlags(args, {
+      ...TENANT_FLAGS,
+      ...JSON_FLAG,
+      limit: { type: 'string' },
+      lease: { type: 'string' },
+      channel: { type: 'string' },
+      unordered: { type: 'boolean' },
+      subscription: { type: 'string' },
     })
     const { events, leaseS } = CLAIM_LIMITS
     const subscription = subscriptionOf(values)
@@ -59,18 +55,18 @@ export const inboxClaim: Subcommand = {
       subscription,
       channelRef: flag('channel', values.channel, textUpTo(512)) ?? null,
     }
-    await asOperator(tenantOf(values), subscription, async (desk) => {
+    await withProcessing(tenantOf(values), subscription, async (context) => {
       const never = new AbortController().signal
-      const claimed = await known(await desk.claims.claim(desk.operator, command, never), desk)
+      const claimed = await requireSubscription(await context.claims.claim(context.processor, command, never), context)
       if (values.json) for (const one of claimed) process.stdout.write(jsonLine(one))
-      else await show(desk.store, claimed)
-      if (claimed.length < command.limit) await noteLag(desk.store)
+      else await show(context.store, claimed)
+      if (claimed.length < command.limit) await noteLag(context.store)
     })
     return 0
   },
 }
 
-/** A line break of a payload stands between its tokens, since a string of JSON holds none: a blank is the same there. */
+/** JSON strings contain no raw line breaks, so those of a payload stand between tokens and may become spaces. */
 function jsonLine(one: ClaimedEvent): string {
   return `${claimedEventJson(one).replaceAll(/[\r\n]/g, ' ')}\n`
 }
@@ -78,7 +74,7 @@ function jsonLine(one: ClaimedEvent): string {
 async function show(store: Store, claimed: readonly ClaimedEvent[]): Promise<void> {
   const [first] = claimed
   if (!first) {
-    print('Nothing to claim.\n')
+    print('There are no events to claim.\n')
     return
   }
   const rows: string[][] = []
@@ -89,6 +85,6 @@ async function show(store: Store, claimed: readonly ClaimedEvent[]): Promise<voi
   }
   print(table(['ID', 'LEASE ID', 'ATTEMPT', 'CHANNEL', 'CONTACT', 'TEXT'], rows, outputWidth()))
   note(
-    `Yours until ${isoTime(first.leaseExpiresAt)}. When done: inbox ack ID LEASE_ID; if not: inbox release ID LEASE_ID.`,
+    `The lease ends at ${isoTime(first.leaseExpiresAt)}. Settle with './intray inbox ack ID LEASE_ID' or './intray inbox release ID LEASE_ID'.`,
   )
 }

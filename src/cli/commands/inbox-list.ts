@@ -1,6 +1,5 @@
-// `./intray inbox list`: what a tenant received, newest first.
+// `./intray inbox list`: lists the events of a tenant, newest first.
 
-import { parseArgs } from 'node:util'
 import type { EventKind } from '../../model/event.ts'
 import { accessPathOf } from '../../model/event-list.ts'
 import { eventView } from '../../model/event-view.ts'
@@ -13,7 +12,7 @@ import type { EventFilter, EventPosition, ListedEvent } from '../../store/contra
 import type { Store } from '../../store/contract/store.ts'
 import { type Subcommand, UsageError } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_FLAG, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { noteLag } from '../index-lag.ts'
 import { withStore } from '../open.ts'
 import { note, outputWidth, print, printJson, table } from '../output.ts'
@@ -25,41 +24,38 @@ const CELL_WIDTH = 28
 const MAX_REF = 512
 
 const HELP = `
-Usage: ./intray inbox list --account N --company M [--channel C] [--email E] [--source-ref R] [--after TIME]
+Usage: ./intray inbox list --account N --company N [--channel C] [--email E] [--source-ref R] [--after TIME]
                            [--before TIME] [--kind event|revision] [--q WORDS] [--limit 50] [--cursor C] [--json]
 
-Lists events and revisions of a tenant, newest first. Filters narrow each other down.
+Lists events and revisions of a tenant, newest first. All filters must match.
 
-  --channel C     Of this channel_ref.
-  --email E       From this e-mail address, in any case.
-  --source-ref R  With this source_ref: the event, and its revisions.
-  --after TIME    Received at or after a time such as 2026-11-15T12:00:00Z.
-  --before TIME   Received before it.
+  --channel C     Only those of this channel_ref.
+  --email E       Only those from this e-mail address, in upper or lower case.
+  --source-ref R  Only those with this source_ref: the event and its revisions.
+  --after TIME    Only those received at or after a time such as 2026-11-15T12:00:00Z.
+  --before TIME   Only those received before a time.
   --kind K        Only events, or only revisions.
-  --q WORDS       With these words, or beginnings of words, in name, e-mail or text.
+  --q WORDS       Only those with these words, or beginnings of words, in name, e-mail or text.
   --limit N       1 to ${MAX_LIMIT}; ${DEFAULT_LIMIT} without it.
-  --cursor C      Go on where a list ended: it says how, on stderr. Keep the filters.
-  --json          One JSON object a line, as in the API.`
+  --cursor C      Continue an earlier list: it printed the cursor on stderr. Use the same filters.
+  --json          Print one JSON object a line, as in the API.`
 
 export const inboxList: Subcommand = {
   summary: 'Lists events, newest first, by filters and words.',
   help: HELP,
   async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        ...TENANT_FLAGS,
-        channel: { type: 'string' },
-        email: { type: 'string' },
-        'source-ref': { type: 'string' },
-        after: { type: 'string' },
-        before: { type: 'string' },
-        kind: { type: 'string' },
-        q: { type: 'string' },
-        limit: { type: 'string' },
-        cursor: { type: 'string' },
-        json: { type: 'boolean' },
-      },
+    const { values } = parseFlags(args, {
+      ...TENANT_FLAGS,
+      ...JSON_FLAG,
+      channel: { type: 'string' },
+      email: { type: 'string' },
+      'source-ref': { type: 'string' },
+      after: { type: 'string' },
+      before: { type: 'string' },
+      kind: { type: 'string' },
+      q: { type: 'string' },
+      limit: { type: 'string' },
+      cursor: { type: 'string' },
     })
     const tenant = tenantOf(values)
     const filter: EventFilter = {
@@ -76,16 +72,18 @@ export const inboxList: Subcommand = {
     await withStore(async (store) => {
       const { events, next } = await read(store, tenant, filter, from, limit)
       if (values.json) for (const one of events) printJson(eventView(one))
-      else print(events.length > 0 ? textOf(events) : 'Nothing found.\n')
+      else print(events.length > 0 ? textOf(events) : 'No events found.\n')
       if (next)
-        note(`There is more: add --cursor ${writeCursor(isByTime(filter) ? next : { ...next, receivedAt: null })}`)
+        note(
+          `There are more: run it again with --cursor ${writeCursor(isByTime(filter) ? next : { ...next, receivedAt: null })}`,
+        )
       await noteLag(store)
     })
     return 0
   },
 }
 
-/** A page that ended early, since many rows had to be looked at, is followed by the next one. */
+/** Reads pages until the limit: a page may end early where few rows match. */
 async function read(
   store: Store,
   tenant: Tenant,
@@ -114,9 +112,9 @@ function textOf(events: readonly ListedEvent[]): string {
 
 function cursorOf(text: string, filter: EventFilter): EventPosition {
   const position = readCursor(text)
-  if (!position) throw new UsageError('--cursor must be what an earlier list told, as it was told.')
+  if (!position) throw new UsageError('--cursor must be one that an earlier list printed, unchanged.')
   if (isByTime(filter) !== (position.receivedAt !== null)) {
-    throw new UsageError('--cursor is of a list with other filters. Keep them.')
+    throw new UsageError('--cursor belongs to a list with other filters. Use the same filters.')
   }
   return position
 }

@@ -1,49 +1,43 @@
-// `./intray inbox show`: one event of a tenant, what became of it, and its bytes.
+// `./intray inbox show`: one event of a tenant with its processing history, or its payload's bytes.
 
-import { parseArgs } from 'node:util'
 import type { Tenant } from '../../model/principal.ts'
 import { deliveryView } from '../../processing/views.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import type { DeliveryRecord } from '../../store/contract/processing.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { CommandError, type Subcommand, UsageError } from '../command.ts'
+import { CommandError, type Subcommand } from '../command.ts'
 import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
-import { eventId, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { eventId, JSON_FLAG, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { outputWidth, print, printJson, record, table } from '../output.ts'
 
 const HELP = `
-Usage: ./intray inbox show ID --account N --company M [--raw | --json]
+Usage: ./intray inbox show ID --account N --company N [--raw | --json]
 
-Shows an event or a revision of a tenant: its fields, warnings, conversation, re-sends and revisions, and what each
-subscription made of it, with its history.
+Shows an event or a revision of a tenant: its fields, warnings, conversation, re-sends and revisions, and its state and
+history in each subscription.
 
   --raw   Write the payload's bytes to stdout, exactly as sent, and nothing else.
   --json  Print one JSON object.`
 
 export const inboxShow: Subcommand = {
-  summary: 'Shows one event, with what became of it, or its bytes.',
+  summary: 'Shows one event with its processing history, or its payload.',
   help: HELP,
   async run(args) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: { ...TENANT_FLAGS, raw: { type: 'boolean' }, json: { type: 'boolean' } },
-    })
-    const [idText, ...rest] = positionals
-    if (rest.length > 0) throw new UsageError('inbox show takes one ID.')
-    const id = eventId(idText)
+    const options = { ...TENANT_FLAGS, ...JSON_FLAG, raw: { type: 'boolean' } } as const
+    const { values, positionals } = parseFlags(args, options, 'ID')
+    const id = eventId(positionals[0])
     const tenant = tenantOf(values)
     await withStore(async (store) => {
       const found = await store.events.find(id, tenant)
-      if (!found) throw new CommandError(`There is no event ${id} of this tenant.`)
+      if (!found) throw new CommandError(`This tenant has no event ${id}.`)
       if (values.raw) {
         await writePayload(store, found)
         return
       }
       const detail = await eventDetail(store, found)
       const conversation = await conversationOf(store, tenant, detail.conversation_id)
-      // A revision is kept, and not handed out.
+      // Revisions are not processed.
       const deliveries = found.kind === 'event' ? await store.processing.history(tenant, id) : []
       if (values.json) {
         printJson({ ...detail, conversation, deliveries: deliveries.map(deliveryView) })

@@ -1,41 +1,33 @@
-// `./intray inbox tail`: the events of a tenant as they come in, one line each, straight from the store.
+// `./intray inbox tail`: prints the events of a tenant as they arrive, read from the store.
 
-import { parseArgs } from 'node:util'
 import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { Signal } from '../../runtime/signal.ts'
 import type { Store } from '../../store/contract/store.ts'
 import type { Subcommand } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, MAX_ID, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_FLAG, MAX_ID, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 
-const LOOK_EVERY_MS = 250
+const POLL_MS = 250
 const PAGE_ROWS = 200
 
 const HELP = `
-Usage: ./intray inbox tail --account N --company M [--after ID] [--json]
+Usage: ./intray inbox tail --account N --company N [--after ID] [--json]
 
-Shows the events of a tenant as they come in, one line each: time, id, channel, contact, text. Ends with Ctrl-C. Events
-appear once they are indexed, which a running server does within moments.
+Prints the events of a tenant as they arrive, one line each: time, id, channel, contact, text. Stop it with Ctrl-C. An event
+appears once a running server has indexed it.
 
-  --account N  The account.
-  --company M  The company.
-  --after ID   Begin after this event; 0: with the first. Without it, with what comes in from now on.
-  --json       One JSON object a line, as on the stream.`
+  --account N  The account of the tenant.
+  --company N  The company of the tenant.
+  --after ID   Start after this event; 0 starts with the first. Without it, only new events are printed.
+  --json       Print one JSON object a line, as on the stream.`
 
 export const inboxTail: Subcommand = {
-  summary: 'Shows events as they come in.',
+  summary: 'Prints events as they arrive.',
   help: HELP,
   async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: {
-        ...TENANT_FLAGS,
-        after: { type: 'string' },
-        json: { type: 'boolean' },
-      },
-    })
+    const { values } = parseFlags(args, { ...TENANT_FLAGS, ...JSON_FLAG, after: { type: 'string' } })
     const tenant = tenantOf(values)
     const after = flag('after', values.after, wholeNumber(0, MAX_ID)) ?? null
     const format = values.json ? jsonLine : textLine
@@ -59,15 +51,15 @@ async function tail(
     stopped.resolve()
   }
   process.once('SIGINT', stop).once('SIGTERM', stop)
-  // Whoever reads us has enough, as in `… | head`.
+  // The reader has closed the pipe, as in `… | head`.
   process.stdout.on('error', stop)
   let cursor = after ?? (await store.follow.head()).newest
   while (!isOver) {
     const { events, through } = await store.follow.after(tenant, cursor, PAGE_ROWS)
     cursor = through
-    // A slow reader is waited for: nothing is read that cannot be written.
+    // Waits for a slow reader, so that no page is read before the last one is written.
     if (events.length > 0) await Promise.race([written(events.map(format).join('')), stopped.promise])
-    if (events.length < PAGE_ROWS && !isOver) await halt.wait(LOOK_EVERY_MS)
+    if (events.length < PAGE_ROWS && !isOver) await halt.wait(POLL_MS)
   }
 }
 

@@ -1,9 +1,8 @@
-// `./intray operator`: who may sign in to the console, whether the server runs or not. Whoever may run this on the machine
-// may let anybody in; each call is in the audit log.
+// `./intray operator …`: adds, lists, disables and enables the operators of the console, whether a server runs or not. Every
+// change is in the audit log.
 
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { parseArgs } from 'node:util'
 import { createAudit } from '../../auth/audit.ts'
 import { hashPassword, PASSWORD_LENGTH } from '../../auth/password.ts'
 import { createSignInLink } from '../../auth/sessions.ts'
@@ -21,134 +20,166 @@ import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/id.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { type Command, CommandError, UsageError } from '../command.ts'
+import { CommandError, commandGroup, type Subcommand, UsageError } from '../command.ts'
+import { JSON_FLAG, parseFlags } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { note, print, printJson, printList, record } from '../output.ts'
 import { linkUrl } from '../starter.ts'
 
-const HELP = `
-Usage: ./intray operator add NAME [--role viewer|admin] [--tenant ACCOUNT/COMPANY]...
-       ./intray operator list
-       ./intray operator link NAME
-       ./intray operator passwd NAME
-       ./intray operator disable NAME
-       ./intray operator enable NAME
+const JSON_HELP = '  --json  Print one JSON object.'
 
-Operators sign in to the console at /console. A new one gets a link that signs in once, within 15 minutes.
+const add: Subcommand = {
+  summary: 'Adds an operator and prints a sign-in link.',
+  help: `
+Usage: ./intray operator add NAME [--role viewer|admin] [--tenant ACCOUNT/COMPANY]... [--json]
 
-  --role    viewer looks (the default); admin also changes things.
-  --tenant  Limits the operator to this tenant, e.g. 1/1; give it again for more. Without it: all tenants.
-  --json    Print JSON, one object a line.
+Adds an operator and prints a link that signs in once, within 15 minutes.
 
-passwd asks for a password of ${PASSWORD_LENGTH.min} characters or more; where there is no terminal it is the first line of
-stdin. passwd and disable end every session of the operator, in force within a second.`
-
-interface Values {
-  readonly role?: string
-  readonly tenant?: readonly string[]
-  readonly json?: boolean
-}
-
-type Action = (store: Store, name: string, values: Values) => Promise<void>
-
-const ACTIONS: Record<string, Action> = {
-  add,
-  list: (store, _name, values) => list(store, values),
-  link: async (store, name, values) => {
-    const operator = known(await store.operators.findByName(name), name)
-    if (operator.disabledAt !== null)
-      throw new CommandError(`${name} is disabled. First: ./intray operator enable ${name}`)
-    await noteDeed(store, 'operator_link', name)
-    await showLink(store, operator, values)
-  },
-  passwd: async (store, name, values) => {
-    known(await store.operators.findByName(name), name)
-    const password = await readPassword(name)
-    show(known(await store.operators.setPassword(name, await hashPassword(password)), name), values)
-    await noteDeed(store, 'operator_passwd', name)
-  },
-  disable: (store, name, values) => setDisabled(store, name, systemClock.now(), values),
-  enable: (store, name, values) => setDisabled(store, name, null, values),
-}
-
-export const operator: Command = {
-  name: 'operator',
-  summary: 'Make, list, disable and enable operators of the console.',
-  help: HELP,
+  --role    viewer may read (the default); admin may also change things.
+  --tenant  Limits the operator to this tenant, for example 1/1; repeat it for more. Without it: all tenants.
+  --json    Print one JSON object.`,
   async run(args) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        role: { type: 'string' },
-        tenant: { type: 'string', multiple: true },
-        json: { type: 'boolean' },
-      },
+    const options = { role: { type: 'string' }, tenant: { type: 'string', multiple: true }, ...JSON_FLAG } as const
+    const { values, positionals } = parseFlags(args, options, 'NAME')
+    const name = positionals[0]!
+    if (!isOperatorName(name)) {
+      throw new UsageError('NAME takes 1 to 64 of a-z, 0-9, "_", ".", "@" and "-", starting with a letter or digit.')
+    }
+    const role = (values.role ?? 'viewer') as OperatorRole
+    if (!OPERATOR_ROLES.includes(role)) throw new UsageError(`--role takes one of: ${OPERATOR_ROLES.join(', ')}.`)
+    const tenants = values.tenant?.map(tenantIn) ?? null
+    if (tenants && tenants.length > MAX_OPERATOR_TENANTS) {
+      throw new UsageError(`An operator takes at most ${MAX_OPERATOR_TENANTS} tenants.`)
+    }
+    await withStore(async (store) => {
+      if (await store.operators.findByName(name)) {
+        throw new CommandError(`Operator ${name} already exists. For a new link: ./intray operator link ${name}`)
+      }
+      const made = { id: randomBase62(10), name, role, tenants, password: null, createdAt: systemClock.now() }
+      await store.operators.create(made)
+      await recordAction(store, 'operator_add', name)
+      await showLink(store, { ...made, disabledAt: null }, values.json)
     })
-    const [action = '', name, ...rest] = positionals
-    const run = Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : undefined
-    if (!run) throw new UsageError(`operator takes one of: ${Object.keys(ACTIONS).join(', ')}.`)
-    const needsName = action !== 'list'
-    if (needsName === (name === undefined) || rest.length > 0) {
-      throw new UsageError(needsName ? `operator ${action} takes one NAME.` : 'operator list takes no NAME.')
-    }
-    if (action !== 'add' && (values.role ?? values.tenant) !== undefined) {
-      throw new UsageError('--role and --tenant are for operator add.')
-    }
-    await withStore((store) => run(store, name ?? '', values))
     return 0
   },
 }
 
-async function add(store: Store, name: string, values: Values): Promise<void> {
-  if (!isOperatorName(name)) {
-    throw new UsageError('NAME takes 1 to 64 of a-z, 0-9, "_", ".", "@" and "-", starting with a letter or digit.')
-  }
-  const role = (values.role ?? 'viewer') as OperatorRole
-  if (!OPERATOR_ROLES.includes(role)) throw new UsageError(`--role takes one of: ${OPERATOR_ROLES.join(', ')}.`)
-  const tenants = values.tenant?.map(tenantIn) ?? null
-  if (tenants && tenants.length > MAX_OPERATOR_TENANTS) {
-    throw new UsageError(`An operator takes at most ${MAX_OPERATOR_TENANTS} tenants.`)
-  }
-  if (await store.operators.findByName(name)) {
-    throw new CommandError(`There is an operator ${name} already. A new link for them: ./intray operator link ${name}`)
-  }
-  const made = { id: randomBase62(10), name, role, tenants, password: null, createdAt: systemClock.now() }
-  await store.operators.create(made)
-  await noteDeed(store, 'operator_add', name)
-  await showLink(store, { ...made, disabledAt: null }, values)
+const list: Subcommand = {
+  summary: 'Lists all operators.',
+  help: `
+Usage: ./intray operator list [--json]
+
+Lists all operators with role, state and tenants.
+
+  --json  Print one JSON object for each, one a line.`,
+  async run(args) {
+    const { values } = parseFlags(args, JSON_FLAG)
+    printList(await withStore((store) => store.operators.list()), values.json === true, {
+      jsonOf,
+      empty: 'No operators yet. Add one: ./intray operator add NAME --role admin',
+      columns: {
+        NAME: ({ name }) => name,
+        ROLE: ({ role }) => role,
+        STATE: ({ disabledAt }) => (disabledAt === null ? 'active' : 'disabled'),
+        'SIGNS IN BY': ({ password }) => (password === null ? 'link' : 'password'),
+        TENANTS: ({ tenants }) => tenants?.map(tenantText).join(' ') ?? 'all',
+      },
+    })
+    return 0
+  },
 }
 
-async function list(store: Store, values: Values): Promise<void> {
-  printList(await store.operators.list(), values.json === true, {
-    jsonOf,
-    empty: 'No operators yet. Make one: ./intray operator add NAME --role admin',
-    columns: {
-      NAME: ({ name }) => name,
-      ROLE: ({ role }) => role,
-      STATE: ({ disabledAt }) => (disabledAt === null ? 'active' : 'disabled'),
-      'SIGNS IN BY': ({ password }) => (password === null ? 'link' : 'password'),
-      TENANTS: ({ tenants }) => tenants?.map(tenantText).join(' ') ?? 'all',
-    },
-  })
+const link: Subcommand = {
+  summary: 'Prints a new sign-in link.',
+  help: `
+Usage: ./intray operator link NAME [--json]
+
+Prints a link that signs the operator in once, within 15 minutes.
+
+${JSON_HELP}`,
+  run: (args) =>
+    withOperator(args, async (store, name, isJson) => {
+      const operator = known(await store.operators.findByName(name), name)
+      if (operator.disabledAt !== null) {
+        throw new CommandError(`Operator ${name} is disabled. Enable it first: ./intray operator enable ${name}`)
+      }
+      await recordAction(store, 'operator_link', name)
+      await showLink(store, operator, isJson)
+    }),
 }
 
-async function setDisabled(store: Store, name: string, disabledAt: number | null, values: Values): Promise<void> {
-  show(known(await store.operators.setDisabled(name, disabledAt), name), values)
-  await noteDeed(store, disabledAt === null ? 'operator_enable' : 'operator_disable', name)
+const passwd: Subcommand = {
+  summary: 'Sets a password.',
+  help: `
+Usage: ./intray operator passwd NAME [--json]
+
+Asks for a password of ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters; without a terminal it is the first line of stdin. Ends every session of
+the operator within a second.
+
+${JSON_HELP}`,
+  run: (args) =>
+    withOperator(args, async (store, name, isJson) => {
+      known(await store.operators.findByName(name), name)
+      const password = await readPassword(name)
+      show(known(await store.operators.setPassword(name, await hashPassword(password)), name), isJson)
+      await recordAction(store, 'operator_passwd', name)
+    }),
 }
 
-async function showLink(store: Store, one: OperatorRecord, values: Values): Promise<void> {
+const disable: Subcommand = {
+  summary: 'Disables an operator and ends its sessions.',
+  help: `
+Usage: ./intray operator disable NAME [--json]
+
+Disables an operator: it can no longer sign in. Ends every session of the operator within a second.
+
+${JSON_HELP}`,
+  run: (args) => withOperator(args, (store, name, isJson) => setDisabled(store, name, systemClock.now(), isJson)),
+}
+
+const enable: Subcommand = {
+  summary: 'Enables an operator that was disabled.',
+  help: `
+Usage: ./intray operator enable NAME [--json]
+
+Enables an operator that was disabled. Its old sessions stay ended.
+
+${JSON_HELP}`,
+  run: (args) => withOperator(args, (store, name, isJson) => setDisabled(store, name, null, isJson)),
+}
+
+export const operator = commandGroup(
+  'operator',
+  'Manage the operators of the console',
+  'Operators sign in to the console at /console, with a link or a password. Every change is in the audit log.',
+  { add, list, link, passwd, disable, enable },
+)
+
+async function withOperator(
+  args: readonly string[],
+  action: (store: Store, name: string, isJson: boolean) => Promise<void>,
+): Promise<number> {
+  const { values, positionals } = parseFlags(args, JSON_FLAG, 'NAME')
+  await withStore((store) => action(store, positionals[0]!, values.json === true))
+  return 0
+}
+
+async function setDisabled(store: Store, name: string, disabledAt: number | null, isJson: boolean): Promise<void> {
+  show(known(await store.operators.setDisabled(name, disabledAt), name), isJson)
+  await recordAction(store, disabledAt === null ? 'operator_enable' : 'operator_disable', name)
+}
+
+async function showLink(store: Store, one: OperatorRecord, isJson = false): Promise<void> {
   const { host, port } = loadConfig(process.env)
   const name = host.includes(':') ? `[${host}]` : host
   const url = linkUrl(`http://${name}:${port}`, await createSignInLink(store.operators, one, systemClock.now()))
-  if (values.json) {
+  if (isJson) {
     printJson({ ...jsonOf(one), link: url })
     return
   }
   print(record(jsonOf(one)))
   print(
-    `\nA link that signs ${one.name} in once, within 15 minutes (put the name of your server in front):\n\n  ${url}\n`,
+    `\nThis link signs ${one.name} in once, within 15 minutes (replace the address by that of your server):\n\n  ${url}\n`,
   )
 }
 
@@ -159,12 +190,12 @@ function tenantIn(text: string): Tenant {
 }
 
 function known(found: OperatorRecord | null, name: string): OperatorRecord {
-  if (!found) throw new CommandError(`There is no operator ${name}. './intray operator list' shows those there are.`)
+  if (!found) throw new CommandError(`There is no operator ${name}. './intray operator list' lists all operators.`)
   return found
 }
 
-function show(one: OperatorRecord, values: Values): void {
-  if (values.json) printJson(jsonOf(one))
+function show(one: OperatorRecord, isJson: boolean): void {
+  if (isJson) printJson(jsonOf(one))
   else print(record(jsonOf(one)))
 }
 
@@ -179,14 +210,14 @@ function jsonOf(one: OperatorRecord) {
   }
 }
 
-async function noteDeed(store: Store, action: AuditAction, target: string): Promise<void> {
+async function recordAction(store: Store, action: AuditAction, target: string): Promise<void> {
   const onTrouble = (doing: string, error: unknown) => note(`intray: could not ${doing}: ${String(error)}`)
   const audit = createAudit({ store: store.operators, clock: systemClock, onTrouble })
   const operator = { id: '', name: COMMAND_LINE }
   await audit({ action, operator, target, origin: { requestId: null, address: null } })
 }
 
-/** Not echoed on a terminal, and never an argument: arguments stand in the list of processes and in histories. */
+/** Not echoed, and never an argument: arguments show up in process lists and shell histories. */
 async function readPassword(name: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const isTerminal = process.stdin.isTTY === true

@@ -1,39 +1,36 @@
-// `./intray reindex`: rebuilds everything that is derived from the journal. With a server running, its indexer does the
-// work while intake goes on, and this command watches; without one, this command does it itself.
+// `./intray reindex`: rebuilds the index from the journal. If a server runs, its indexer does the work while intake goes on,
+// and this command shows the progress; otherwise this command does it.
 
-import { parseArgs } from 'node:util'
 import type { IndexProgress } from '../../store/contract/indexing.ts'
 import type { Store } from '../../store/contract/store.ts'
 import type { Command } from '../command.ts'
+import { JSON_FLAG, parseFlags } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { createProgress, print, printJson } from '../output.ts'
 
 const LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
-const LOOK_EVERY_MS = 200
+const POLL_MS = 200
 
 const HELP = `
 Usage: ./intray reindex [--status] [--json]
 
-Empties the derived tables (conversations, counts, what events are found by) and builds them again from the journal.
-Messages, dedupe keys and tokens are not touched. Works beside a running server, whose intake goes on; until it is done
-the index shows a part of what is stored.
+Empties the index (conversations, counts, search) and builds it again from the journal. Messages, dedupe keys and tokens
+are not touched. Works with a running server, whose intake goes on; until it is done, lists and searches are incomplete.
 
-  --status  Only tell how far the index is.
-  --json    Print JSON.`
+  --status  Only show how far the index is.
+  --json    Print one JSON object.`
 
 export const reindex: Command = {
   name: 'reindex',
   summary: 'Rebuild the index from the journal.',
   help: HELP,
   async run(args) {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { status: { type: 'boolean' }, json: { type: 'boolean' } },
-    })
-    const tell = values.json ? tellJson : tellText
+    const { values } = parseFlags(args, { status: { type: 'boolean' }, ...JSON_FLAG })
     await withStore(async (store) => {
       if (!values.status) await rebuild(store)
-      tell(await store.index.progress())
+      const progress = await store.index.progress()
+      if (values.json) printJson(progress)
+      else printProgress(progress)
     })
     return 0
   },
@@ -41,21 +38,21 @@ export const reindex: Command = {
 
 async function rebuild(store: Store): Promise<void> {
   await store.index.requestRebuild()
-  // What arrives meanwhile is not waited for: under steady intake there is always something new.
+  // Later arrivals are not waited for: under steady intake the index is never complete.
   const goal = await store.events.watermark()
   const progressLine = createProgress('reindex')
   for (;;) {
-    // A server that is there does the work; looking each time, we also take over from one that stops.
+    // A running server does the work. Checked each time, so that this command takes over when the server stops.
     const served = (await store.nodes.live()).length > 0
-    const progress = served ? await watched(store) : await store.index.step(LIMITS)
+    const progress = served ? await nextProgress(store) : await store.index.step(LIMITS)
     progressLine.say(describe(progress))
     if (!progress.clearing && progress.cursor >= goal) break
   }
   progressLine.end()
 }
 
-async function watched(store: Store): Promise<IndexProgress> {
-  await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+async function nextProgress(store: Store): Promise<IndexProgress> {
+  await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   return store.index.progress()
 }
 
@@ -66,12 +63,8 @@ function describe({ cursor, lag, clearing }: IndexProgress): string {
     : `${cursor} of ${total} (${total === 0 ? 100 : Math.floor((100 * cursor) / total)} %)`
 }
 
-function tellText({ cursor, lag, clearing }: IndexProgress): void {
+function printProgress({ cursor, lag, clearing }: IndexProgress): void {
   if (clearing) print('The index is being emptied for a rebuild.\n')
   else if (lag === 0) print(`The index covers everything, up to event ${cursor}.\n`)
-  else print(`The index is at event ${cursor}; ${lag} rows are still to come.\n`)
-}
-
-function tellJson(progress: IndexProgress): void {
-  printJson(progress)
+  else print(`The index is at event ${cursor}; ${lag} rows are left.\n`)
 }

@@ -1,66 +1,62 @@
-// `./intray send`: posts messages from a file or from stdin to a running service, over HTTP like every other sender.
+// `./intray send`: posts messages from a file or from stdin to a running service over HTTP.
 
 import { hash, randomBytes } from 'node:crypto'
 import { createReadStream, readFileSync, statSync } from 'node:fs'
-import { parseArgs } from 'node:util'
 import { loadConfig } from '../../config.ts'
 import { type Command, CommandError, UsageError } from '../command.ts'
+import { JSON_FLAG, parseAll } from '../flags.ts'
 import { type Line, splitLines, wholeText } from '../line-reader.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
-import { SendClient, type SendResult } from '../send-client.ts'
+import { SendClient, type SendResult, type Unsent } from '../send-client.ts'
 
 const INTAKE_PATH = '/v1/inbox/events'
-/** The most that the service can be set to take. */
+/** The largest value of INTRAY_MAX_BODY_BYTES. */
 const MAX_LINE_BYTES = 104_857_600
 const READ_BYTES = 262_144
 const SHOWN_REFUSALS = 10
 const BAR_WIDTH = 24
-/** What is done in this time needs no progress in a log. */
+/** Shorter runs write no progress to a log. */
 const QUIET_MS = 5000
 
 const HELP = `
 Usage: ./intray send [FILE | -] --token-file FILE [--url URL] [--ndjson] [--concurrency N] [--json]
 
 Sends messages to a running service: one JSON object, or one on each line (NDJSON), from a file or from stdin. Bodies are
-sent as they are. What the service cannot take just now is sent again, after the time it asks for.
+sent unchanged. A message that the service cannot take at the moment is sent again after Retry-After seconds.
 
-A message without a source_ref gets an Idempotency-Key made from its line number and its bytes, so that neither a second
-try nor sending the same file once more stores it twice. --new makes other keys each time.
+A message without a source_ref gets an Idempotency-Key made from its line number and its bytes, so that neither a retry nor
+sending the same file again stores it twice. --new makes new keys each time.
 
-  FILE             The messages; - or nothing: stdin. A name that ends in .ndjson or .jsonl is taken as --ndjson.
-  --ndjson         Every line is a message. Without it, everything is one message.
-  --token-file F   The file that holds the token. Best: nobody sees it.
-  --token TOKEN    The token itself. Everybody on this machine can see it in the list of processes.
-                   With neither, you are asked for it if there is a terminal.
-  --url URL        Where the service is [http://127.0.0.1:8080, or what INTRAY_HOST and INTRAY_PORT say].
-  --concurrency N  Messages under way at once, 1 to 256 [8]. With 1 they are stored in their order.
+  FILE             The messages; - or nothing reads stdin. --ndjson is the default if the name ends in .ndjson or .jsonl.
+  --ndjson         Every line is a message. Without it, the whole input is one message.
+  --token-file F   The file that holds the token. Recommended.
+  --token TOKEN    The token itself. Every user of this machine can see it in the process list.
+                   Without either, the command asks for it on a terminal.
+  --url URL        The address of the service [http://127.0.0.1:8080, or as INTRAY_HOST and INTRAY_PORT say].
+  --concurrency N  Messages in flight at once, 1 to 256 [8]. With 1 they are stored in order.
   --tries N        How often a message is tried, 1 to 100 [8].
   --new            Store messages without a source_ref even if they were sent before.
-  --json           Print the summary as JSON.
+  --json           Print the summary as one JSON object.
 
-The exit code is 0 if every message was stored or known before.`
+The exit code is 0 if every message is stored, now or before.`
 
 export const send: Command = {
   name: 'send',
-  summary: 'Send messages from a file or stdin: send [FILE | -] --token-file F.',
+  summary: 'Send messages from a file or from stdin to a running service.',
   help: HELP,
   async run(args) {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        url: { type: 'string' },
-        token: { type: 'string' },
-        'token-file': { type: 'string' },
-        ndjson: { type: 'boolean' },
-        concurrency: { type: 'string' },
-        tries: { type: 'string' },
-        new: { type: 'boolean' },
-        json: { type: 'boolean' },
-      },
+    const { values, positionals } = parseAll(args, {
+      ...JSON_FLAG,
+      url: { type: 'string' },
+      token: { type: 'string' },
+      'token-file': { type: 'string' },
+      ndjson: { type: 'boolean' },
+      concurrency: { type: 'string' },
+      tries: { type: 'string' },
+      new: { type: 'boolean' },
     })
     const [file = '-', ...rest] = positionals
-    if (rest.length > 0) throw new UsageError('send takes one FILE.')
+    if (rest.length > 0) throw new UsageError('send takes one FILE. Run it once for each file.')
     const concurrency = between(values.concurrency ?? '8', '--concurrency', 256)
     const maxTries = between(values.tries ?? '8', '--tries', 100)
     const url = urlOf(values.url)
@@ -95,10 +91,10 @@ const TOO_LONG: SendResult = {
   outcome: 'refused',
   status: null,
   error: 'too_long',
-  message: `It is longer than ${MAX_LINE_BYTES} bytes and was not sent.`,
+  message: `The message is longer than ${MAX_LINE_BYTES} bytes and was not sent. Split it.`,
 }
 
-/** As many at once as allowed. A refusal that would meet every other message too ends it. */
+/** Sends with bounded concurrency. Stops at a refusal that every other message would get too. */
 async function sendAll(
   lines: AsyncIterable<Line>,
   concurrency: number,
@@ -121,17 +117,17 @@ async function sendAll(
   if (hopeless) throw hopeless
 }
 
-/** What became of the messages so far. */
+/** Counts the outcomes. */
 class Tally {
   readonly #counts = { stored: 0, duplicate: 0, conflict: 0, refused: 0, failed: 0 }
-  readonly #refusals: { line: number; status: number | null; error: string; message: string }[] = []
+  readonly #refusals: (Omit<Unsent, 'outcome'> & { readonly line: number })[] = []
 
   add(line: number, result: SendResult): void {
     if (result.outcome === 'hopeless') return
     this.#counts[result.outcome] += 1
     if ('error' in result && this.#refusals.length < SHOWN_REFUSALS) {
-      const { status, error, message } = result
-      this.#refusals.push({ line, status, error, message })
+      const { outcome: _outcome, ...refusal } = result
+      this.#refusals.push({ line, ...refusal })
     }
   }
 
@@ -139,7 +135,7 @@ class Tally {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0)
   }
 
-  /** One was tried as often as allowed: the service is not there, and the others would take as long. */
+  /** True once a message failed after all its tries: the service is unreachable, and every other would take as long. */
   get hasGivenUp(): boolean {
     return this.#counts.failed > 0
   }
@@ -152,22 +148,23 @@ class Tally {
     const { stored, duplicate, conflict, refused, failed } = this.#counts
     return [
       `${stored} stored`,
-      `${duplicate} known before`,
-      ...(conflict > 0 ? [`${conflict} kept as revisions of others`] : []),
+      `${duplicate} stored before`,
+      ...(conflict > 0 ? [`${conflict} stored as revisions`] : []),
       `${refused} refused`,
-      ...(failed > 0 ? [`${failed} given up`] : []),
+      ...(failed > 0 ? [`${failed} failed`] : []),
     ].join(', ')
   }
 
   summary(): string {
     const lines = [`${this.total} sent: ${this.text()}.`]
-    for (const { line, status, error, message } of this.#refusals) {
-      const code = status === null ? '' : `${status} `
-      lines.push(`  line ${line}: ${code}${printable(error)}: ${printable(message)}`)
+    for (const { line, status, error, message, fields = [] } of this.#refusals) {
+      const what = `  line ${line}: ${status === null ? '' : `${status} `}${printable(error)}`
+      if (fields.length === 0) lines.push(`${what}: ${printable(message)}`)
+      else lines.push(what, ...fields.map((field) => `    ${printable(field.path)}: ${printable(field.message)}`))
     }
     const hidden = this.#counts.refused + this.#counts.failed - this.#refusals.length
     if (hidden > 0) lines.push(`  and ${hidden} more`)
-    if (this.hasGivenUp) lines.push('The rest was not sent. Run it again when the service is back.')
+    if (this.hasGivenUp) lines.push('The rest was not sent. Run the same command again when the service is back.')
     return `${lines.join('\n')}\n`
   }
 
@@ -182,7 +179,7 @@ function openInput(file: string, isLines: boolean): { lines: AsyncIterable<Line>
   let size: number
   try {
     const found = statSync(file)
-    if (found.isDirectory()) throw new Error('it is a folder')
+    if (found.isDirectory()) throw new Error('it is a directory')
     size = found.size
   } catch (error) {
     throw new CommandError(`${file} cannot be read: ${(error as Error).message}.`)
@@ -191,7 +188,7 @@ function openInput(file: string, isLines: boolean): { lines: AsyncIterable<Line>
   return { lines: cut(stream, MAX_LINE_BYTES), share: () => (size > 0 ? Math.min(1, stream.bytesRead / size) : null) }
 }
 
-/** `[####----]  50 %  `, where it is known how much there is. */
+/** `[####----]  50 %  `, where the size of the input is known. */
 function bar(share: number | null): string {
   if (share === null) return ''
   const full = Math.round(share * BAR_WIDTH)
@@ -205,7 +202,7 @@ function urlOf(given: string | undefined): URL {
   if (!url || !/^https?:$/.test(url.protocol))
     throw new UsageError('--url takes an address such as https://intray.example.')
   if (url.username !== '' || url.password !== '') throw new UsageError('--url takes no user and no password.')
-  // A bare address means the recommended path; whoever names a path means that one.
+  // An address without a path means the recommended path.
   if (url.pathname === '/') url.pathname = INTAKE_PATH
   return url
 }
@@ -213,7 +210,8 @@ function urlOf(given: string | undefined): URL {
 async function readToken(token: string | undefined, file: string | undefined, input: string): Promise<string> {
   if (token !== undefined && file !== undefined) throw new UsageError('Give --token-file or --token, not both.')
   const found = (token ?? (file === undefined ? await askForToken(input) : readTokenFile(file))).trim()
-  if (!/^[\x21-\x7e]+$/.test(found)) throw new UsageError('That is not a token.')
+  if (!/^[\x21-\x7e]+$/.test(found))
+    throw new UsageError('The token is empty or has characters that no token has. Check --token-file.')
   return found
 }
 
@@ -225,10 +223,11 @@ function readTokenFile(file: string): string {
   }
 }
 
-/** On a terminal, without showing it; not if the messages come from there. */
+/** Asks on the terminal, without echo. Not possible if the messages come from stdin. */
 async function askForToken(input: string): Promise<string> {
   const { stdin, stderr } = process
-  if (input === '-' || !stdin.isTTY || !stderr.isTTY) throw new UsageError('Give the token with --token-file FILE.')
+  if (input === '-' || !stdin.isTTY || !stderr.isTTY)
+    throw new UsageError('The token is missing. Give --token-file FILE.')
   stderr.write('Token: ')
   stdin.setRawMode(true)
   stdin.setEncoding('utf8')

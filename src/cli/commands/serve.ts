@@ -1,7 +1,6 @@
-// `./intray serve`: runs the service until it is told to stop.
+// `./intray serve`: runs the service until a signal stops it.
 
 import cluster from 'node:cluster'
-import { parseArgs } from 'node:util'
 import { type App, startApp } from '../../app.ts'
 import {
   type Config,
@@ -20,6 +19,7 @@ import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
 import { type Command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
+import { parseFlags } from '../flags.ts'
 import { welcome } from '../starter.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
@@ -31,7 +31,7 @@ export const serve: Command = {
   summary: 'Run the service.',
   help: helpText(),
   async run(args) {
-    const { values } = parseArgs({ args: [...args], options: flagOptions(), allowPositionals: false })
+    const { values } = parseFlags(args, flagOptions())
     const config = loadConfig(process.env, settingFlags(values))
     if (values['print-config']) {
       process.stdout.write(`${printConfig(config)}\n`)
@@ -58,7 +58,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   return ended
 }
 
-/** One of several on the port: prepared, stopped and replaced by the process above it. */
+/** One of several on the port: started, stopped and replaced by the primary process (cli/workers.ts). */
 async function runWorker(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = await listen(withMetricsOf(config, workerSlot()), store, log)
@@ -66,7 +66,7 @@ async function runWorker(config: Config, log: Log): Promise<number> {
   return untilEnded(app, store, log)
 }
 
-/** Figures are each process's own, so each has a port of its own for them. */
+/** Metrics belong to a process, so each worker serves them on a port of its own. */
 function withMetricsOf(config: Config, slot: number): Config {
   const { metrics } = config
   if (metrics === null || metrics.port === 0) return config
@@ -81,11 +81,13 @@ async function listen(config: Config, store: Store, log: Log): Promise<App> {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') {
       throw new CommandError(
-        `Port ${config.port} on ${config.host} is taken by another program. Stop it, or choose another: ./intray serve --port 8081`,
+        `Port ${config.port} on ${config.host} is in use by another program. Stop it, or choose another port: ./intray serve --port 8081`,
       )
     }
     if (code === 'EACCES')
-      throw new CommandError(`This user may not listen on port ${config.port}. Choose one above 1023.`)
+      throw new CommandError(
+        `This user may not listen on port ${config.port}. Choose one above 1023: ./intray serve --port 8080`,
+      )
     if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
       throw new CommandError(`${config.host} is not an address of this machine. Set INTRAY_HOST to one that is.`)
     }
@@ -109,7 +111,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
       app.stop().then(
         () => end(0),
         (error: unknown) => {
-          logger.fatal('could not stop in order', { error: errorText(error) })
+          logger.fatal('could not stop gracefully', { error: errorText(error) })
           return end(1)
         },
       )
@@ -126,7 +128,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
   })
 }
 
-/** A worker is told by the process above it alone: a signal to the whole group would reach it twice. */
+/** A worker listens to the primary process alone: a signal to the process group would reach it twice. */
 function onStopRequest(listener: (signal: string) => void): void {
   const fromSignal = (signal: NodeJS.Signals) => (cluster.isWorker ? undefined : listener(signal))
   process.on('SIGTERM', fromSignal)
@@ -157,6 +159,6 @@ function helpText(): string {
 
 Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.
 
-  --print-config           Print the settings in force, without secrets, and exit.
+  --print-config           Print the settings in effect, without secrets, and exit.
 ${rows.join('\n')}`
 }

@@ -1,5 +1,5 @@
-// The OpenAPI document as far as the page shows it, and the questions the page asks of it: which operations, which
-// fields, which error codes. A reference that leads nowhere, or in circles, throws: it is a mistake in the document.
+// The OpenAPI document as far as the page shows it, and queries over it: operations, fields, error codes. A reference that
+// leads nowhere, or in circles, throws: it is a mistake in the document.
 
 export interface Reference {
   readonly $ref?: string
@@ -35,6 +35,7 @@ export interface Parameter extends Reference {
   readonly required?: boolean
   readonly description?: string
   readonly schema?: Schema
+  readonly example?: unknown
 }
 
 /** A request body or an answer. */
@@ -47,6 +48,7 @@ export interface Body extends Reference {
 export type Security = readonly Readonly<Record<string, readonly string[]>>[]
 
 export interface Operation {
+  readonly operationId?: string
   readonly tags?: readonly string[]
   readonly summary?: string
   readonly description?: string
@@ -175,6 +177,47 @@ export function examplesOf(document: ApiDocument, media: Media): readonly Exampl
   return Object.values(media.examples ?? {}).map((example) => resolve(document, example))
 }
 
+/** The error codes of an answer, by its examples. */
+export function codesOf(document: ApiDocument, answer: Body): readonly string[] {
+  const examples = Object.values(answer.content ?? {}).flatMap((media) => examplesOf(document, media))
+  return unique(examples.map(({ value }) => errorOf(value) ?? ''))
+}
+
+/** What the bodies of all errors have in common, and what some of them have besides: each field and header once. */
+export function errorParts(document: ApiDocument): {
+  readonly fields: readonly Field[]
+  readonly headers: readonly Field[]
+} {
+  const fields = new Map<string, Field>()
+  const headers = new Map<string, Field>()
+  for (const { operation } of operationsOf(document)) {
+    for (const [status, response] of Object.entries(operation.responses ?? {})) {
+      if (Number(status) < 400) continue
+      const answer = resolve(document, response)
+      for (const { schema = {} } of Object.values(answer.content ?? {})) {
+        for (const field of fieldsOf(document, schema)) if (!fields.has(field.path)) fields.set(field.path, field)
+      }
+      for (const field of headerFields(document, answer)) {
+        if (!headers.has(field.path)) headers.set(field.path, { ...field, required: false })
+      }
+    }
+  }
+  return { fields: [...fields.values()], headers: [...headers.values()] }
+}
+
+/** The headers of an answer. */
+export function headerFields(document: ApiDocument, answer: Body): readonly Field[] {
+  return Object.entries(answer.headers ?? {}).map(([name, header]) =>
+    namedField(document, name, resolve(document, header)),
+  )
+}
+
+/** A parameter or a header as a field; `place` says where it stands. */
+export function namedField(document: ApiDocument, path: string, parameter: Parameter, place = ''): Field {
+  const { description = '', required = false, schema = {} } = parameter
+  return { path, type: place + typeOf(document, schema), required, description }
+}
+
 export interface ErrorCodeRow {
   readonly code: string
   readonly status: string
@@ -200,11 +243,18 @@ export function errorCodes(document: ApiDocument): readonly ErrorCodeRow[] {
 }
 
 function errorRow(status: string, example: Example): ErrorCodeRow | null {
-  const value = example.value
-  if (typeof value !== 'object' || value === null || !('error' in value) || typeof value.error !== 'string') return null
-  const message = 'message' in value && typeof value.message === 'string' ? value.message : (example.description ?? '')
-  const retryable = 'retryable' in value && value.retryable === true
-  return { code: value.error, status, retryable, when: example.summary ?? '', whatToDo: message }
+  const code = errorOf(example.value)
+  if (code === null) return null
+  const { message = example.description ?? '', retryable = false } = example.value as {
+    readonly message?: string
+    readonly retryable?: boolean
+  }
+  return { code, status, retryable, when: example.summary ?? '', whatToDo: message }
+}
+
+function errorOf(value: unknown): string | null {
+  const isError = typeof value === 'object' && value !== null && 'error' in value
+  return isError && typeof value.error === 'string' ? value.error : null
 }
 
 function unique(texts: readonly string[]): readonly string[] {

@@ -1,25 +1,32 @@
 // The page at /docs: the OpenAPI document, made readable for an integrator. Promises one HTML text that needs nothing
 // else (no script, no file, no other host), works under API_PAGE_CSP, and shows everything from the document as text.
+//
+// Errors are described once, at the end; each operation links to its codes. With every error spelt out at every operation
+// the page had 1.3 MB.
 
 import { createHash } from 'node:crypto'
 import {
   type ApiDocument,
   type Body,
+  codesOf,
   type Example,
   errorCodes,
+  errorParts,
   examplesOf,
   type Field,
   fieldsOf,
+  headerFields,
   type Media,
   type NamedOperation,
+  namedField,
   type OperationGroup,
   operationGroups,
   type Parameter,
   resolve,
   type Security,
-  typeOf,
 } from './document.ts'
-import { Html, html } from './html.ts'
+import { exampleRequests, LANGUAGES } from './examples.ts'
+import { escapeHtml, Html, html } from './html.ts'
 import { renderInline, renderMarkdown } from './markdown.ts'
 import { API_PAGE_STYLE } from './style.ts'
 
@@ -30,7 +37,20 @@ const STYLE_HASH = createHash('sha256').update(API_PAGE_STYLE).digest('base64')
 /** The value of Content-Security-Policy to send with the page: its own style, and nothing else. */
 export const API_PAGE_CSP = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-export function renderApiPage(document: ApiDocument): string {
+/** The calls that a new user makes first. */
+const FIRST_CALLS = ['ping', 'storeEvent']
+
+/** Gives the page for an address such as `https://intray.example`. */
+export type ApiPage = (address: string) => string
+
+/** Renders once; for each address only the address is put in, wherever the document names its first server. */
+export function createApiPage(document: ApiDocument): ApiPage {
+  const placeholder = document.servers?.[0]?.url ?? 'http://127.0.0.1:8080'
+  const parts = renderPage(document, placeholder).split(escapeHtml(placeholder))
+  return (address) => parts.join(escapeHtml(address))
+}
+
+function renderPage(document: ApiDocument, address: string): string {
   const { info } = document
   const groups = operationGroups(document)
   const page = html`<!doctype html>
@@ -44,13 +64,15 @@ export function renderApiPage(document: ApiDocument): string {
 <body>
 <a class="skip" href="#content">Skip to the content</a>
 <div class="layout">
-${renderHeader(document)}
-${renderNavigation(groups)}
+${renderHeader(document, address)}
+<details class="contents"><summary>Contents</summary>${renderNavigation(groups)}</details>
+<div class="side">${renderNavigation(groups)}</div>
 <main id="content">
-<section aria-labelledby="introduction"><h2 id="introduction">Introduction</h2>
+${renderFirstCalls(document, groups, address)}
+<section aria-labelledby="introduction"><h2 id="introduction">How it works</h2>
 ${renderMarkdown(info.description ?? '')}</section>
-${groups.map((group) => renderGroup(document, group))}
-${renderErrorCodes(document)}
+${groups.map((group) => renderGroup(document, group, address))}
+${renderErrors(document)}
 </main>
 </div>
 </body>
@@ -59,50 +81,92 @@ ${renderErrorCodes(document)}
   return page.text
 }
 
-function renderHeader({ info, servers = [] }: ApiDocument): Html {
-  const addresses = servers.map(({ url, description = '' }) => html`<br><code>${url}</code> ${description}`)
+function renderHeader({ info }: ApiDocument, address: string): Html {
   return html`<header><h1>${info.title} API</h1>
 <p>${info.summary ?? ''}</p>
-<p class="soft">Version ${info.version}. For machines:
-<a href="/openapi.yaml">openapi.yaml</a>, <a href="/openapi.json">openapi.json</a>.${addresses}</p></header>`
+<p class="soft">This server: <code>${address}</code><br>
+Version ${info.version}. For tools: <a href="/openapi.yaml">openapi.yaml</a>, <a href="/openapi.json">openapi.json</a>.</p>
+<fieldset class="languages"><legend>Language of the examples</legend>${LANGUAGES.map(renderChoice)}</fieldset></header>`
+}
+
+/** The chosen radio button decides which language all examples show: by style alone, since the page has no script. */
+function renderChoice(language: string, index: number): Html {
+  const checked = index === 0 ? new Html(' checked') : ''
+  return html`<label><input type="radio" name="language" id="language-${language}"${checked}> ${language}</label>`
 }
 
 function renderNavigation(groups: readonly OperationGroup[]): Html {
   const entry = ({ method, path, anchor }: NamedOperation) =>
-    html`<li><a href="#${anchor}"><code><span class="method">${method}</span> ${path}</code></a></li>`
+    html`<li><a href="#${anchor}"><code><span class="method">${method}</span> ${breakable(path)}</code></a></li>`
   const lists = groups.map(({ name, operations }) => html`<h2>${name}</h2><ul>${operations.map(entry)}</ul>`)
-  return html`<nav aria-label="On this page"><ul><li><a href="#introduction">Introduction</a></li></ul>
+  return html`<nav aria-label="On this page"><ul><li><a href="#first-calls">First calls</a></li>
+<li><a href="#introduction">How it works</a></li></ul>
 ${lists}
 <h2>Errors</h2><ul><li><a href="#error-codes">Error codes</a></li></ul></nav>`
 }
 
-function renderGroup(document: ApiDocument, { name, description, operations }: OperationGroup): Html {
-  return html`<section><h2>${name}</h2>
-${renderMarkdown(description)}
-${operations.map((named) => renderOperation(document, named))}</section>`
+function renderFirstCalls(document: ApiDocument, groups: readonly OperationGroup[], address: string): Html {
+  const operations = groups.flatMap((group) => group.operations)
+  const first = FIRST_CALLS.flatMap((id) => operations.find(({ operation }) => operation.operationId === id) ?? [])
+  const steps = first.map(
+    (named) => html`<h3>${named.operation.summary ?? ''}</h3>
+${renderExamples(document, named, address)}`,
+  )
+  return html`<section aria-labelledby="first-calls"><h2 id="first-calls">First calls</h2>
+<p>Put your token into the environment first: <code>export TOKEN=itr_…</code></p>
+${steps}</section>`
 }
 
-function renderOperation(document: ApiDocument, { method, path, operation, anchor }: NamedOperation): Html {
+function renderGroup(document: ApiDocument, group: OperationGroup, address: string): Html {
+  return html`<section><h2>${group.name}</h2>
+${renderMarkdown(group.description)}
+${group.operations.map((named) => renderOperation(document, named, address))}</section>`
+}
+
+function renderOperation(document: ApiDocument, named: NamedOperation, address: string): Html {
+  const { method, path, operation, anchor } = named
   const { summary = '', description = '', deprecated = false, parameters = [], requestBody, responses = {} } = operation
+  const answers = Object.entries(responses).map(([status, answer]) => ({ status, answer: resolve(document, answer) }))
   const note = deprecated ? html`<p class="facts note">Deprecated.</p>` : ''
   return html`<article class="operation" aria-labelledby="${anchor}">
-<h3 id="${anchor}"><a href="#${anchor}"><code><span class="method">${method}</span> ${path}</code></a></h3>
+<h3 id="${anchor}"><a href="#${anchor}"><code><span class="method">${method}</span> ${breakable(path)}</code></a></h3>
 <p class="facts"><strong>${summary}</strong></p>${note}
 <p class="facts soft">${tokenNeed(operation.security ?? document.security ?? [])}</p>
 ${renderMarkdown(description)}
+${renderExamples(document, named, address)}
 ${renderParameters(document, parameters)}
 ${requestBody ? renderRequest(document, resolve(document, requestBody)) : ''}
 <h4>Answers</h4>
-${Object.entries(responses).map(([status, response]) => renderAnswer(document, status, resolve(document, response)))}
+${answers.filter(({ status }) => !isError(status)).map(({ status, answer }) => renderAnswer(document, status, answer))}
+${renderErrorLinks(
+  document,
+  answers.filter(({ status }) => isError(status)),
+)}
 </article>
 `
+}
+
+function isError(status: string): boolean {
+  return !/^[123]/.test(status)
 }
 
 function tokenNeed(security: Security): Html {
   if (security.length === 0) return html`No token needed.`
   const header = html`<code>Authorization: Bearer &lt;API token&gt;</code>`
-  const optional = security.some((requirement) => Object.keys(requirement).length === 0)
-  return optional ? html`Takes the header ${header} or a parameter.` : html`Needs the header ${header}.`
+  const takes = (name: string) => security.some((requirement) => name in requirement)
+  if (takes('session') && !takes('bearer')) return html`Needs a session of the console.`
+  const isOptional = security.some((requirement) => Object.keys(requirement).length === 0)
+  return isOptional ? html`Takes the header ${header} or a parameter.` : html`Needs the header ${header}.`
+}
+
+/** The same request in each language. Each has the labels of all, which choose the language of the whole page. */
+function renderExamples(document: ApiDocument, named: NamedOperation, address: string): Html | '' {
+  const requests = exampleRequests(document, named, address)
+  if (requests === null) return ''
+  const tabs = LANGUAGES.map((one) => html`<label for="language-${one}">${one}</label>`)
+  const blocks = LANGUAGES.map((one) => html`<pre class="in-${one}"><code>${requests[one]}</code></pre>`)
+  return html`<div class="example"><div class="tabs" aria-hidden="true">${tabs}</div>
+${blocks}</div>`
 }
 
 function renderParameters(document: ApiDocument, parameters: readonly Parameter[]): Html | '' {
@@ -114,11 +178,6 @@ function renderParameters(document: ApiDocument, parameters: readonly Parameter[
   return html`<h4>Parameters</h4>${renderFields('Parameter', fields)}`
 }
 
-function namedField(document: ApiDocument, path: string, parameter: Parameter, place: string): Field {
-  const { description = '', required = false, schema = {} } = parameter
-  return { path, type: place + typeOf(document, schema), required, description }
-}
-
 function renderRequest(document: ApiDocument, body: Body): Html {
   const contents = Object.entries(body.content ?? {}).map(
     ([type, media]) => html`<p class="soft">Sent as <code>${type}</code>.</p>${renderMedia(document, media)}`,
@@ -126,20 +185,30 @@ function renderRequest(document: ApiDocument, body: Body): Html {
   return html`<h4>Request body</h4>${renderMarkdown(body.description ?? '')}${contents}`
 }
 
-/** What went well is open at once; errors are opened by whoever meets them. */
 function renderAnswer(document: ApiDocument, status: string, answer: Body): Html {
-  const open = status.startsWith('2') ? new Html(' open') : ''
-  const headers = Object.entries(answer.headers ?? {}).map(([name, header]) =>
-    namedField(document, name, resolve(document, header), ''),
-  )
   const contents = Object.entries(answer.content ?? {}).map(([type, media]) => {
     const note = type === 'application/json' ? '' : html`<p class="soft">Sent as <code>${type}</code>.</p>`
     return html`${note}${renderMedia(document, media)}`
   })
-  return html`<details${open}><summary><span class="status s${status.charAt(0)}">${status}</span>
+  return html`<details open><summary>${renderStatus(status)}
 ${renderInline(answer.description ?? '')}</summary>
-<div>${contents}${renderFields('Header', headers)}</div></details>
+<div>${contents}${renderFields('Header', headerFields(document, answer))}</div></details>
 `
+}
+
+function renderStatus(status: string): Html {
+  return html`<span class="status s${status.charAt(0)}">${status}</span>`
+}
+
+function renderErrorLinks(document: ApiDocument, errors: readonly { status: string; answer: Body }[]): Html | '' {
+  if (errors.length === 0) return ''
+  const items = errors.map(({ status, answer }) => {
+    const codes = codesOf(document, answer).map(
+      (code) => html` <a href="#error-${code}"><code>${breakable(code)}</code></a>`,
+    )
+    return html`<li>${renderStatus(status)}${codes}</li>`
+  })
+  return html`<h4>Errors</h4><ul class="codes">${items}</ul>`
 }
 
 function renderMedia(document: ApiDocument, media: Media): Html {
@@ -165,17 +234,25 @@ function renderFields(kind: string, fields: readonly Field[]): Html | '' {
 <tbody>${rows}</tbody></table>`
 }
 
-function renderErrorCodes(document: ApiDocument): Html {
+function renderErrors(document: ApiDocument): Html {
   const rows = errorCodes(document).map(
     ({ code, status, retryable, when, whatToDo }) => html`
 <tr id="error-${code}"><th scope="row"><code>${breakable(code)}</code>
-<span class="type"><span class="status s${status.charAt(0)}">${status}</span>${retryable ? 'retryable' : 'not retryable'}</span></th>
-<td><p>${when}.</p><p class="soft">${whatToDo}</p></td></tr>`,
+<span class="type">${renderStatus(status)}${retryable ? 'retryable' : 'not retryable'}</span></th>
+<td><p>${renderInline(when)}.</p><p class="soft">${renderInline(whatToDo)}</p></td></tr>`,
   )
+  const { fields, headers } = errorParts(document)
   return html`<section aria-labelledby="error-codes"><h2 id="error-codes">Error codes</h2>
-<p>All values of <code>error</code>, with what the answer tells you to do.</p>
+<p>All values of <code>error</code>, each with the usual <code>message</code>. Many answers say more exactly what is wrong.</p>
 <table class="pairs" aria-labelledby="error-codes"><thead><tr><th scope="col">Code</th><th scope="col">When, and what to do</th></tr></thead>
-<tbody>${rows}</tbody></table></section>`
+<tbody>${rows}</tbody></table>
+<h3>The body of an error</h3>${renderFields('Field', fields.map(withoutCodes))}
+<h3>The headers of an error</h3>${renderFields('Header', headers)}</section>`
+}
+
+/** The codes are listed above: their type would name those of the first error alone. */
+function withoutCodes(field: Field): Field {
+  return field.path === 'error' ? { ...field, type: 'string' } : field
 }
 
 /** Lets a long name break where its words end; on a narrow screen it would break anywhere. */

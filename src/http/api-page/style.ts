@@ -14,8 +14,8 @@ export const API_PAGE_STYLE = `
   }
 }
 * { box-sizing: border-box; }
-html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
-body { margin: 0; background: var(--ground); color: var(--text); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
+html { background: var(--ground); scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; }
+body { margin: 0; color: var(--text); font: 1rem/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
 a { color: var(--link); text-underline-offset: .15em; }
 :focus-visible { outline: 2px solid var(--link); outline-offset: 2px; border-radius: 3px; }
 .skip { position: absolute; left: -999rem; }
@@ -36,6 +36,15 @@ pre code { font-size: inherit; }
 h3 code, th code, nav code { background: none; padding: 0; }
 pre { margin: .75rem 0; padding: .75rem .875rem; background: var(--raised); border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; line-height: 1.5; }
 nav { padding: .25rem 0 1rem; }
+.side { display: none; }
+.contents { margin: 1rem 0 0; }
+.contents > summary { font-weight: 600; }
+.contents > nav { padding: 0 .75rem .75rem; border-top: 1px solid var(--line); }
+.languages { position: fixed; top: 0; right: 0; margin: 0; padding: 0; border: 0; opacity: 0; pointer-events: none; }
+.example { margin: 1rem 0; }
+.tabs { display: none; }
+.example pre { margin: .5rem 0 0; white-space: pre; overflow-x: auto; }
+.codes { list-style: none; padding: 0; font-size: .9375rem; }
 nav h2 { margin: 1.25rem 0 .25rem; font-size: .875rem; color: var(--soft); }
 nav ul { list-style: none; margin: 0; padding: 0; }
 nav li + li { margin: 0; }
@@ -66,10 +75,22 @@ figure { margin: .75rem 0; }
 figure pre { margin: .25rem 0 0; }
 figcaption { font-size: .875rem; }
 @media (min-width: 60rem) {
-  .layout { display: grid; grid-template-columns: 17rem minmax(0, 1fr); column-gap: 3rem; padding-top: 2.5rem; }
+  .layout { display: grid; grid-template-columns: 20rem minmax(0, 1fr); column-gap: 2.5rem; padding-top: 2.5rem; }
   .layout > header { grid-column: 1 / -1; }
-  nav { position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto; }
+  .contents { display: none; }
+  .side { display: block; position: sticky; top: 0; align-self: start; max-height: 100vh; overflow-y: auto; }
   main > section:first-child h2 { margin-top: 1.25rem; }
 }
-@media print { nav, .skip { display: none; } details { break-inside: avoid; } }
+@supports selector(:has(*)) {
+  @media screen {
+    .tabs { display: flex; }
+    .tabs label { padding: .35rem .9rem; border: 1px solid transparent; border-bottom: 0; border-radius: 6px 6px 0 0; color: var(--soft); font-size: .9375rem; cursor: pointer; }
+    .tabs label:hover { color: var(--text); }
+    .example pre { display: none; margin: 0; border-top-left-radius: 0; }
+    body:has(#language-curl:checked) .in-curl, body:has(#language-PHP:checked) .in-PHP, body:has(#language-Python:checked) .in-Python { display: block; }
+    body:has(#language-curl:checked) [for=language-curl], body:has(#language-PHP:checked) [for=language-PHP], body:has(#language-Python:checked) [for=language-Python] { background: var(--raised); border-color: var(--line); color: var(--text); font-weight: 600; position: relative; top: 1px; }
+    .languages:has(:focus-visible) { opacity: 1; pointer-events: auto; z-index: 2; padding: .5rem 1rem; background: var(--ground); border: 1px solid var(--line); border-radius: 0 0 0 6px; }
+  }
+}
+@media print { nav, .skip, .contents, .languages, .tabs { display: none; } details { break-inside: avoid; } }
 `

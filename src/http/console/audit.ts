@@ -11,7 +11,7 @@ import type { ConsoleOptions } from './options.ts'
 import { tenantView } from './session.ts'
 
 const entryCursor: Parameter<string> = (text) => {
-  if (!/^[0-9a-f-]{36}$/.test(text)) throw new Error('must be the next of a page before')
+  if (!/^[0-9a-f-]{36}$/.test(text)) throw new Error('must be the value of next from an earlier page, unchanged')
   return text
 }
 

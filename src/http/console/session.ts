@@ -17,7 +17,7 @@ const MAX_SIGN_IN_BYTES = 4096
 const MAX_TEXT = 256
 const UNUSABLE: Problem = {
   code: 'invalid_request',
-  message: 'Send {"name": "…", "password": "…"} or {"link": "…"}, and nothing else.',
+  message: 'The body is not a sign-in. Send {"name": "…", "password": "…"} or {"link": "…"}, and nothing else.',
 }
 
 export function sessionOperations({ sessions, clock, remoteAddr }: ConsoleOptions) {

@@ -10,7 +10,7 @@ import { tenantView } from './session.ts'
 
 const tenantCursor: Parameter<Tenant> = (text) => {
   const tenant = parseTenant(text)
-  if (!tenant) throw new Error('must be the next of a page before')
+  if (!tenant) throw new Error('must be the value of next from an earlier page, unchanged')
   return tenant
 }
 

@@ -17,7 +17,7 @@ const NOT_FOUND: Problem = { code: 'not_found' }
 
 const positionCursor: Parameter<{ createdAt: number; keyId: string }> = (text) => {
   const match = /^(\d{1,15})\.([0-9A-Za-z]{1,32})$/.exec(text)
-  if (!match) throw new Error('must be the next of a page before')
+  if (!match) throw new Error('must be the value of next from an earlier page, unchanged')
   return { createdAt: Number(match[1]), keyId: match[2]! }
 }
 
@@ -64,8 +64,12 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
         expiresAt: lifeMs === undefined ? undefined : clock.now() + lifeMs,
       })
       if (made === null) return NOT_FOUND
-      if ('successor' in made) return unusable(`This token was rotated already. Its successor is ${made.successor}.`)
-      if ('hasExpired' in made) return unusable('This token has expired. Say how long its successor lives: expires_in.')
+      if ('successor' in made)
+        return unusable(`This token was rotated already. Rotate its successor instead: ${made.successor}.`)
+      if ('hasExpired' in made)
+        return unusable(
+          'This token has expired, and its successor would be expired too. Send expires_in, for example 30d.',
+        )
       const inForce = await tokens.inForce()
       return jsonAnswer({ token: { ...view(made.record), secret: made.token }, in_force: inForce })
     })
@@ -94,7 +98,7 @@ async function commanded<N extends string>(
   if ('problem' in read) return read.problem
   const isKnown = ([name, value]: [string, unknown]) => names.includes(name as N) && typeof value === 'string'
   if (!Object.entries(read.body).every(isKnown))
-    return unusable(`The body may hold only ${names.join(', ')}, as texts.`)
+    return unusable(`The body has another field, or one that is not a string. Send only ${names.join(', ')}.`)
   return work(read.body as Partial<Record<N, string>>)
 }
 

@@ -14,12 +14,14 @@ const MAX_COMMAND_BYTES = 256 * 1024
 
 export const NO_SUBSCRIPTION: Problem = {
   code: 'not_found',
-  message: 'There is no such subscription. Create it first, or leave it out for the default.',
+  message:
+    'This tenant has no such subscription. Create it with POST /v1/inbox/subscriptions, or leave it out for default.',
 }
 const UNAVAILABLE: Problem = {
   code: 'storage_unavailable',
   message:
-    'The store cannot be reached, so it is not known whether this was carried out. Send it again: nothing is done twice.',
+    'The database cannot be reached, so it is not known whether this was done. Send it again after Retry-After seconds: ' +
+    'nothing is done twice.',
 }
 
 type Outcome = Answer | Problem

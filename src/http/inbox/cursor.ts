@@ -1,4 +1,4 @@
-// The limit and the cursor of a page, as parameters of a query. One that we did not make is refused.
+// Query parameters for paging: limit and cursor. A cursor that this service did not make is refused.
 
 import { readCursor, writeCursor } from '../../model/list-cursor.ts'
 import { type Parameter, wholeNumber } from '../../runtime/parameter.ts'
@@ -11,14 +11,14 @@ export const limitParameter = wholeNumber(1, 200)
 /** A cursor of a list by id, or of one by time. */
 export const eventCursorParameter: Parameter<EventPosition> = (text) => {
   const position = readCursor(text)
-  if (!position) throw new Error('must be the next of an earlier page, as it was given')
+  if (!position) throw new Error('must be the value of next from an earlier page, unchanged')
   return position
 }
 
 /** A cursor of a list by id. */
 export const cursorParameter: Parameter<number> = (text) => {
   const { id, receivedAt } = eventCursorParameter(text)
-  if (receivedAt !== null) throw new Error('is of another list')
+  if (receivedAt !== null) throw new Error('belongs to another list')
   return id
 }
 

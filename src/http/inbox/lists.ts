@@ -22,7 +22,7 @@ const MAX_REF = 512
 
 /** Tokens without a scope have the empty one. */
 const scopeParameter: Parameter<string> = (text) => {
-  if (text !== '' && !isScope(text)) throw new Error('must be a scope')
+  if (text !== '' && !isScope(text)) throw new Error('must be a scope: 1 to 64 of a-z, 0-9, "_", ".", ":" and "-"')
   return text
 }
 
@@ -59,7 +59,10 @@ export function listOperations(options: InboxOptions) {
     const { limit = DEFAULT_LIMIT, cursor, ...given } = query.values
     const { state, subscription = DEFAULT_SUBSCRIPTION } = given
     if (given.subscription !== undefined && state === undefined) {
-      return { code: 'invalid_request', message: 'subscription says whose state is meant. Give state too.' }
+      return {
+        code: 'invalid_request',
+        message: 'The query parameter subscription needs state beside it. Add state, or leave subscription out.',
+      }
     }
     const filter: EventFilter = {
       words: given.q,
@@ -78,7 +81,7 @@ export function listOperations(options: InboxOptions) {
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
       return {
         code: 'invalid_request',
-        message: 'cursor is of a page with other filters. Keep them from page to page.',
+        message: 'The cursor belongs to a list with other filters. Use the same filters for every page.',
       }
     }
     const tenant = callerOf(call)

@@ -17,7 +17,7 @@ export function createInboxOperations(options: InboxOptions): Record<InboxOperat
 
 const UNREACHABLE: Problem = {
   code: 'storage_unavailable',
-  message: 'The store does not answer. Send the same request again after Retry-After seconds.',
+  message: 'The database does not answer. Send the same request again after Retry-After seconds.',
 }
 
 /** A store that is away for a moment is no bug of ours: the caller may ask again. */

@@ -61,7 +61,8 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
         if (name === DEFAULT_SUBSCRIPTION) {
           return {
             code: 'invalid_request',
-            message: 'The default subscription cannot be deleted. Use one of your own if you need a fresh start.',
+            message:
+              'The subscription default cannot be deleted. For a fresh start, create another with POST /v1/inbox/subscriptions.',
           }
         }
         const existed = isSubscriptionName(name) && (await claims.deleteSubscription(callerOf(call), name))

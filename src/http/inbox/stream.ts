@@ -38,7 +38,7 @@ const NEWEST_POSSIBLE = 999_999_999_999_999
 const QUERY = { after: wholeNumber(0, NEWEST_POSSIBLE) }
 const UNREACHABLE: Problem = {
   code: 'storage_unavailable',
-  message: 'The storage cannot be asked now. Open the stream again after Retry-After seconds.',
+  message: 'The database does not answer. Open the stream again after Retry-After seconds.',
 }
 
 export function createStreamHandler({ gate, hub, shedding, onTrouble }: StreamHandlerOptions): Handler {
@@ -83,7 +83,7 @@ function readStart(req: IncomingMessage): { readonly after: number | null } | { 
   try {
     return { after: QUERY.after(String(header)) }
   } catch (error) {
-    return { problem: { code: 'invalid_request', message: `Last-Event-ID ${(error as Error).message}.` } }
+    return { problem: { code: 'invalid_request', message: `The header Last-Event-ID ${(error as Error).message}.` } }
   }
 }
 

@@ -1,6 +1,6 @@
-// Where a request comes from. The peer of the connection, unless that is a proxy the operator trusts: then what the proxies
-// say, read from the right, since each adds the address it saw at the end. The first that is not a trusted proxy is the
-// client; whatever stands left of it, the client may have written itself.
+// The address of the client: the peer of the connection, unless that is a proxy the operator trusts. Then the list of
+// the proxies counts, read from the right, because each adds the address it saw at the end. The first one that is not a
+// trusted proxy is the client; the entries left of it may be forged.
 
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { RequestHead } from './head.ts'
@@ -14,12 +14,11 @@ export function createAddressOf(trusted: readonly string[]): AddressOf {
   const isTrusted = createIsTrusted(trusted)
   return (req) => {
     const peer = req.socket.remoteAddress
-    if (peer === undefined || !isTrusted(plain(peer))) return peer
-    return forwardedFor(req, plain(peer), isTrusted)
+    return peer !== undefined && isTrusted(peer) ? forwardedFor(req, plain(peer), isTrusted) : peer
   }
 }
 
-/** What is not an address, or has no end, tells nothing: then the last hop that is known counts. */
+/** The last known hop, where an entry is not an address or the list is too long. */
 function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: string) => boolean): string {
   const hops = hopsOf(req)
   let known = peer
@@ -32,7 +31,7 @@ function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: strin
   return known
 }
 
-/** X-Forwarded-For where it is there, since nearly every proxy sets it; otherwise RFC 7239. Null for a hop that names nobody. */
+/** X-Forwarded-For, which nearly every proxy sets; without it RFC 7239. Null for a hop without an address. */
 function hopsOf(req: RequestHead): (string | null)[] {
   const list = req.headers['x-forwarded-for']
   if (list !== undefined) return String(list).split(',')
@@ -51,14 +50,19 @@ function addressOf(hop: string): string | null {
   return isIP(bare) === 0 || bare.includes('%') ? null : plain(bare)
 }
 
+/** An IPv4 address that came over an IPv6 socket, as IPv4. */
 function plain(address: string): string {
   return address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address
 }
 
-function createIsTrusted(trusted: readonly string[]): (address: string) => boolean {
+/** Whether an address is one of these addresses or in one of these networks. */
+export function createIsTrusted(trusted: readonly string[]): (address: string | undefined) => boolean {
   const list = new BlockList()
   for (const entry of trusted.flatMap((one) => (one === 'loopback' ? LOOPBACK : [one]))) addTo(list, entry)
-  return (address) => list.check(address, isIPv4(address) ? 'ipv4' : 'ipv6')
+  return (address) => {
+    const own = plain(address ?? '')
+    return own !== '' && list.check(own, isIPv4(own) ? 'ipv4' : 'ipv6')
+  }
 }
 
 const LOOPBACK = ['127.0.0.0/8', '::1']

@@ -13,6 +13,11 @@ export function pathOf({ url = '/' }: RequestHead): string {
   return query === -1 ? url : url.slice(0, query)
 }
 
+/** Whether the query names a token, which only the legacy tester reads. The token itself is not looked at. */
+export function hasTokenInQuery({ url = '' }: RequestHead): boolean {
+  return url.includes('?') && /[?&](?:access_token|api_?key|token)=/i.test(url)
+}
+
 /** The declared length, or null where there is none to go by (chunked, or no body). */
 export function declaredLength({ headers }: RequestHead): number | null {
   const value = headers['content-length']

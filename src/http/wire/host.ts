@@ -24,14 +24,14 @@ export function hostProblem(req: RequestHead): Problem | null {
   for (let i = 0; i < rawHeaders.length; i += 2) {
     const name = rawHeaders[i]!
     if (name.length !== 4 || name.toLowerCase() !== 'host') continue
-    if (host !== undefined) return complain('Send the Host header exactly once.')
+    if (host !== undefined) return complain('The Host header is there more than once. Send it once.')
     host = rawHeaders[i + 1]!
   }
   if (host === undefined) {
     // HTTP/1.0 did not have it yet, and nothing here depends on it.
-    if (req.httpVersionMinor !== 0) return complain('Send the Host header exactly once.')
+    if (req.httpVersionMinor !== 0) return complain('The Host header is missing. Send it once.')
   } else if (host !== lastGood) {
-    if (!isHost(host)) return complain('The Host header must hold the name of one host and at most a port.')
+    if (!isHost(host)) return complain('The Host header is not one host name with an optional port. Correct it.')
     lastGood = host
   }
   return req.url!.charCodeAt(0) === SLASH ? null : authorityProblem(req.url!)
@@ -44,7 +44,7 @@ function authorityProblem(url: string): Problem | null {
   const authority = ABSOLUTE.exec(url)?.[1]
   return authority === undefined || isHost(authority)
     ? null
-    : complain('The address must hold the name of one host and at most a port.')
+    : complain('The URL does not name one host with an optional port. Correct it.')
 }
 
 function complain(message: string): Problem {

@@ -1,5 +1,5 @@
-// What a body says it is. Matched exactly, never loosely: a content type that two parsers read differently is how
-// checks are bypassed.
+// Content-Type and Content-Encoding of a body. Matched exactly, because a content type that two parsers read differently
+// is how checks are bypassed.
 
 import type { Problem } from '../../model/errors.ts'
 import type { RequestHead } from './head.ts'
@@ -21,10 +21,35 @@ export function contentEncoding(req: RequestHead): BodyEncoding | Problem {
 export function mediaProblem(req: RequestHead): Problem | null {
   const [value = '', ...more] = headerValues(req.rawHeaders, 'content-type')
   if (value === 'application/json' && more.length === 0) return null
+  if (more.length > 0) return unsupported('Content-Type is there more than once')
   const match = JSON_TYPE.exec(value)
-  if (!match || more.length > 0) return { code: 'unsupported_media_type' }
+  if (!match) return unsupported(describe(value))
   for (const [, , charset = ''] of (match[1] ?? '').matchAll(CHARSET)) {
-    if (!/^utf-?8$/i.test(charset.trim())) return { code: 'unsupported_media_type' }
+    if (!/^utf-?8$/i.test(charset.trim())) return unsupported('The charset in Content-Type is not utf-8')
   }
   return null
+}
+
+/** Types that clients send by mistake, and may be named in the answer; no other text of the header is repeated. */
+const KNOWN_TYPES = [
+  'application/x-www-form-urlencoded',
+  'multipart/form-data',
+  'text/plain',
+  'text/html',
+  'text/xml',
+  'application/xml',
+  'application/octet-stream',
+]
+
+function describe(value: string): string {
+  if (value === '') return 'The request has no Content-Type'
+  const type = value.split(';', 1)[0]!.trim().toLowerCase()
+  return `Content-Type is ${KNOWN_TYPES.includes(type) ? type : 'not application/json'}`
+}
+
+function unsupported(what: string): Problem {
+  return {
+    code: 'unsupported_media_type',
+    message: `${what}. Send JSON in UTF-8 with the header "Content-Type: application/json".`,
+  }
 }

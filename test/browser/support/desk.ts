@@ -90,7 +90,7 @@ export async function openDesk(t: Pick<TestContext, 'after'>): Promise<Desk> {
   }
 }
 
-async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
+export async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findChromium()!,
     // Letters without coloured edges make smaller pictures. Chromium's own sandbox does not run as root.

@@ -4,11 +4,12 @@ import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { parse } from 'yaml'
 import { renderMarkdown } from '../../../src/http/api-page/markdown.ts'
-import { API_PAGE_CSP, type ApiDocument, renderApiPage } from '../../../src/http/api-page/page.ts'
+import { API_PAGE_CSP, type ApiDocument, createApiPage } from '../../../src/http/api-page/page.ts'
 import { ERRORS } from '../../../src/model/errors.ts'
 
 const document = parse(readFileSync(new URL('../../../api/openapi.yaml', import.meta.url), 'utf8')) as ApiDocument
-const page = renderApiPage(document)
+const ADDRESS = 'https://intray.example'
+const page = createApiPage(document)(ADDRESS)
 
 /** The page as a reader sees it: without tags, style and break points. */
 function visibleText(html: string): string {
@@ -50,6 +51,35 @@ test('the page names every address and method of the document, and links to each
   for (const target of targets) assert.ok(ids.has(target), `#${target}`)
 })
 
+test('the page is under 400 kB', () => {
+  assert.ok(Buffer.byteLength(page) < 400_000, String(Buffer.byteLength(page)))
+})
+
+test('examples name the address the page was asked at, and no other', () => {
+  assert.ok(page.split(`${ADDRESS}/v1/inbox/events`).length > 6)
+  assert.ok(!page.includes('127.0.0.1:8080'))
+  assert.ok(createApiPage(document)('http://[::1]:8080').includes('curl -sS http://[::1]:8080/api/ping'))
+})
+
+test('every call with a token has an example in curl, PHP and Python', () => {
+  for (const [path, item] of Object.entries(document.paths)) {
+    for (const [method, { security }] of Object.entries(item)) {
+      const takesToken = (security ?? document.security ?? []).some((one) => 'bearer' in one)
+      const anchor = `${method}${path}`.replace(/[^A-Za-z0-9]+/g, '-').toLowerCase()
+      const article = page.slice(page.indexOf(`<h3 id="${anchor}">`)).split('</article>')[0]!
+      for (const language of ['curl', 'PHP', 'Python']) {
+        assert.equal(article.includes(`<pre class="in-${language}">`), takesToken, `${method} ${path} in ${language}`)
+      }
+    }
+  }
+})
+
+test('on a phone the list of contents is closed, and the first calls come before everything else', () => {
+  assert.match(page, /<details class="contents"><summary>/)
+  const main = page.slice(page.indexOf('<main'))
+  assert.match(main, /^<main id="content">\s*<section aria-labelledby="first-calls">/)
+})
+
 test('no anchor is given twice', () => {
   const ids = Array.from(page.matchAll(/ id="([^"]+)"/g), ([, id]) => id)
   assert.deepEqual(ids, [...new Set(ids)])
@@ -59,10 +89,14 @@ test('the table of error codes holds exactly the codes of the catalogue, each wi
   const listed = Array.from(page.matchAll(/<tr id="error-([a-z_]+)">/g), ([, code]) => code)
   assert.deepEqual(listed.toSorted(), Object.keys(ERRORS).toSorted())
   const table = page.slice(page.indexOf('<h2 id="error-codes">'))
-  for (const [code, { retryable, message }] of Object.entries(ERRORS)) {
+  for (const [code, { retryable, message: sentence }] of Object.entries(ERRORS)) {
+    // Real answers with this code have the sentence of their first field.
+    const message =
+      code === 'invalid_payload' ? '<code>source_ref</code> is longer than 512 characters (/source_ref).' : sentence
     const row = table.slice(table.indexOf(`<tr id="error-${code}">`)).split('</tr>')[0] ?? ''
     assert.ok(visibleText(row).includes(`${retryable ? '' : 'not '}retryable`), code)
-    assert.ok(row.includes(message.replaceAll('"', '&quot;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')), code)
+    const shown = message.replaceAll('"', '&quot;').replaceAll('<API token>', '&lt;API token&gt;')
+    assert.ok(row.includes(shown), code)
   }
 })
 
@@ -87,7 +121,7 @@ test('the policy allows exactly the style that is in the page', () => {
 
 test('hostile text is shown as text wherever the document may hold it', () => {
   const hostile = `<img src=x onerror="alert('1')"></code></style><script>alert(1)</script>`
-  const shown = renderApiPage(smallDocument(hostile))
+  const shown = createApiPage(smallDocument(hostile))(hostile)
   assert.doesNotMatch(shown, /<img|<script|onerror="/)
   assert.equal(shown.split('</style>').length, 2)
   assert.ok(shown.includes('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;'))
@@ -132,6 +166,6 @@ test('a reference that leads nowhere or in circles is reported, not shown as a g
     paths: { '/x': { get: { responses: { '200': { $ref: ref } } } } },
     components: { responses: { Round: { $ref: '#/components/responses/Round' } } },
   })
-  assert.throws(() => renderApiPage(at('#/components/responses/Missing')), /leads nowhere/)
-  assert.throws(() => renderApiPage(at('#/components/responses/Round')), /leads in circles/)
+  assert.throws(() => createApiPage(at('#/components/responses/Missing')), /leads nowhere/)
+  assert.throws(() => createApiPage(at('#/components/responses/Round')), /leads in circles/)
 })

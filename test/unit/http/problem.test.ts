@@ -53,9 +53,14 @@ test('an error is ok, error, message, request_id and retryable', () => {
 })
 
 test('a forbidden scope is these two fields alone, and its sentence is in the challenge', () => {
-  const { body, headers } = renderProblem({ code: 'forbidden_scope', message: 'ignored' }, 'r')
-  assert.equal(body, '{"ok":false,"error":"forbidden_scope"}')
-  assert.ok(headers['WWW-Authenticate']?.includes(`error_description="${ERRORS.forbidden_scope.message}"`))
+  const fixed = '{"ok":false,"error":"forbidden_scope"}'
+  const start = 'Bearer realm="intray", error="insufficient_scope",'
+  const plain = renderProblem({ code: 'forbidden_scope' }, 'r')
+  assert.equal(plain.body, fixed)
+  assert.equal(plain.headers['WWW-Authenticate'], `${start} error_description="${ERRORS.forbidden_scope.message}"`)
+  const told = renderProblem({ code: 'forbidden_scope', message: 'Needs "cf".', scope: 'cf' }, 'r')
+  assert.equal(told.body, fixed)
+  assert.equal(told.headers['WWW-Authenticate'], `${start} scope="cf", error_description="Needs 'cf'."`)
 })
 
 test('only what may succeed later is retryable', () => {
@@ -107,6 +112,17 @@ test('every sentence says what to do, and can stand in a header', () => {
     assert.match(message, /^[A-Z][\x20-\x7e]+[.]$/, code)
     for (const value of Object.values(renderProblem({ code }, 'r').headers)) assert.match(value, /^[\x20-\x7e]+$/)
   }
+})
+
+test('the message of unusable fields is that of the first, with its path', () => {
+  const messageOf = (...messages: string[]) => {
+    const fields = messages.map((message, n) => ({ path: `/f/${n}`, code: 'c', message }))
+    return JSON.parse(renderProblem({ code: 'invalid_payload', fields }, 'r').body).message as string
+  }
+  assert.equal(messageOf('`f` is long. Cut it.'), '`f` is long (/f/0). Cut it.')
+  assert.equal(messageOf('Takes "." and 1.5.'), 'Takes "." and 1.5 (/f/0).')
+  assert.equal(messageOf('A.', 'B.'), 'A (/f/0). Another problem is listed in fields.')
+  assert.equal(messageOf('A.', 'B.', 'C.'), 'A (/f/0). 2 other problems are listed in fields.')
 })
 
 test('what a problem knows more is in its body', () => {

@@ -72,7 +72,7 @@ test('a byte order mark is passed over', () => {
 test('the place of a mistake is told, what stands there is not', () => {
   const result = readEnvelope(Buffer.from('{"password":"hunter2" "x":1}'))
   assert.ok('problem' in result)
-  assert.match(result.problem.message ?? '', /character 2\d/)
+  assert.match(result.problem.message ?? '', / at line 1, column 23\./)
   assert.doesNotMatch(result.problem.message ?? '', /hunter2|password/)
 })
 

@@ -1,4 +1,4 @@
-// The operator as a processor: claims and settles on the store itself, for whichever tenant, under a key id of its own.
+// Lets commands process events as a processor does: claims on the store itself, for any tenant, under a key id of its own.
 
 import { loadConfig } from '../config.ts'
 import type { Tenant } from '../model/principal.ts'
@@ -11,34 +11,33 @@ import { CommandError } from './command.ts'
 import { flag } from './flags.ts'
 import { withStore } from './open.ts'
 
-/** Where a history tells who it was. No token has such a key id. */
-const OPERATOR = 'operator'
+/** Stands in the history of events. No token has such a key id. */
+const OPERATOR_KEY_ID = 'operator'
 
-export interface OperatorDesk {
+export interface ProcessingContext {
   readonly store: Store
   readonly claims: Claims
-  readonly operator: Processor
+  readonly processor: Processor
   readonly subscription: string
 }
 
-export async function asOperator<T>(
+export async function withProcessing<T>(
   tenant: Tenant,
   subscription: string,
-  work: (desk: OperatorDesk) => Promise<T>,
+  work: (context: ProcessingContext) => Promise<T>,
 ): Promise<T> {
   const config = loadConfig(process.env)
   return withStore(async (store) => {
-    // Nothing here waits, so there is no trouble to tell of: a failure is thrown.
-    const onTrouble = () => {}
     const claims = new Claims({
       store: store.processing,
       clock: systemClock,
       maxAttempts: config.maxAttempts,
       maxSubscriptions: config.maxSubscriptions,
-      onTrouble,
+      // Only long polls report trouble this way, and commands do not wait: a failure is thrown.
+      onTrouble: () => {},
     })
     try {
-      return await work({ store, claims, operator: { ...tenant, keyId: OPERATOR }, subscription })
+      return await work({ store, claims, processor: { ...tenant, keyId: OPERATOR_KEY_ID }, subscription })
     } finally {
       await claims.stop()
     }
@@ -53,9 +52,12 @@ export function subscriptionOf({ subscription }: { readonly subscription?: strin
   return flag('subscription', subscription, read) ?? DEFAULT_SUBSCRIPTION
 }
 
-/** What the processing side answers null for. */
-export async function known<T>(answer: T | null, { claims, operator, subscription }: OperatorDesk): Promise<T> {
+/** Claims answer null for a subscription that does not exist. */
+export async function requireSubscription<T>(
+  answer: T | null,
+  { claims, processor, subscription }: ProcessingContext,
+): Promise<T> {
   if (answer !== null) return answer
-  const names = (await claims.subscriptions(operator)).map(({ name }) => name)
-  throw new CommandError(`There is no subscription ${subscription} of this tenant. There is: ${names.join(', ')}.`)
+  const names = (await claims.subscriptions(processor)).map(({ name }) => name)
+  throw new CommandError(`This tenant has no subscription ${subscription}. It has: ${names.join(', ')}.`)
 }
