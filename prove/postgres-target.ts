@@ -45,7 +45,7 @@ export async function postgresTarget(
     prepare: async (): Promise<Prepared<WireFault>> => {
       rmSync(folder, { recursive: true, force: true })
       mkdirSync(folder)
-      const plainUrl = await createDatabase(besides(templateUrl), template)
+      const plainUrl = await createDatabase(besides(templateUrl), `TEMPLATE ${template}`)
       // Every piece that goes over the wire counts.
       const proxy = await startProxy(Number(new URL(plainUrl).port), '')
       return {

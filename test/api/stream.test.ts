@@ -217,7 +217,7 @@ for (const driver of drivers) {
       for (const after of ['-1', 'x', '1.5', '', '1e3', '0x10', '1000000000000000', ' 1']) {
         const answer = await app.send({ path: `${PATH}?after=${encodeURIComponent(after)}`, headers })
         assert.equal(answer.status, 400, after)
-        assert.match(String(answer.json?.message), /^after must be a whole number/)
+        assert.match(String(answer.json?.message), /after must be a whole number/)
       }
       for (const query of ['after=1&after=1', 'afer=1', `token=${app.processor}`]) {
         const answer = await app.send({ path: `${PATH}?${query}`, headers })
@@ -230,7 +230,7 @@ for (const driver of drivers) {
           headers: { ...headers, 'Last-Event-ID': lastEventId },
         })
         assert.equal(answer.status, 400, lastEventId)
-        assert.match(String(answer.json?.message), /^Last-Event-ID must be a whole number/)
+        assert.match(String(answer.json?.message), /Last-Event-ID must be a whole number/)
       }
       const twice = await app.send({ path: PATH, headers: { ...headers, 'Last-Event-ID': ['1', '2'] } })
       assert.equal(twice.status, 400)
