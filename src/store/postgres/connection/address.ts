@@ -49,7 +49,7 @@ function requireUrl(connectionString: string): void {
   // Without a host it is about a socket; the URL parser takes no port or user there.
   const complete = connectionString.replace('@/', '@localhost/').replace(':///', '://localhost/')
   if (!URL.canParse(complete))
-    refuse('has a host, port, user or password that cannot be read; percent-encode what is special')
+    refuse('has a host, port, user or password that cannot be read; percent-encode special characters')
   try {
     decodeURIComponent(new URL(complete).pathname)
   } catch {
