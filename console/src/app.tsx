@@ -1,14 +1,15 @@
-// Who is here? A one-time link in the address signs in; without a session there is the sign-in page; with one, the desk.
+// The root component: signs in with a one-time link from the URL, shows the sign-in page without a session, and the console
+// with one.
 
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { ApiError, call, tenantKey, type Tenant } from './api/client.ts'
 import type { SessionAnswer, TenantPage } from './api/schema.ts'
 import { LiveProvider } from './live/live.tsx'
-import { addressFor, navigate, usePlace } from './router.tsx'
-import { type Desk, DeskProvider } from './session.tsx'
+import { addressFor, navigate, useRoute } from './router.tsx'
+import { type ConsoleSession, SessionProvider } from './session.tsx'
 import { Shell } from './shell.tsx'
-import { Empty, Loading, Trouble } from './ui/controls.tsx'
+import { Empty, Loading, ErrorNotice } from './ui/controls.tsx'
 import { SignIn } from './views/sign-in.tsx'
 
 const LAST_TENANT = 'intray.tenant'
@@ -18,7 +19,7 @@ export function App() {
   if (session.isPending) return <Loading what="the console" />
   if (session.isError) {
     if (session.error instanceof ApiError && session.error.status === 401) return <SignIn notice={session.error} />
-    return <Trouble error={session.error} onRetry={() => void session.refetch()} />
+    return <ErrorNotice error={session.error} onRetry={() => void session.refetch()} />
   }
   if (session.data === null) return <SignIn notice={null} />
   return <SignedIn session={session.data} />
@@ -26,7 +27,7 @@ export function App() {
 
 let opening: Promise<SessionAnswer | null> | null = null
 
-/** A link is good once: it leaves the address before it is used, and it is used once even if React asks twice. */
+/** A link works once: it is removed from the URL before use, and used once even if React renders twice. */
 function openSession(): Promise<SessionAnswer | null> {
   const link = new URLSearchParams(window.location.hash.slice(1)).get('link')
   if (link !== null) {
@@ -46,37 +47,37 @@ function nullIfSignedOut(error: unknown): null {
 
 function SignedIn({ session }: { readonly session: SessionAnswer }) {
   const queryClient = useQueryClient()
-  const place = usePlace()
+  const route = useRoute()
   const answer = useQuery({ queryKey: ['tenants'], queryFn: readTenants, staleTime: 30_000 })
   const tenants = answer.data ?? []
   const [first] = tenants
-  const isKnown = place.tenant !== null && place.view !== null
+  const isKnown = route.tenant !== null && route.view !== null
   useEffect(() => {
     if (isKnown) {
-      if (place.tenant) localStorage.setItem(LAST_TENANT, tenantKey(place.tenant))
+      if (route.tenant) localStorage.setItem(LAST_TENANT, tenantKey(route.tenant))
       return
     }
     const last = tenants.find((tenant) => tenantKey(tenant) === localStorage.getItem(LAST_TENANT))
-    const tenant = place.tenant ?? last ?? first
-    if (tenant) navigate(addressFor(tenant, place.view ?? 'overview'), { replace: true })
+    const tenant = route.tenant ?? last ?? first
+    if (tenant) navigate(addressFor(tenant, route.view ?? 'overview'), { replace: true })
   })
-  if (answer.isError) return <Trouble error={answer.error} onRetry={() => void answer.refetch()} />
+  if (answer.isError) return <ErrorNotice error={answer.error} onRetry={() => void answer.refetch()} />
   if (answer.isPending) return <Loading what="the console" />
-  if (place.tenant === null || place.view === null) return first ? null : <NoTenant />
-  const desk: Desk = { operator: session.operator, tenant: place.tenant, tenants }
+  if (route.tenant === null || route.view === null) return first ? null : <NoTenant />
+  const consoleSession: ConsoleSession = { operator: session.operator, tenant: route.tenant, tenants }
   const onLost = (error: unknown) => {
     if (error instanceof ApiError && error.status === 401) queryClient.setQueryData(['session'], null)
   }
   return (
-    <DeskProvider value={desk}>
-      <LiveProvider tenant={desk.tenant} onLost={onLost}>
-        <Shell place={place} key={tenantKey(desk.tenant)} />
+    <SessionProvider value={consoleSession}>
+      <LiveProvider tenant={consoleSession.tenant} onLost={onLost}>
+        <Shell route={route} key={tenantKey(consoleSession.tenant)} />
       </LiveProvider>
-    </DeskProvider>
+    </SessionProvider>
   )
 }
 
-/** So many tenants can be chosen from; to the others one goes by address. */
+/** The choice lists at most this many tenants; others are reached by URL. */
 const MAX_TENANTS = 1000
 
 async function readTenants(): Promise<Tenant[]> {
@@ -97,10 +98,10 @@ function NoTenant() {
   return (
     <main className="lonely">
       <Empty
-        title="There is no tenant yet"
+        title="There are no tenants yet"
         command="./intray token create --account 1 --company 1 --scope cf --label 'contact form'"
       >
-        <p>A tenant is an account and a company. It is there with its first token:</p>
+        <p>A tenant is an account and a company. Create its first token:</p>
       </Empty>
     </main>
   )

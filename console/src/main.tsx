@@ -1,4 +1,4 @@
-// Where the page begins.
+// Entry point of the page.
 
 import { QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query'
 import { StrictMode } from 'react'
@@ -20,11 +20,11 @@ const client: QueryClient = new QueryClient({
     queries: { staleTime: 2000, retry: (failures, error) => !(error instanceof ApiError) && failures < 2 },
   },
   queryCache: new QueryCache({
-    // Whoever's session is over is asked to sign in again, wherever they are.
+    // An expired session leads to the sign-in page from every view.
     onError: (error, query) => {
       if (error instanceof ApiError && error.status === 401 && query.queryKey[0] !== 'session') {
         client.setQueryData(['session'], null)
-        // What was looked at is not for whoever signs in next.
+        // The next operator must not see cached data of this one.
         client.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
       }
     },

@@ -1,5 +1,5 @@
-// Where we are, as the address says it: /console/<account>/<company>/<view>/<id>?filters. Everything that can be looked at has
-// an address of its own, so that it can be sent to a colleague.
+// Routing by URL: /console/<account>/<company>/<view>/<id>?filters. Every view and every item has a URL, so that it can be
+// shared.
 
 import { type MouseEvent, type ReactNode, useCallback, useSyncExternalStore } from 'react'
 import type { Tenant } from './api/client.ts'
@@ -7,15 +7,15 @@ import type { Tenant } from './api/client.ts'
 export const VIEWS = ['overview', 'events', 'conversations', 'refusals', 'tokens', 'queue', 'try'] as const
 export type ViewName = (typeof VIEWS)[number]
 
-export interface Place {
+export interface ConsoleRoute {
   readonly tenant: Tenant | null
   readonly view: ViewName | null
   readonly id: string | null
   readonly query: URLSearchParams
 }
 
-/** The part of the place that a view reads. */
-export type ViewProps = Pick<Place, 'id' | 'query'>
+/** The part of the route that a view reads. */
+export type ViewProps = Pick<ConsoleRoute, 'id' | 'query'>
 
 const BASE = '/console'
 const listeners = new Set<() => void>()
@@ -31,12 +31,12 @@ function subscribe(listener: () => void): () => void {
 
 const currentAddress = () => window.location.pathname + window.location.search
 
-export function usePlace(): Place {
+export function useRoute(): ConsoleRoute {
   const address = useSyncExternalStore(subscribe, currentAddress)
-  return placeOf(address)
+  return parseRoute(address)
 }
 
-export function placeOf(address: string): Place {
+export function parseRoute(address: string): ConsoleRoute {
   const { pathname, searchParams } = new URL(address, 'http://here')
   const [account, company, view, id] = pathname.slice(BASE.length).split('/').filter(Boolean)
   const tenant =
@@ -71,7 +71,7 @@ export function addressFor(
   return `${BASE}/${tenant.accountId}/${tenant.companyId}/${view}${tail}${end}`
 }
 
-/** Sets and clears parameters of the address; the rest stays. */
+/** Sets and clears query parameters; the others stay. */
 export function useQuerySetter(): (changes: Readonly<Record<string, string | null>>, replace?: boolean) => void {
   return useCallback((changes, replace = false) => {
     const url = new URL(window.location.href)
@@ -107,7 +107,7 @@ export function Link({ to, children, className, current, tabIndex, title }: Link
   )
 }
 
-/** A plain click stays in the page; with a modifier the browser does what it always does. */
+/** Handles a plain click; with a modifier the browser's default applies. */
 export function followHere(event: MouseEvent, to: string): void {
   if (event.defaultPrevented || event.button !== 0) return
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return

@@ -1,30 +1,30 @@
-// Who is signed in and which tenant is looked at. Every view asks here and calls the API through it, so that the tenant can
-// be forgotten nowhere.
+// The signed-in operator and the chosen tenant. Views call the API through this context, which adds the tenant to every
+// call.
 
 import { createContext, useContext } from 'react'
 import { type Answer, type CallOptions, call, callText, type OperationName, type Tenant } from './api/client.ts'
 import type { Operator } from './api/schema.ts'
 
-export interface Desk {
+export interface ConsoleSession {
   readonly operator: Operator
   readonly tenant: Tenant
   readonly tenants: readonly Tenant[]
 }
 
-const DeskContext = createContext<Desk | null>(null)
-export const DeskProvider = DeskContext.Provider
+const SessionContext = createContext<ConsoleSession | null>(null)
+export const SessionProvider = SessionContext.Provider
 
-export function useDesk(): Desk {
-  const desk = useContext(DeskContext)
-  if (!desk) throw new Error('nobody is signed in here')
-  return desk
+export function useSession(): ConsoleSession {
+  const session = useContext(SessionContext)
+  if (!session) throw new Error('used outside of SessionProvider')
+  return session
 }
 
 type TenantCall = <Name extends OperationName>(name: Name, options?: CallOptions<Name>) => Promise<Answer<Name>>
 
-/** Calls on behalf of the tenant that is looked at. */
+/** API calls for the chosen tenant. */
 export function useApi(): { readonly tenant: Tenant; readonly call: TenantCall; readonly text: typeof callText } {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   return {
     tenant,
     call: (name, options = {}) => call(name, { tenant, ...options }),
@@ -32,7 +32,7 @@ export function useApi(): { readonly tenant: Tenant; readonly call: TenantCall; 
   }
 }
 
-/** Viewers look; admins change. The server decides, this only says so early. */
+/** For disabling controls; the server enforces it. */
 export function useMayChange(): boolean {
-  return useDesk().operator.role === 'admin'
+  return useSession().operator.role === 'admin'
 }

@@ -1,12 +1,12 @@
-// The frame around every view: navigation, tenant, whether we are live, theme, help, signing out.
+// The frame around every view: navigation, tenant, connection state, theme, help, sign-out.
 
 import { useQueryClient } from '@tanstack/react-query'
 import { useEffect, useRef, useState } from 'react'
 import { ApiError, call, tenantKey } from './api/client.ts'
 import { ENTRIES } from './entries.ts'
 import { type LiveState, useLiveState } from './live/live.tsx'
-import { addressFor, Link, navigate, type Place, type ViewName, type ViewProps } from './router.tsx'
-import { useDesk } from './session.tsx'
+import { addressFor, Link, navigate, type ConsoleRoute, type ViewName, type ViewProps } from './router.tsx'
+import { useSession } from './session.tsx'
 import { Help } from './ui/help.tsx'
 import { useShortcuts } from './ui/keyboard.ts'
 import { THEMES, type Theme, useTheme } from './ui/theme.ts'
@@ -18,11 +18,11 @@ import { Refusals } from './views/refusals.tsx'
 import { Tokens } from './views/tokens.tsx'
 import { TryIt } from './views/try-it.tsx'
 
-export function Shell({ place }: { readonly place: Place }) {
-  const { tenant } = useDesk()
+export function Shell({ route }: { readonly route: ConsoleRoute }) {
+  const { tenant } = useSession()
   const [isHelpOpen, setHelpOpen] = useState(false)
   const main = useRef<HTMLElement>(null)
-  const entry = ENTRIES.find(({ view }) => view === place.view) ?? ENTRIES[0]!
+  const entry = ENTRIES.find(({ view }) => view === route.view) ?? ENTRIES[0]!
   useEffect(() => {
     document.title = `${entry.title} · Intray`
   }, [entry])
@@ -41,7 +41,7 @@ export function Shell({ place }: { readonly place: Place }) {
       <SideBar current={entry.view} onHelp={() => setHelpOpen(true)} />
       <main id="main" ref={main} tabIndex={-1} data-view={entry.view}>
         <h1>{entry.title}</h1>
-        <View view={entry.view} id={place.id} query={place.query} />
+        <View view={entry.view} id={route.id} query={route.query} />
       </main>
       {isHelpOpen && <Help onClose={() => setHelpOpen(false)} />}
     </div>
@@ -68,7 +68,7 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
 }
 
 function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onHelp: () => void }) {
-  const { tenant, operator } = useDesk()
+  const { tenant, operator } = useSession()
   const [isMenuOpen, setMenuOpen] = useState(false)
   return (
     <header className="side-bar">
@@ -102,7 +102,7 @@ function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onH
       <div className="side-foot" data-open={isMenuOpen}>
         <ThemeChoice />
         <button type="button" className="button quiet-button" onClick={onHelp}>
-          Keys and help
+          Keyboard and help
         </button>
         <p className="quiet who">
           {operator.name} · {operator.role}
@@ -124,7 +124,7 @@ function LiveMark({ state }: { readonly state: LiveState }) {
 }
 
 function TenantChoice() {
-  const { tenant, tenants } = useDesk()
+  const { tenant, tenants } = useSession()
   const known = tenants.some((one) => tenantKey(one) === tenantKey(tenant)) ? tenants : [tenant, ...tenants]
   return (
     <label className="tenant-choice">
@@ -169,11 +169,11 @@ function SignOut() {
     try {
       await call('DELETE /v1/console/session')
     } catch (error) {
-      // Without an answer the session goes on: saying otherwise would leave it open behind somebody's back.
-      if (!(error instanceof ApiError && error.status === 401)) return setTrouble('Not signed out: try again.')
+      // Without an answer the session may still be open, so the page must not claim that it is closed.
+      if (!(error instanceof ApiError && error.status === 401)) return setTrouble('Sign-out failed: try again')
     }
     queryClient.setQueryData(['session'], null)
-    // Nothing of what was looked at stays behind for the next one.
+    // The next operator must not see cached data of this one.
     queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== 'session' })
   }
   return (

@@ -5,15 +5,12 @@ import { type Cell, type CopyRow, type CopyState, type CopyTable, keyOf } from '
 /** Why no server may open this database; null if one may. */
 export function servingProblem(state: CopyState | null, isFrozen: boolean): string | null {
   if (state && !state.finished) {
-    return (
-      'The database is the target of a copy that is not finished. ' +
-      'Run the same ./intray copy again: it goes on where it stopped.'
-    )
+    return 'The database is the target of an unfinished copy. ' + 'Run the same ./intray copy again to finish it.'
   }
   if (!isFrozen) return null
   return (
     'The database was copied to another one and is frozen. Use the copy, ' +
-    'or take this one back into service: ./intray copy --release <its URL>.'
+    'or unfreeze this one: ./intray copy --release <its URL>.'
   )
 }
 
@@ -27,7 +24,8 @@ export function stateAfter(
 ): CopyState {
   const before = { sourceUuid, finished: false, positions: { [table.name]: after } }
   const found = { ...state, positions: { [table.name]: state?.positions[table.name] ?? null } } as typeof before
-  if (encodeState(found) !== encodeState(before)) throw new Error('Another copy into this database is running.')
+  if (encodeState(found) !== encodeState(before))
+    throw new Error('Another copy into this database is running. Wait until it ends, or stop it.')
   const last = rows.at(-1)
   return { ...state!, positions: { ...state!.positions, ...(last && { [table.name]: keyOf(table, last) }) } }
 }

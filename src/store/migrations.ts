@@ -39,7 +39,7 @@ export function pendingMigrations(known: readonly Migration[], applied: readonly
     const row = applied[index]
     if (row?.version !== migration.version) {
       throw new StoreRefused(
-        `The database lacks migration ${migration.version}: Intray did not make it like this. Restore it from a backup.`,
+        `The database lacks migration ${migration.version}, so its schema is damaged. Restore it from a backup.`,
       )
     }
     if (migration.checksum !== row.checksum) {

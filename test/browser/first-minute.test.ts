@@ -16,7 +16,7 @@ describe('the first minute with the console', { skip: missingChromium() }, () =>
     await signInByLink(page, desk.link)
     assert.equal(new URL(page.url()).pathname, '/console/1/1/overview')
     await page.getByRole('link', { name: 'Events' }).click()
-    await page.getByText('Nothing has come in yet').waitFor()
+    await page.getByText('No events yet').waitFor()
     assert.match((await page.locator('.empty pre').textContent())!, new RegExp(`curl -sS ${desk.url}/v1/inbox/events`))
     await untilLive(page)
     await page.evaluate(() => Object.assign(window, { neverReloaded: true }))

@@ -164,7 +164,7 @@ for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
     for (const table of ['dedupe', 'events']) {
       if (await killedWhile(table, copyArgs(source, target))) kills += 1
       const refused = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: target })
-      assert.match(refused.stderr, /(a copy that is not finished|an unfinished copy)/)
+      assert.match(refused.stderr, /an unfinished copy/)
       assert.equal(refused.code, 1)
     }
     assert.equal(kills, 2)
@@ -234,7 +234,7 @@ test('what cannot be copied is refused before anything is frozen', async (t: Tes
     [copyArgs(source, other), /The target is in use: it holds tokens/],
     [copyArgs(source, source), /same database/],
     [copyArgs('sqlite:/nowhere/intray.db', other), /There is no database at/],
-    [copyArgs(await postgres!.newDatabase(), await sqlite!.newDatabase()), /nothing of Intray/],
+    [copyArgs(await postgres!.newDatabase(), await sqlite!.newDatabase()), /has no Intray data/],
     [copyArgs(source, 'mysql://x'), /must look like/],
     [['copy', '--from', source], /Give --to URL/],
     [[...copyArgs(source, other), '--to-file', '/x'], /not both/],

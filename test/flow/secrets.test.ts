@@ -242,7 +242,7 @@ test('the starter token is in nothing but the banner', async (t) => {
   const databasePath = join(tempFolder('secrets'), 'intray.db')
   const server = await startServer(t, { INTRAY_DATABASE_URL: `sqlite:${databasePath}` })
   const token = await until('the starter token is printed', () => /itr_\w{47}/.exec(server.stdout())?.[0])
-  await until('the whole banner is printed', () => /#link=\w{43}\n\n$/.test(server.stdout()))
+  await until('the whole banner is printed', () => /#link=\w{43}\n\n.*\n\n$/s.test(server.stdout()))
   const banner = server.stdout()
   const sent: Sent = { canaries: new Map([[token, 'the starter token']]), answers: [] }
   await sendThrough(server.port, AS_CREDENTIAL, () => token, sent)

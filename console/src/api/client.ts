@@ -1,12 +1,12 @@
-// The API as the console sees it: one typed call for every operation of api/openapi.yaml, with the operator's session and the
-// tenant that is looked at. There is no other way from here to the server.
+// Typed API client: one call for every operation of api/openapi.yaml, with the operator's session and the chosen tenant. The
+// only file of the console that talks to the server.
 
 import type { Operations } from './schema.ts'
 
 export type OperationName = keyof Operations
 export type Answer<Name extends OperationName> = Operations[Name]['answer']
 
-/** The pair that everything is looked at for. */
+/** An account and a company. */
 export interface Tenant {
   readonly accountId: number
   readonly companyId: number
@@ -14,11 +14,11 @@ export interface Tenant {
 
 export interface CallOptions<Name extends OperationName> {
   readonly tenant?: Tenant
-  /** What stands in the places of the path: `{id}`. */
+  /** Values for the places of the path, such as `{id}`. */
   readonly path?: Readonly<Record<string, string | number>>
   readonly query?: Operations[Name]['query']
   readonly body?: Operations[Name]['body']
-  /** In place of `body`: text that must arrive as it is. */
+  /** Instead of `body`: text that is sent unchanged. */
   readonly bodyText?: string
   readonly signal?: AbortSignal | undefined
 }
@@ -44,7 +44,7 @@ export async function call<Name extends OperationName>(
   return (await answer.json()) as Answer<Name>
 }
 
-/** The bytes as text, without a parser in between: numbers keep their digits. A BOM stays visible. */
+/** The body as text, not parsed, so that numbers keep their digits. A BOM stays visible. */
 export async function callText<Name extends OperationName>(
   name: Name,
   options: CallOptions<Name> = {},
@@ -53,7 +53,7 @@ export async function callText<Name extends OperationName>(
   return new TextDecoder('utf-8', { ignoreBOM: true }).decode(await answer.arrayBuffer())
 }
 
-/** The answer itself, once it is known to be a good one. */
+/** The response; throws ApiError unless it is a 2xx. */
 export async function request<Name extends OperationName>(
   name: Name,
   { tenant, path = {}, query = {}, body, bodyText, signal }: CallOptions<Name>,
@@ -77,7 +77,7 @@ export async function request<Name extends OperationName>(
   return answer
 }
 
-/** As in the header and in the address: 7/42. */
+/** As in the header and in URLs: 7/42. */
 export function tenantKey({ accountId, companyId }: Tenant): string {
   return `${accountId}/${companyId}`
 }
@@ -104,11 +104,12 @@ async function errorOf(answer: Response): Promise<ApiError> {
       readonly request_id?: string
       readonly fields?: readonly { readonly path: string; readonly message: string }[]
     }
-    const details = (fields ?? []).map((field) => ` ${field.path}: ${field.message}`).join('')
+    // The message is that of the first field.
+    const details = (fields ?? []).slice(1).map((field) => ` ${field.path}: ${field.message}`)
     return new ApiError(
       answer.status,
       error ?? 'unknown',
-      `${message ?? sentenceOf(error, answer)}${details}`,
+      `${message ?? challengeText(answer)}${details.join('')}`,
       request_id ?? answer.headers.get('X-Request-Id'),
     )
   } catch {
@@ -116,7 +117,8 @@ async function errorOf(answer: Response): Promise<ApiError> {
   }
 }
 
-/** The one error without a sentence in its body keeps it in a header. */
-function sentenceOf(error: string | undefined, answer: Response): string {
-  return answer.headers.get('WWW-Authenticate') ?? `The server answered ${answer.status} ${error ?? ''}.`
+/** For a 403, whose message stands in WWW-Authenticate. */
+function challengeText(answer: Response): string {
+  const challenge = answer.headers.get('WWW-Authenticate') ?? ''
+  return /error_description="([^"]*)"/.exec(challenge)?.[1] ?? `The server answered ${answer.status}.`
 }

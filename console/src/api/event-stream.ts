@@ -1,5 +1,5 @@
-// What comes in, as the server tells it: the blocks of GET /v1/inbox/stream, read with fetch, since EventSource can name no
-// tenant. Promises: whoever goes on after the last id it was given misses nothing.
+// Client of GET /v1/inbox/stream. Uses fetch, because EventSource cannot send the tenant header. Reconnects after the last
+// id it received, so that no event is missed.
 
 import { ApiError, request, type Tenant } from './client.ts'
 import type { FollowedEvent } from './schema.ts'
@@ -7,31 +7,31 @@ import type { FollowedEvent } from './schema.ts'
 export interface StreamListener {
   readonly onOpen: () => void
   readonly onEvent: (event: FollowedEvent) => void
-  /** It will be opened again, unless the session is over. */
+  /** The stream reconnects by itself, unless the session is over. */
   readonly onLost: (error: unknown) => void
 }
 
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 15_000
-/** The server says something every 15 s. */
+/** The server sends a heartbeat every 15 s. */
 const SILENCE_MS = 40_000
 
-/** The last id that was told; empty before the first. */
-export interface StreamPlace {
+/** The last id received; empty before the first. */
+export interface StreamCursor {
   lastId: string
 }
 
-/** Follows from the place on until the signal; comes back by itself after every break. */
+/** Follows the stream from the cursor until the signal, reconnecting with back-off. */
 export async function followStream(
   tenant: Tenant,
-  place: StreamPlace,
+  cursor: StreamCursor,
   listener: StreamListener,
   signal: AbortSignal,
 ): Promise<void> {
   let waitMs = FIRST_WAIT_MS
   while (!signal.aborted) {
     try {
-      await readOnce(tenant, place, listener, signal, () => {
+      await readOnce(tenant, cursor, listener, signal, () => {
         waitMs = FIRST_WAIT_MS
       })
       if (!signal.aborted) listener.onLost(null)
@@ -47,7 +47,7 @@ export async function followStream(
 
 async function readOnce(
   tenant: Tenant,
-  place: StreamPlace,
+  cursor: StreamCursor,
   listener: StreamListener,
   signal: AbortSignal,
   onAlive: () => void,
@@ -56,7 +56,7 @@ async function readOnce(
   let timer = setTimeout(() => silence.abort(), SILENCE_MS)
   const either = AbortSignal.any([signal, silence.signal])
   try {
-    const resume = place.lastId === '' ? {} : { 'Last-Event-ID': place.lastId }
+    const resume = cursor.lastId === '' ? {} : { 'Last-Event-ID': cursor.lastId }
     const answer = await request('GET /v1/inbox/stream', { tenant, signal: either }, resume)
     listener.onOpen()
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
@@ -69,17 +69,17 @@ async function readOnce(
       timer = setTimeout(() => silence.abort(), SILENCE_MS)
       const blocks = (rest + value).split('\n\n')
       rest = blocks.pop() ?? ''
-      for (const block of blocks) readBlock(block, place, listener)
+      for (const block of blocks) readBlock(block, cursor, listener)
     }
   } finally {
     clearTimeout(timer)
   }
 }
 
-function readBlock(block: string, place: StreamPlace, listener: StreamListener): void {
+function readBlock(block: string, cursor: StreamCursor, listener: StreamListener): void {
   const id = /^id: (.*)$/m.exec(block)?.[1]
   const data = /^data: (.*)$/m.exec(block)?.[1]
-  if (id !== undefined) place.lastId = id
+  if (id !== undefined) cursor.lastId = id
   if (data !== undefined) listener.onEvent(JSON.parse(data) as FollowedEvent)
 }
 

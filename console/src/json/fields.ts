@@ -1,12 +1,12 @@
-// The fields of a message, flat: where each stands and what it says. Numbers stay the digits that were sent.
+// The fields of a JSON text as a flat list of paths and values. Numbers keep the digits that were sent.
 
 import { isFailure, scanJson, type Token } from './scan.ts'
 
 export interface JsonField {
-  /** As a JSON Pointer. */
+  /** A JSON Pointer. */
   readonly path: string
   readonly type: 'text' | 'number' | 'boolean' | 'null' | 'object' | 'list'
-  /** For texts what they say; for everything else what was sent. */
+  /** For strings the decoded text; for everything else the text as sent. */
   readonly value: string
 }
 
@@ -19,7 +19,7 @@ interface Frame {
   hasMembers: boolean
 }
 
-/** Leaves only; an object or list is a field if it is empty. Null if the text is no JSON. */
+/** Leaves only; an empty object or list is a leaf. Null if the text is not JSON. */
 export function flatFields(text: string): readonly JsonField[] | null {
   const tokens = scanJson(text)
   if (isFailure(tokens)) return null
@@ -62,7 +62,7 @@ function leaf(text: string, token: Token, path: string): JsonField {
   return { path, type: sent === 'null' ? 'null' : 'boolean', value: sent }
 }
 
-/** A single text has no number in it that could lose digits. */
+/** Safe for a string: only numbers lose digits in JSON.parse. */
 function textOf(text: string, token: Token): string {
   return JSON.parse(text.slice(token.from, token.to)) as string
 }

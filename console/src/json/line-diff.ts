@@ -1,5 +1,5 @@
-// What differs between two texts, line by line. Bounded: what is alike at both ends is set aside first, and if what is left is
-// too much to compare, it is told as removed and added.
+// Line diff of two texts. Bounded: equal lines at both ends are skipped, and if the rest is too large to compare, all of it
+// is shown as removed and added.
 
 export interface DiffLine {
   readonly mark: 'same' | 'removed' | 'added'
@@ -12,7 +12,7 @@ interface Line {
   readonly text: string
 }
 
-/** So many pairs of lines are compared at most: 4 million take about 20 ms. */
+/** The largest table of line pairs: 4 million take about 20 ms. */
 const MAX_PAIRS = 4_000_000
 
 export function diffLines(before: readonly Line[], after: readonly Line[]): DiffLine[] {
@@ -40,7 +40,7 @@ function middle(
 ): DiffLine[] {
   const width = after.length + 1
   if ((before.length + 1) * width > MAX_PAIRS) return [...marked(before, 'removed'), ...marked(after, 'added')]
-  // The length of the longest common part of what follows each pair.
+  // For each pair, the length of the longest common subsequence of the lines after it.
   const common = new Uint32Array((before.length + 1) * width)
   for (let b = before.length - 1; b >= 0; b--) {
     for (let a = after.length - 1; a >= 0; a--) {
@@ -68,7 +68,7 @@ function middle(
 
 const pick = ({ depth, text }: Line) => ({ depth, text })
 
-/** A comma at the end comes and goes with the neighbour: it is no difference. */
+/** Ignores a comma at the end, which depends on the next line. */
 function isSame(one: Line, other: Line): boolean {
   return one.depth === other.depth && one.text.replace(/,$/, '') === other.text.replace(/,$/, '')
 }

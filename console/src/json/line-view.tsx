@@ -1,4 +1,4 @@
-// Lines of text, as many as there are, of which the page holds those that can be seen.
+// A virtualized list of text lines.
 
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { useRef } from 'react'
@@ -9,7 +9,7 @@ const LINE_HEIGHT = 20
 export interface ShownLine {
   readonly depth: number
   readonly text: string
-  readonly goesOn?: boolean
+  readonly isContinuation?: boolean
   readonly mark?: 'same' | 'removed' | 'added'
 }
 
@@ -40,7 +40,7 @@ export function LineView({ lines, label }: { readonly lines: readonly ShownLine[
                 </span>
               )}
               <span className="line-text" style={{ paddingInlineStart: `${line.depth * 1.5}ch` }}>
-                {line.goesOn && <span className="cut">↳</span>}
+                {line.isContinuation && <span className="cut">↳</span>}
                 <SafeText text={line.text} />
               </span>
             </div>

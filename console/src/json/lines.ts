@@ -1,21 +1,21 @@
-// Lays JSON out for reading: one line for each field, indented, each a piece of the original text. Lines that are too long are
-// given in pieces, so that every row has a bounded width.
+// Formats JSON for reading: one indented line for each field, cut from the original text. Long lines are split, so that every
+// row has a bounded width.
 
 import { isFailure, scanJson, type Token } from './scan.ts'
 
 export interface JsonLine {
   readonly depth: number
   readonly text: string
-  /** A further piece of the line before. */
-  readonly goesOn: boolean
+  /** Continues the line before. */
+  readonly isContinuation: boolean
 }
 
-/** Deeper than this is shown at this depth: a million brackets must not be a million columns. */
+/** Deeper nesting is shown at this depth, so that a million brackets do not take a million columns. */
 const MAX_DEPTH = 24
 export const PIECE_LENGTH = 400
 
-/** The text as lines; text that is no JSON as it stands. */
-export function layOut(text: string): readonly JsonLine[] {
+/** The text as lines; text that is not JSON line by line. */
+export function linesOf(text: string): readonly JsonLine[] {
   const scanned = scanJson(text)
   return isFailure(scanned) ? plainLines(text) : jsonLines(text, scanned)
 }
@@ -61,14 +61,14 @@ function plainLines(text: string): JsonLine[] {
 
 function pushPieces(lines: JsonLine[], depth: number, line: string): void {
   if (line.length <= PIECE_LENGTH) {
-    lines.push({ depth, text: line, goesOn: false })
+    lines.push({ depth, text: line, isContinuation: false })
     return
   }
   for (let from = 0; from < line.length; ) {
     let to = Math.min(from + PIECE_LENGTH, line.length)
     const code = line.charCodeAt(to - 1)
     if (to < line.length && code >= 0xd800 && code <= 0xdbff) to--
-    lines.push({ depth, text: line.slice(from, to), goesOn: from > 0 })
+    lines.push({ depth, text: line.slice(from, to), isContinuation: from > 0 })
     from = to
   }
 }

@@ -1,5 +1,5 @@
-// Reads JSON as the text that it is. No number becomes a number, no escape is undone, nothing is reordered, and no nesting is
-// too deep: there is no recursion. What it makes are places in the text.
+// JSON tokenizer that keeps the text: tokens are positions in it, so that numbers, escapes and order stay as sent. Works
+// without recursion, for any depth.
 
 export type TokenKind = 'open' | 'close' | 'comma' | 'colon' | 'string' | 'number' | 'word'
 
@@ -20,11 +20,11 @@ const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y
 const WORD = /true|false|null/y
 const BLANK = /[ \t\r\n]*/y
 
-/** The tokens, or where the text stops being JSON. A byte order mark at the beginning is passed over. */
+/** The tokens, or where the text stops being JSON. Skips a byte order mark at the start. */
 export function scanJson(text: string): readonly Token[] | ScanFailure {
   const tokens: Token[] = []
   const open: string[] = []
-  /** What may come: v value, k key or end, K key, : colon, e comma or end, V value or end, $ nothing. */
+  /** What may follow: v value, k key or end, K key, : colon, e comma or end, V value or end, $ nothing. */
   let expect = 'v' as 'v' | 'V' | 'k' | 'K' | ':' | 'e' | '$'
   let at = text.charCodeAt(0) === 0xfeff ? 1 : 0
   const afterValue = () => {
@@ -53,7 +53,8 @@ export function scanJson(text: string): readonly Token[] | ScanFailure {
       expect = 'v'
     } else if (sign === '"' && (mayBeValue || expect === 'k' || expect === 'K')) {
       const to = endOfString(text, at)
-      if (to === null) return failure(text, at, 'this text does not end, or holds a character that must be escaped')
+      if (to === null)
+        return failure(text, at, 'this string does not end, or contains a character that must be escaped')
       tokens.push({ kind: 'string', from: at, to })
       at = to
       if (mayBeValue) afterValue()
@@ -66,7 +67,7 @@ export function scanJson(text: string): readonly Token[] | ScanFailure {
       afterValue()
     }
   }
-  if (tokens.length === 0) return failure(text, 0, 'there is nothing here')
+  if (tokens.length === 0) return failure(text, 0, 'the text is empty')
   return expect === '$' ? tokens : failure(text, text.length, `the text ends too early: ${expected(expect)}`)
 }
 
@@ -79,7 +80,7 @@ function endOf(pattern: RegExp, text: string, at: number): number {
   return pattern.test(text) ? pattern.lastIndex : at
 }
 
-/** Step by step: one expression over a megabyte of text exhausts the engine's stack. */
+/** Character by character: a regular expression over a megabyte exhausts the engine's stack. */
 function endOfString(text: string, from: number): number | null {
   for (let at = from + 1; at < text.length; at++) {
     const code = text.charCodeAt(at)

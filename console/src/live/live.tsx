@@ -1,9 +1,9 @@
-// One stream of a tenant's events for the whole page, however many views look at it. It rests while the page is hidden, and goes
-// on where it was: a browser gives a server six connections, and a stream holds one.
+// One event stream per tenant, shared by all views of the page. It is closed while the page is hidden and resumes later: a
+// browser allows six connections to a server, and a stream takes one.
 
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
 import { tenantKey, type Tenant } from '../api/client.ts'
-import { followStream, type StreamPlace } from '../api/event-stream.ts'
+import { followStream, type StreamCursor } from '../api/event-stream.ts'
 import type { FollowedEvent } from '../api/schema.ts'
 
 export type LiveState = 'connecting' | 'live' | 'lost'
@@ -30,7 +30,7 @@ export function LiveProvider({ tenant, onLost, children }: LiveProps) {
   })
   const isVisible = useVisible()
   const key = tenantKey(tenant)
-  const places = useRef(new Map<string, StreamPlace>())
+  const cursors = useRef(new Map<string, StreamCursor>())
   // biome-ignore lint/correctness/useExhaustiveDependencies: the key stands for the tenant.
   useEffect(() => {
     if (!isVisible) return
@@ -45,9 +45,9 @@ export function LiveProvider({ tenant, onLost, children }: LiveProps) {
         onLost(error)
       },
     }
-    const place = places.current.get(key) ?? { lastId: '' }
-    places.current.set(key, place)
-    void followStream(tenant, place, listener, end.signal)
+    const cursor = cursors.current.get(key) ?? { lastId: '' }
+    cursors.current.set(key, cursor)
+    void followStream(tenant, cursor, listener, end.signal)
     return () => end.abort()
   }, [key, isVisible])
   return <LiveContext value={{ state, subscribe }}>{children}</LiveContext>
@@ -57,7 +57,7 @@ export function useLiveState(): LiveState {
   return useContext(LiveContext).state
 }
 
-/** Calls with every event that comes in while this is shown. */
+/** Calls the listener for every new event while the component is mounted. */
 export function useLiveEvents(listener: (event: FollowedEvent) => void): void {
   const { subscribe } = useContext(LiveContext)
   const latest = useRef(listener)
@@ -67,7 +67,7 @@ export function useLiveEvents(listener: (event: FollowedEvent) => void): void {
   useEffect(() => subscribe((event) => latest.current(event)), [subscribe])
 }
 
-/** Calls soon after something came in, at most once in so many milliseconds. */
+/** Calls after new events, throttled to once in `everyMs`. */
 export function useLiveChange(onChange: () => void, everyMs: number): void {
   const timer = useRef<ReturnType<typeof setTimeout> | null>(null)
   useEffect(() => () => clearTimeout(timer.current ?? undefined), [])

@@ -1,5 +1,5 @@
-// Characters that are there and cannot be seen, or that turn what stands around them: they are named, never obeyed. A text that
-// says one thing to the eye and another to a program is how people are deceived.
+// Finds invisible characters and those that change the direction of text, and names them, because they can make a text look
+// different from what it is.
 
 const NAMES: ReadonlyMap<number, string> = new Map([
   [0xad, 'soft hyphen'],
@@ -30,13 +30,13 @@ const NAMES: ReadonlyMap<number, string> = new Map([
   [0xffa0, 'halfwidth Hangul filler'],
 ])
 
-/** All but line feed and tab, which have a shape of their own; a joiner between two pictures is part of one picture. */
+/** All except line feed and tab, and joiners inside an emoji. */
 const HIDDEN =
   /(?<=\p{Extended_Pictographic}|\u{fe0f}|[\u{1f3fb}-\u{1f3ff}])\u200d(?=\p{Extended_Pictographic})|(\u034f|[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}\ud800-\udfff])/gu
 
 export interface TextPart {
   readonly text: string
-  /** Set for a hidden character: what it is. */
+  /** The name of a hidden character; null for visible text. */
   readonly hidden: string | null
 }
 
@@ -55,7 +55,7 @@ export function textParts(text: string): TextPart[] {
   return parts
 }
 
-/** For places that take nothing but a string: titles, names of files, labels. */
+/** For plain strings: titles, file names, labels. */
 export function visibleText(text: string): string {
   return textParts(text)
     .map((part) => (part.hidden === null ? part.text : `⟦${part.text}⟧`))

@@ -1,5 +1,5 @@
-// The one way text of strangers gets onto the page: as text, isolated from what stands around it, with everything invisible
-// made visible, and cut where the place is small.
+// Shows untrusted text: always as text, isolated from the text around it, with invisible characters made visible, and
+// truncated.
 
 import { textParts } from './hidden-characters.ts'
 
@@ -31,7 +31,7 @@ export function SafeText({ text, maxLength = 20_000 }: SafeTextProps) {
   )
 }
 
-/** Never between the two halves of a character. */
+/** Does not split a surrogate pair. */
 export function cutAt(text: string, length: number): string {
   const code = text.charCodeAt(length - 1)
   return text.slice(0, code >= 0xd800 && code <= 0xdbff ? length - 1 : length)

@@ -1,4 +1,4 @@
-// Figures over time, drawn; and the same figures as a table for who prefers, or needs, to read them.
+// A time series as a chart, and the same numbers as a table for screen readers and for readers who prefer it.
 
 import { useEffect, useId, useRef, useState } from 'react'
 import UPlot from 'uplot'
@@ -14,7 +14,7 @@ export interface Series {
 
 interface ChartProps {
   readonly title: string
-  /** Seconds. */
+  /** Unix times in seconds. */
   readonly times: readonly number[]
   readonly series: readonly Series[]
 }
@@ -40,7 +40,7 @@ export function Chart({ title, times, series }: ChartProps) {
         </button>
       </header>
       {isTable ? (
-        <FigureTable title={title} times={times} series={series} />
+        <DataTable title={title} times={times} series={series} />
       ) : (
         <Canvas title={title} times={times} series={series} />
       )}
@@ -115,7 +115,7 @@ function timeOfDay(seconds: number): string {
   return new Date(seconds * 1000).toLocaleTimeString('en-GB').slice(0, 5)
 }
 
-function FigureTable({ title, times, series }: ChartProps) {
+function DataTable({ title, times, series }: ChartProps) {
   const rows = times.map((time, n) => ({ time, values: series.map(({ values }) => values[n] ?? 0) })).reverse()
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.

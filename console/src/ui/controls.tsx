@@ -1,14 +1,14 @@
-// Small things that every view is made of.
+// Small components that all views share.
 
 import { type ReactNode, useEffect, useRef, useState } from 'react'
 import { ApiError } from '../api/client.ts'
-import { exactTime, useNow, wordsForAge } from './time.ts'
+import { exactTime, useNow, relativeTime } from './time.ts'
 
 export type EventState = 'pending' | 'leased' | 'done' | 'dead'
 
 const STATE_SIGN: Record<EventState, string> = { pending: '○', leased: '◐', done: '✓', dead: '✕' }
 
-/** Told by word and sign, not by colour alone. */
+/** Shows the state by word and sign, not by colour alone. */
 export function StateMark({ state }: { readonly state: EventState | null }) {
   if (state === null) return null
   return (
@@ -22,7 +22,7 @@ export function Time({ at, short = false }: { readonly at: string; readonly shor
   const now = useNow()
   return (
     <time dateTime={at} title={exactTime(at)}>
-      {short ? wordsForAge(at, now) : `${exactTime(at)} (${wordsForAge(at, now)})`}
+      {short ? relativeTime(at, now) : `${exactTime(at)} (${relativeTime(at, now)})`}
     </time>
   )
 }
@@ -51,13 +51,13 @@ export function CopyButton({ text, children, className = 'button' }: CopyProps) 
     <button type="button" className={className} onClick={copy}>
       {outcome === null ? children : outcome === 'copied' ? 'Copied' : 'Not copied'}
       <span className="visually-hidden" role="status">
-        {outcome === null ? '' : outcome === 'copied' ? 'Copied to the clipboard' : 'The browser refused to copy'}
+        {outcome === null ? '' : outcome === 'copied' ? 'Copied to the clipboard' : 'The browser did not allow copying'}
       </span>
     </button>
   )
 }
 
-export function Trouble({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
+export function ErrorNotice({ error, onRetry }: { readonly error: unknown; readonly onRetry?: () => void }) {
   const requestId = error instanceof ApiError ? error.requestId : null
   return (
     <div className="trouble" role="alert">
@@ -83,7 +83,7 @@ export function Loading({ what }: { readonly what: string }) {
 interface EmptyProps {
   readonly title: string
   readonly children?: ReactNode
-  /** The command that fills this place. */
+  /** A command that adds the first item. */
   readonly command?: string
 }
 
@@ -92,7 +92,7 @@ export function Empty({ title, children, command }: EmptyProps) {
     <div className="empty">
       <p className="empty-title">{title}</p>
       {children}
-      {command && <CodeBlock text={command} label="The command that fills this" />}
+      {command && <CodeBlock text={command} label="Command that adds the first item" />}
     </div>
   )
 }
@@ -109,8 +109,8 @@ export function CodeBlock({ text, label }: { readonly text: string; readonly lab
   )
 }
 
-/** A figure with its name. */
-export function Figure({
+/** A number with its name. */
+export function Metric({
   name,
   value,
   note,
@@ -132,7 +132,7 @@ export function Figure({
 
 export const count = (value: number) => value.toLocaleString('en')
 
-export function bytesInWords(bytes: number): string {
+export function formatBytes(bytes: number): string {
   if (bytes < 1024) return `${bytes} B`
   if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KiB`
   return `${(bytes / 1024 / 1024).toFixed(1)} MiB`

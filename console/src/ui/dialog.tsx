@@ -1,4 +1,4 @@
-// A dialog as the browser makes it: it holds the focus, closes with Escape, and gives the focus back.
+// A modal dialog on the browser's own element, which traps the focus, closes on Escape and restores the focus.
 
 import { type ReactNode, useEffect, useId, useRef } from 'react'
 

@@ -1,4 +1,4 @@
-// What the keys do.
+// The dialog that lists keyboard shortcuts.
 
 import { ENTRIES } from '../entries.ts'
 import { Dialog } from './dialog.tsx'
@@ -9,14 +9,14 @@ const KEYS: readonly (readonly [string, string])[] = [
   ['j, k', 'next and previous row'],
   ['Enter', 'open the row'],
   ['p', 'pause and resume the live tail'],
-  ['Esc', 'close what is open'],
+  ['Esc', 'close the dialog'],
   ['?', 'this help'],
 ]
 
 export function Help({ onClose }: { readonly onClose: () => void }) {
   const [isOn, setOn] = useShortcutSetting()
   return (
-    <Dialog title="Keys" onClose={onClose}>
+    <Dialog title="Keyboard shortcuts" onClose={onClose}>
       <label className="check">
         <input type="checkbox" checked={isOn} onChange={(event) => setOn(event.target.checked)} /> Single-key shortcuts
       </label>
@@ -31,7 +31,7 @@ export function Help({ onClose }: { readonly onClose: () => void }) {
         ))}
       </dl>
       <p className="quiet">
-        The interface behind this console is described at{' '}
+        The API behind this console is described at{' '}
         <a href="/docs" target="_blank" rel="noreferrer">
           /docs
         </a>

@@ -1,5 +1,5 @@
-// Single keys that do something, wherever the focus is outside of a field. They can be turned off: for who speaks to the
-// computer, a word must not be seven commands.
+// Single-key shortcuts, active outside of input fields. They can be turned off, because speech input would trigger them
+// (WCAG 2.1.4).
 
 import { useEffect, useRef, useState } from 'react'
 
@@ -16,7 +16,7 @@ export function useShortcutSetting(): readonly [boolean, (on: boolean) => void] 
   ]
 }
 
-/** `g e` is two keys, one after the other. */
+/** `g e` is a sequence of two keys. */
 export function useShortcuts(actions: Readonly<Record<string, (event: KeyboardEvent) => void>>): void {
   const latest = useRef(actions)
   useEffect(() => {

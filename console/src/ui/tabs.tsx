@@ -1,4 +1,4 @@
-// Tabs as the ARIA pattern has them: arrows move, one tab is in the order of the Tab key.
+// Tabs by the ARIA pattern: arrow keys move, and one tab is in the tab order.
 
 import { type KeyboardEvent, type ReactNode, useId, useRef } from 'react'
 

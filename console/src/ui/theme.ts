@@ -1,4 +1,4 @@
-// Light, dark, or as the system is.
+// The colour theme: light, dark, or that of the system.
 
 import { useEffect, useState } from 'react'
 
@@ -24,7 +24,7 @@ export function useTheme(): readonly [Theme, (theme: Theme) => void] {
   return [theme, setTheme]
 }
 
-/** Canvas takes no custom properties: who draws has to know when they change. */
+/** For canvases, which cannot use custom properties and must redraw. */
 export function onThemeChange(listener: () => void): () => void {
   const system = window.matchMedia('(prefers-color-scheme: dark)')
   const observer = new MutationObserver(listener)

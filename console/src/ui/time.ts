@@ -1,4 +1,4 @@
-// Times for people: exact to the second in their own zone, and how long ago.
+// Formats times in the reader's zone, exact to the second or relative to now.
 
 import { useSyncExternalStore } from 'react'
 
@@ -8,7 +8,7 @@ export function exactTime(at: string): string {
   return EXACT.format(new Date(at))
 }
 
-export function wordsForAge(at: string, now: number): string {
+export function relativeTime(at: string, now: number): string {
   const seconds = Math.round((now - new Date(at).getTime()) / 1000)
   return seconds < 0 ? `in ${span(-seconds)}` : seconds < 5 ? 'just now' : `${span(seconds)} ago`
 }
@@ -20,7 +20,7 @@ function span(seconds: number): string {
   return `${Math.round(seconds / 86_400)} d`
 }
 
-// One timer for all ages on the page.
+// One timer for all relative times of the page.
 let now = Date.now()
 const listeners = new Set<() => void>()
 let timer: ReturnType<typeof setInterval> | null = null

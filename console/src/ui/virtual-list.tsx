@@ -1,5 +1,5 @@
-// A list of any length: the page holds the rows that can be seen and a few around them. One row is in the order of the Tab key;
-// j, k and the arrows move it, Enter opens it, as it is a link.
+// A virtualized list: the page holds the visible rows and a few around them. One row is in the tab order; j, k and the arrow
+// keys move it, and Enter follows its link.
 
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react'
@@ -57,7 +57,7 @@ export function VirtualList<Row>(props: VirtualListProps<Row>) {
     j: () => moveTo(hasFocus(scroller.current) ? active + 1 : active),
     k: () => moveTo(hasFocus(scroller.current) ? active - 1 : active),
   })
-  // The Tab key must find a row even if the chosen one was scrolled out of the page.
+  // One visible row must be in the tab order, even if the active one is scrolled out of view.
   const tabStop = items.some(({ index }) => index === active) ? active : items[0]?.index
   const onKeyDown = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor((scroller.current?.clientHeight ?? 0) / rowHeight) - 1)

@@ -1,4 +1,4 @@
-// One conversation as a chat: who, when, what; how far each is processed; how much time lies between.
+// One conversation as a chat, with the processing state of each event.
 
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
@@ -7,14 +7,14 @@ import type { Event } from '../api/schema.ts'
 import { flatFields } from '../json/fields.ts'
 import { useLiveEvents } from '../live/live.tsx'
 import { addressFor, Link } from '../router.tsx'
-import { useApi, useDesk } from '../session.tsx'
+import { useApi, useSession } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { count, Loading, StateMark, Time, Trouble } from '../ui/controls.tsx'
+import { count, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'
 
 const PAGE_ROWS = 100
-/** A snippet of this length was cut. */
+/** Longer texts are truncated in lists. */
 const SNIPPET_LENGTH = 199
-/** A silence of this length is told. */
+/** A gap of this length is shown. */
 const PAUSE_MS = 60 * 60 * 1000
 
 export function ConversationThread({ id, back }: { readonly id: string; readonly back: string }) {
@@ -60,7 +60,7 @@ export function ConversationThread({ id, back }: { readonly id: string; readonly
         </header>
       )}
       {error ? (
-        <Trouble error={error} />
+        <ErrorNotice error={error} />
       ) : thread.isPending ? (
         <Loading what="the conversation" />
       ) : (
@@ -96,7 +96,7 @@ function Thread({ events, hasMore, onMore }: ThreadProps) {
       <ol style={{ height: virtual.getTotalSize() }}>
         {items.map(({ index, start, key }) => (
           <li key={key} ref={virtual.measureElement} data-index={index} style={{ transform: `translateY(${start}px)` }}>
-            <Between earlier={events[index - 1]} event={events[index]!} />
+            <TimeGap earlier={events[index - 1]} event={events[index]!} />
             <Message event={events[index]!} isSameWriter={isSameWriter(events[index - 1], events[index]!)} />
           </li>
         ))}
@@ -105,8 +105,8 @@ function Thread({ events, hasMore, onMore }: ThreadProps) {
   )
 }
 
-/** What came in between: silence. */
-function Between({ earlier, event }: { readonly earlier: Event | undefined; readonly event: Event }) {
+/** A line such as `3 hours later`. */
+function TimeGap({ earlier, event }: { readonly earlier: Event | undefined; readonly event: Event }) {
   if (!earlier) return null
   const gapMs = Date.parse(event.received_at) - Date.parse(earlier.received_at)
   if (gapMs < PAUSE_MS) return null
@@ -128,7 +128,7 @@ function isSameWriter(earlier: Event | undefined, event: Event): boolean {
 }
 
 function Message({ event, isSameWriter }: { readonly event: Event; readonly isSameWriter: boolean }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const { name, email } = event.contact
   return (
     <div className="bubble" data-state={event.state ?? undefined}>
@@ -171,7 +171,7 @@ function Message({ event, isSameWriter }: { readonly event: Event; readonly isSa
   )
 }
 
-/** Lists hold the beginning of a text; the whole is read when it is asked for. */
+/** Lists have the beginning of a text; the whole is loaded on demand. */
 function MessageText({ event, snippet }: { readonly event: Event; readonly snippet: string }) {
   const api = useApi()
   const [isWhole, setWhole] = useState(false)
@@ -194,7 +194,7 @@ function MessageText({ event, snippet }: { readonly event: Event; readonly snipp
           disabled={payload.isFetching}
           onClick={() => setWhole(true)}
         >
-          … the whole text
+          … show the whole text
         </button>
       )}
     </>

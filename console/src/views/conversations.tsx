@@ -1,13 +1,13 @@
-// Conversations: those with the latest activity first; one of them as a chat.
+// The conversations view: a list by latest activity, and one conversation as a chat.
 
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useCallback } from 'react'
 import type { Conversation } from '../api/schema.ts'
 import { useLiveChange } from '../live/live.tsx'
 import { addressFor, useQuerySetter, type ViewProps } from '../router.tsx'
-import { useApi, useDesk } from '../session.tsx'
+import { useApi, useSession } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { count, Empty, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { count, Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { VirtualList } from '../ui/virtual-list.tsx'
 import { ConversationThread } from './conversation-thread.tsx'
 import { sendCommand } from './snippets.ts'
@@ -17,7 +17,7 @@ const PAGE_ROWS = 50
 const REFRESH_EVERY_MS = 1000
 
 export function Conversations({ id, query }: ViewProps) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const channel = query.get('channel_ref')
   const list = useConversations(channel)
   const filter = { channel_ref: channel }
@@ -26,7 +26,7 @@ export function Conversations({ id, query }: ViewProps) {
       <section className="list-pane" aria-label="List of conversations">
         <ChannelSearch channel={channel ?? ''} />
         {list.query.isError ? (
-          <Trouble error={list.query.error} onRetry={() => void list.query.refetch()} />
+          <ErrorNotice error={list.query.error} onRetry={() => void list.query.refetch()} />
         ) : list.query.isPending ? (
           <Loading what="conversations" />
         ) : list.rows.length === 0 ? (
@@ -68,7 +68,7 @@ function useConversations(channel: string | null) {
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next,
   })
-  // What is far down the list is not asked for again: only who has not scrolled sees it move.
+  // Only a list that was not scrolled far is refreshed.
   const isShort = (query.data?.pages.length ?? 0) <= 2
   useLiveChange(() => {
     if (isShort) void queryClient.invalidateQueries({ queryKey })
@@ -77,7 +77,7 @@ function useConversations(channel: string | null) {
   const more = useCallback(() => {
     if (!isFetchingNextPage) void fetchNextPage()
   }, [fetchNextPage, isFetchingNextPage])
-  // One that gets an event while we page moves to the front and would be there twice.
+  // A conversation that moves to the front between two pages would appear twice.
   const rows = new Map<number, Conversation>()
   for (const page of query.data?.pages ?? []) {
     for (const row of page.conversations) if (!rows.has(row.id)) rows.set(row.id, row)
@@ -97,8 +97,8 @@ function ChannelSearch({ channel }: { readonly channel: string }) {
         <input
           type="search"
           name="channel_ref"
-          aria-label="The channel_ref, exactly"
-          placeholder="channel_ref, exactly ( / )"
+          aria-label="Exact channel_ref"
+          placeholder="Exact channel_ref ( / )"
           maxLength={512}
           defaultValue={channel}
         />
@@ -154,7 +154,7 @@ function NoConversations({ channel }: { readonly channel: string | null }) {
   if (channel) return <Empty title="No conversation has this channel_ref" />
   return (
     <Empty title="No conversations yet" command={sendCommand(window.location.origin)}>
-      <p>Messages with the same channel_ref are one conversation. This begins one:</p>
+      <p>Messages with the same channel_ref form one conversation. Start one:</p>
     </Empty>
   )
 }

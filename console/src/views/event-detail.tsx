@@ -1,15 +1,15 @@
-// One event: its fields with warnings, its exact text, what was sent later under its reference, and what became of it.
+// One event: fields with warnings, raw payload, revisions, and processing history.
 
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { addressOf, ApiError, request } from '../api/client.ts'
 import type { EventDetail as Detail } from '../api/schema.ts'
-import { layOut } from '../json/lines.ts'
+import { linesOf } from '../json/lines.ts'
 import { LineView } from '../json/line-view.tsx'
 import { addressFor, Link, useQuerySetter } from '../router.tsx'
-import { useApi, useDesk } from '../session.tsx'
+import { useApi, useSession } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { bytesInWords, CopyButton, Empty, Loading, StateMark, Time, Trouble } from '../ui/controls.tsx'
+import { formatBytes, CopyButton, Empty, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { EventFields } from './event-fields.tsx'
 import { EventHistory } from './event-history.tsx'
@@ -19,7 +19,7 @@ import { sendCommand, sendFileCommand } from './snippets.ts'
 const TABS = ['fields', 'raw', 'revisions', 'history'] as const
 type TabName = (typeof TABS)[number]
 
-/** Longer than this does not fit into a command line everywhere. */
+/** Longer bodies may not fit into a command line. */
 const MAX_CURL_BODY = 100_000
 
 interface EventDetailProps {
@@ -51,16 +51,16 @@ export function EventDetail({ id, tab, back }: EventDetailProps) {
   )
 }
 
-/** The payload in the answer could be anything and is not needed here: only what is known about it is kept. */
+/** Parses only the metadata: the payload is loaded as text, so that it is not changed. */
 async function readDetail(text: ReturnType<typeof useApi>['text'], id: string): Promise<Detail> {
   const answer = JSON.parse(await text('GET /v1/inbox/events/{id}', { path: { id } })) as { readonly event: Detail }
   return answer.event
 }
 
 function Gone({ error }: { readonly error: unknown }) {
-  if (error instanceof ApiError && error.status === 404) return <Empty title="There is no such event in this tenant" />
+  if (error instanceof ApiError && error.status === 404) return <Empty title="This tenant has no such event" />
   if (error instanceof ApiError && error.status === 410) return <Empty title="The content of this event was erased" />
-  return <Trouble error={error} />
+  return <ErrorNotice error={error} />
 }
 
 function Shown({ event, tab }: { readonly event: Detail; readonly tab: TabName }) {
@@ -108,7 +108,7 @@ function Shown({ event, tab }: { readonly event: Detail; readonly tab: TabName }
 }
 
 function Head({ event, payload }: { readonly event: Detail; readonly payload: string | undefined }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const who = event.contact.name ?? event.contact.email
   return (
     <header className="detail-head">
@@ -116,7 +116,7 @@ function Head({ event, payload }: { readonly event: Detail; readonly payload: st
         {event.kind === 'revision' ? 'Revision' : 'Event'} {event.id} <StateMark state={event.state} />
       </h2>
       <p>
-        {who ? <SafeText text={who} maxLength={120} /> : 'Somebody'}, <Time at={event.received_at} />
+        {who ? <SafeText text={who} maxLength={120} /> : 'Unknown sender'}, <Time at={event.received_at} />
       </p>
       <p className="actions">
         {event.conversation_id !== null && (
@@ -131,7 +131,7 @@ function Head({ event, payload }: { readonly event: Detail; readonly payload: st
         )}
         {event.promoted_from !== null && (
           <Link className="button" to={addressFor(tenant, 'events', event.promoted_from)}>
-            Made of revision {event.promoted_from}
+            Promoted from revision {event.promoted_from}
           </Link>
         )}
         {payload !== undefined && <CopyButton text={curlFor(event, payload)}>Copy as curl</CopyButton>}
@@ -147,7 +147,7 @@ export function curlFor(event: Pick<Detail, 'id'>, payload: string): string {
 }
 
 function Raw({ event, text }: { readonly event: Detail; readonly text: string }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const download = async () => {
     const path = { id: event.id }
     const answer = await request('GET /v1/inbox/events/{id}/payload', { tenant, path })
@@ -162,13 +162,13 @@ function Raw({ event, text }: { readonly event: Detail; readonly text: string })
       <p className="actions">
         <CopyButton text={text}>Copy</CopyButton>
         <button type="button" className="button" onClick={download}>
-          Download the bytes
+          Download
         </button>
         <span className="quiet">
-          {bytesInWords(event.size)}, laid out for reading; every digit as sent. Long lines go on in the next row.
+          {formatBytes(event.size)}, formatted for reading, with every digit as sent. Long lines are wrapped.
         </span>
       </p>
-      <LineView lines={layOut(text)} label="The payload" />
+      <LineView lines={linesOf(text)} label="The payload" />
       <p className="quiet digest">
         SHA-256 {event.sha256} · {addressOf('/v1/inbox/events/{id}/payload', { id: event.id }, {})}
       </p>

@@ -1,14 +1,14 @@
-// The fields of an event: first what Intray knows, then everything that was sent, each with its warning beside it.
+// The fields of an event: those of the payload with their warnings, then how it arrived.
 
 import { useMemo, useState } from 'react'
 import type { EventDetail } from '../api/schema.ts'
 import { flatFields, type JsonField } from '../json/fields.ts'
 import { SafeText } from '../text/safe-text.tsx'
-import { bytesInWords, count, Time } from '../ui/controls.tsx'
+import { formatBytes, count, Time } from '../ui/controls.tsx'
 
-/** So many fields are shown at a time. */
+/** Fields shown at a time. */
 const STEP = 200
-/** So much of one field; all of it is under Raw. */
+/** Longer values are truncated; the Raw tab has all. */
 const MAX_VALUE = 4000
 
 export function EventFields({ event, text }: { readonly event: EventDetail; readonly text: string }) {
@@ -23,9 +23,9 @@ export function EventFields({ event, text }: { readonly event: EventDetail; read
           <SafeText text={message.value} maxLength={MAX_VALUE} />
         </blockquote>
       )}
-      <h3>Sent</h3>
+      <h3>Payload</h3>
       {fields === null ? (
-        <p>The payload is no JSON: look at it under Raw.</p>
+        <p>The payload is not JSON. See the Raw tab.</p>
       ) : (
         <table className="fields">
           <thead>
@@ -66,7 +66,7 @@ function FieldRow({ field, warnings }: FieldRowProps) {
   return (
     <tr>
       <th scope="row">
-        <SafeText text={field.path.slice(1).replaceAll('/', ' › ') || '(the whole)'} maxLength={300} />
+        <SafeText text={field.path.slice(1).replaceAll('/', ' › ') || '(root)'} maxLength={300} />
       </th>
       <td>
         <span data-type={field.type}>
@@ -89,13 +89,13 @@ function Arrival({ event }: { readonly event: EventDetail }) {
     ['Idempotency-Key', event.idempotency_key],
     ['Token', event.key_id],
     ['Scope', event.scope === '' ? '(none)' : event.scope],
-    ['Address', event.route],
-    ['Came in as', event.origin],
+    ['Path', event.route],
+    ['Origin', event.origin],
     ['Content-Type', event.content_type],
-    ['Size', bytesInWords(event.size)],
+    ['Size', formatBytes(event.size)],
     ['User-Agent', event.user_agent],
-    ['From', event.remote_addr],
-    ['Request', event.request_id],
+    ['Remote address', event.remote_addr],
+    ['Request id', event.request_id],
     ['traceparent', event.traceparent],
     ['Sent again', event.resends === 0 ? null : `${event.resends} times`],
   ]

@@ -1,4 +1,4 @@
-// The filters of the list of events. They live in the address and nowhere else.
+// The filters of the event list. Their only state is the URL.
 
 import { type FormEvent, useEffect, useRef, useState } from 'react'
 import type { Operations } from '../api/schema.ts'
@@ -93,7 +93,7 @@ function MoreFilters({ filters, onSet }: MoreProps) {
     }
     onSet(changes)
   }
-  // The fields are filled anew when the address changes from elsewhere.
+  // The key resets the fields when the URL changes.
   return (
     <form className="more-filters" onSubmit={submit} key={JSON.stringify(filters)}>
       {TEXT_FILTERS.map(([name, label]) => (
@@ -130,7 +130,7 @@ function MoreFilters({ filters, onSet }: MoreProps) {
   )
 }
 
-/** As the field wants it: local, without a zone. */
+/** Local time without a zone, as the input element takes it. */
 function localTime(at: string | undefined): string {
   const time = at === undefined ? Number.NaN : Date.parse(at)
   if (Number.isNaN(time)) return ''
@@ -144,7 +144,7 @@ interface SearchProps {
   readonly onSearch: (text: string) => void
 }
 
-/** Asks a moment after the last key, or at once with Enter. */
+/** Searches after a pause in typing (debounce), or at once on Enter. */
 function SearchField({ value, onSearch }: SearchProps) {
   const [text, setText] = useState(value)
   const told = useRef(value)

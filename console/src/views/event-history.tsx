@@ -1,10 +1,10 @@
-// What became of an event in each subscription, and the way back for a dead one.
+// The processing state and history of an event in each subscription, and requeueing.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import type { Delivery } from '../api/schema.ts'
 import { useApi, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { Empty, Loading, StateMark, Time, Trouble } from '../ui/controls.tsx'
+import { Empty, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'
 
 export function EventHistory({ id }: { readonly id: number }) {
   const api = useApi()
@@ -13,7 +13,7 @@ export function EventHistory({ id }: { readonly id: number }) {
     queryFn: () => api.call('GET /v1/inbox/events/{id}/history', { path: { id } }),
     refetchInterval: 5000,
   })
-  if (history.isError) return <Trouble error={history.error} onRetry={() => void history.refetch()} />
+  if (history.isError) return <ErrorNotice error={history.error} onRetry={() => void history.refetch()} />
   if (history.isPending) return <Loading what="the history" />
   if (history.data.deliveries.length === 0) return <Empty title="No processor has taken it yet" />
   return history.data.deliveries.map((delivery) => (
@@ -77,10 +77,10 @@ function DeliveryCard({ id, delivery }: { readonly id: number; readonly delivery
           disabled={!mayChange || requeue.isPending}
           onClick={() => requeue.mutate()}
         >
-          Put it back into the queue
+          Requeue
         </button>
       )}
-      {requeue.isError && <Trouble error={requeue.error} />}
+      {requeue.isError && <ErrorNotice error={requeue.error} />}
     </section>
   )
 }

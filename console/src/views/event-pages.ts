@@ -1,4 +1,4 @@
-// Pages of events, and how a fresh first page is put before them.
+// Pages of the event list, and merging a new first page into them.
 
 import type { EventPage } from '../api/schema.ts'
 
@@ -7,14 +7,11 @@ export interface EventPages {
   readonly pageParams: (string | null)[]
 }
 
-/** More rows than this are not kept: the list begins anew. */
+/** A longer list is reset to its first page. */
 export const MAX_ROWS = 20_000
 
-/**
- * The fresh first page in place of what it covers, before what is older. If the two do not meet, something is missing between
- * them: begin anew.
- */
-export function withFreshPage(known: EventPages, fresh: EventPage): EventPages {
+/** Puts a new first page on top. If it does not overlap with the known rows, events may be missing: the list is reset. */
+export function mergeFirstPage(known: EventPages, fresh: EventPage): EventPages {
   const rows = known.pages.flatMap((page) => page.events)
   const freshIds = new Set(fresh.events.map(({ id }) => id))
   const meets = rows.some(({ id }) => freshIds.has(id))

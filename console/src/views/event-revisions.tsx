@@ -1,14 +1,14 @@
-// What was sent later under the same reference: what differs, and the way to make an event of it.
+// The revisions of an event: how each differs from it, and promotion to an event of its own.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
 import type { Event, EventDetail } from '../api/schema.ts'
 import { diffLines } from '../json/line-diff.ts'
 import { LineView } from '../json/line-view.tsx'
-import { layOut } from '../json/lines.ts'
+import { linesOf } from '../json/lines.ts'
 import { addressFor, Link } from '../router.tsx'
-import { useApi, useDesk, useMayChange } from '../session.tsx'
-import { bytesInWords, Empty, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { useApi, useSession, useMayChange } from '../session.tsx'
+import { formatBytes, Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 
 export function EventRevisions({ event, text }: { readonly event: EventDetail; readonly text: string }) {
   const api = useApi()
@@ -17,13 +17,13 @@ export function EventRevisions({ event, text }: { readonly event: EventDetail; r
     queryKey: ['revisions', api.tenant, event.id],
     queryFn: () => api.call('GET /v1/inbox/events/{id}/revisions', { path: { id: event.id }, query: { limit: 200 } }),
   })
-  if (revisions.isError) return <Trouble error={revisions.error} onRetry={() => void revisions.refetch()} />
+  if (revisions.isError) return <ErrorNotice error={revisions.error} onRetry={() => void revisions.refetch()} />
   if (revisions.isPending) return <Loading what="revisions" />
   const rows = revisions.data.revisions
   if (rows.length === 0) {
     return (
       <Empty title="No revisions">
-        <p>Other bytes under the same source_ref would be kept here.</p>
+        <p>If other bytes arrive under the same source_ref, they appear here.</p>
       </Empty>
     )
   }
@@ -39,7 +39,7 @@ export function EventRevisions({ event, text }: { readonly event: EventDetail; r
               aria-pressed={revision.id === open.id}
               onClick={() => setOpenId(revision.id)}
             >
-              {revision.id} · <Time at={revision.received_at} short /> · {bytesInWords(revision.size)}
+              {revision.id} · <Time at={revision.received_at} short /> · {formatBytes(revision.size)}
             </button>
           </li>
         ))}
@@ -58,18 +58,18 @@ function Difference({ before, revision }: { readonly before: string; readonly re
     staleTime: Infinity,
   })
   const lines = useMemo(
-    () => (payload.data === undefined ? [] : diffLines(layOut(before), layOut(payload.data))),
+    () => (payload.data === undefined ? [] : diffLines(linesOf(before), linesOf(payload.data))),
     [before, payload.data],
   )
-  if (payload.isError) return <Trouble error={payload.error} />
+  if (payload.isError) return <ErrorNotice error={payload.error} />
   if (payload.isPending) return <Loading what="the revision" />
   const changed = lines.filter(({ mark }) => mark !== 'same').length
   return (
     <>
       <p className="quiet">
         {changed === 0
-          ? 'The same fields and values: only white space or order of bytes differs.'
-          : `${changed} lines differ. − is the event, + the revision.`}
+          ? 'The fields and values are the same: only white space differs.'
+          : `${changed} lines differ: − event, + revision.`}
       </p>
       <LineView lines={lines} label={`Difference between the event and revision ${revision.id}`} />
     </>
@@ -78,7 +78,7 @@ function Difference({ before, revision }: { readonly before: string; readonly re
 
 function Promote({ revision }: { readonly revision: Event }) {
   const api = useApi()
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const queryClient = useQueryClient()
   const mayChange = useMayChange()
   const promote = useMutation({
@@ -88,7 +88,7 @@ function Promote({ revision }: { readonly revision: Event }) {
   if (promote.isSuccess) {
     return (
       <p role="status">
-        It is <Link to={addressFor(tenant, 'events', promote.data.id)}>event {promote.data.id}</Link> now.
+        Promoted to <Link to={addressFor(tenant, 'events', promote.data.id)}>event {promote.data.id}</Link>.
       </p>
     )
   }
@@ -100,12 +100,12 @@ function Promote({ revision }: { readonly revision: Event }) {
         disabled={!mayChange || promote.isPending}
         onClick={() => promote.mutate()}
       >
-        Make an event of revision {revision.id}
+        Promote revision {revision.id} to an event
       </button>
       <span className="quiet">
-        {mayChange ? 'For a message of its own that only shares its reference by mistake.' : 'Only admins may do this.'}
+        {mayChange ? 'For a separate message that has the same source_ref by mistake.' : 'Only admins may promote.'}
       </span>
-      {promote.isError && <Trouble error={promote.error} />}
+      {promote.isError && <ErrorNotice error={promote.error} />}
     </p>
   )
 }

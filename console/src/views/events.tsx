@@ -1,12 +1,12 @@
-// Events: what came in, newest first, with what comes in appearing at the top; search and filters in the address; one event
-// beside the list, or in its place where the window is narrow.
+// The events view: a live list, newest first, with search and filters; one event beside the list, or instead of it in a
+// narrow window.
 
 import { useState } from 'react'
 import { SafeText } from '../text/safe-text.tsx'
 import { addressFor, type ViewProps } from '../router.tsx'
 import type { Event } from '../api/schema.ts'
-import { useDesk } from '../session.tsx'
-import { count, Empty, Loading, StateMark, Time, Trouble } from '../ui/controls.tsx'
+import { useSession } from '../session.tsx'
+import { count, Empty, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'
 import { useShortcuts } from '../ui/keyboard.ts'
 import { VirtualList } from '../ui/virtual-list.tsx'
 import { EventDetail } from './event-detail.tsx'
@@ -17,7 +17,7 @@ import { useEventList } from './use-event-list.ts'
 const ROW_HEIGHT = 58
 
 export function Events({ id, query }: ViewProps) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const [isPaused, setPaused] = useState(false)
   const filters = filtersIn(query)
   const list = useEventList(filters, isPaused)
@@ -29,7 +29,7 @@ export function Events({ id, query }: ViewProps) {
         <EventFilters filters={filters} />
         <TailBar isPaused={isPaused} onPause={setPaused} waiting={list.waiting} partial={list.partial} lag={list.lag} />
         {list.error ? (
-          <Trouble error={list.error} onRetry={list.retry} />
+          <ErrorNotice error={list.error} onRetry={list.retry} />
         ) : list.isPending ? (
           <Loading what="events" />
         ) : list.events.length === 0 ? (
@@ -106,19 +106,19 @@ function TailBar({ isPaused, onPause, waiting, partial, lag }: TailBarProps) {
         {isPaused ? '▶ Resume' : '❚❚ Pause'}
       </button>
       <span role="status" className="quiet">
-        {isPaused ? `Paused. ${count(waiting)} new.` : 'Live: what comes in appears at the top.'}
+        {isPaused ? `Paused. ${count(waiting)} new.` : 'Live: new events appear at the top.'}
         {lag > 0 && ` ${count(lag)} are not indexed yet.`}
-        {partial && ' Looked at a part only: scroll on for more.'}
+        {partial && ' Only part of the events was searched: scroll for more.'}
       </span>
     </div>
   )
 }
 
 function NoEvents({ filtered }: { readonly filtered: boolean }) {
-  if (filtered) return <Empty title="Nothing matches these filters" />
+  if (filtered) return <Empty title="No events match these filters" />
   return (
-    <Empty title="Nothing has come in yet" command={sendCommand(window.location.origin)}>
-      <p>Send the first message with a token of this tenant. It appears here by itself.</p>
+    <Empty title="No events yet" command={sendCommand(window.location.origin)}>
+      <p>Send the first message with a token of this tenant. It appears here at once.</p>
     </Empty>
   )
 }

@@ -1,14 +1,14 @@
-// Overview: is it coming in, is it refused, is it worked off? Live, with the figures behind every drawing.
+// The overview: intake, refusals, queue and senders of the tenant, updated live.
 
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Answer } from '../api/client.ts'
 import { useLiveChange } from '../live/live.tsx'
 import { addressFor, Link } from '../router.tsx'
-import { useApi, useDesk } from '../session.tsx'
+import { useApi, useSession } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { Chart } from '../ui/chart.tsx'
-import { count, Empty, Figure, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { count, Empty, Metric, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { fixFor } from './refusal-fixes.ts'
 import { sendCommand } from './snippets.ts'
 
@@ -22,12 +22,12 @@ export function Overview() {
     refetchInterval: 5000,
   })
   useLiveChange(() => void overview.refetch(), 1000)
-  if (overview.isError) return <Trouble error={overview.error} onRetry={() => void overview.refetch()} />
+  if (overview.isError) return <ErrorNotice error={overview.error} onRetry={() => void overview.refetch()} />
   if (overview.isPending) return <Loading what="the overview" />
-  return <Figures overview={overview.data} />
+  return <OverviewMetrics overview={overview.data} />
 }
 
-function Figures({ overview }: { readonly overview: OverviewAnswer }) {
+function OverviewMetrics({ overview }: { readonly overview: OverviewAnswer }) {
   const { minutes } = overview.intake
   const sum = (name: 'events' | 'duplicates' | 'revisions') =>
     minutes.reduce((total, minute) => total + minute[name], 0)
@@ -36,22 +36,22 @@ function Figures({ overview }: { readonly overview: OverviewAnswer }) {
   return (
     <div className="page overview">
       <dl className="figures">
-        <Figure
-          name="Came in"
+        <Metric
+          name="Received"
           value={count(sum('events'))}
           note={`in ${count(minutes.length)} min, ${count(overview.today.events)} today`}
         />
-        <Figure name="Duplicates" value={count(sum('duplicates'))} note="kept once" />
-        <Figure name="Revisions" value={count(sum('revisions'))} note="other bytes, kept" />
-        <Figure name="Refused" value={count(refused)} note="in 24 h" />
-        <Figure
+        <Metric name="Duplicates" value={count(sum('duplicates'))} note="stored once" />
+        <Metric name="Revisions" value={count(sum('revisions'))} note="same source_ref, other bytes" />
+        <Metric name="Refused" value={count(refused)} note="in 24 h" />
+        <Metric
           name="Oldest pending"
           value={overview.oldest_pending_at ? <Time at={overview.oldest_pending_at} short /> : 'none'}
         />
-        <Figure name="Index behind by" value={count(overview.index_lag)} />
+        <Metric name="Index lag" value={count(overview.index_lag)} />
       </dl>
       <Chart
-        title="Intake a minute"
+        title="Messages per minute"
         times={minutes.map(({ at }) => Date.parse(at) / 1000)}
         series={[
           { name: 'events', colour: '--series-1', values: minutes.map(({ events }) => events) },
@@ -74,7 +74,7 @@ function Figures({ overview }: { readonly overview: OverviewAnswer }) {
 }
 
 function QueueCard({ queue }: { readonly queue: OverviewAnswer['queue'] }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const rows = (['pending', 'leased', 'dead'] as const).map((state) => ({ state, value: queue[state] }))
   return (
     <section className="card" aria-labelledby="queue-card">
@@ -95,12 +95,12 @@ function QueueCard({ queue }: { readonly queue: OverviewAnswer['queue'] }) {
 }
 
 function RefusalCard({ refusals }: { readonly refusals: OverviewAnswer['refusals'] }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   return (
     <section className="card" aria-labelledby="refusal-card">
       <h2 id="refusal-card">Refusals by code</h2>
       {refusals.length === 0 ? (
-        <p className="quiet">Nothing was refused.</p>
+        <p className="quiet">No requests were refused.</p>
       ) : (
         <BarTable
           head={['Code', 'Requests']}
@@ -120,12 +120,12 @@ function RefusalCard({ refusals }: { readonly refusals: OverviewAnswer['refusals
 }
 
 function SenderCard({ senders }: { readonly senders: OverviewAnswer['senders'] }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   return (
     <section className="card" aria-labelledby="sender-card">
       <h2 id="sender-card">Top senders, 24 h</h2>
       {senders.length === 0 ? (
-        <Empty title="Nobody has sent yet" command={sendCommand(window.location.origin)} />
+        <Empty title="No messages in the last 24 h" command={sendCommand(window.location.origin)} />
       ) : (
         <BarTable
           head={['Token', 'Events']}
@@ -148,7 +148,7 @@ interface BarRow {
   readonly key: string
   readonly name: ReactNode
   readonly value: number
-  /** Counting stopped there. */
+  /** The real number may be higher: counting stops at a bound. */
   readonly isAtLeast?: boolean
 }
 
@@ -157,7 +157,7 @@ interface BarTableProps {
   readonly rows: readonly BarRow[]
 }
 
-/** A table whose figures are also bars. */
+/** A table with a bar for each number. */
 function BarTable({ head, rows }: BarTableProps) {
   const most = Math.max(1, ...rows.map(({ value }) => value))
   return (

@@ -1,11 +1,11 @@
-// The queue: what waits, what is being worked on, what is dead; and the way back for the dead, with a count first.
+// The queue view: pending, leased and dead events, and requeueing of dead ones after a count.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import { useLiveChange } from '../live/live.tsx'
 import { addressFor, useQuerySetter, type ViewProps } from '../router.tsx'
-import { useApi, useDesk, useMayChange } from '../session.tsx'
-import { count, Empty, Figure, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { useApi, useSession, useMayChange } from '../session.tsx'
+import { count, Empty, Metric, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { VirtualList } from '../ui/virtual-list.tsx'
 import { EventRow } from './events.tsx'
@@ -25,14 +25,14 @@ export function Queue({ query }: ViewProps) {
   })
   useLiveChange(() => void overview.refetch(), 1000)
   const queue = overview.data?.queue
-  /** Counting stops somewhere. */
+  /** The server counts up to a bound. */
   const atMost = (value: number) => (queue && value >= queue.counted_up_to ? `${count(value)}+` : count(value))
   return (
     <div className="page">
-      {overview.isError && <Trouble error={overview.error} />}
+      {overview.isError && <ErrorNotice error={overview.error} />}
       {queue && (
         <dl className="figures">
-          <Figure
+          <Metric
             name="Pending"
             value={atMost(queue.pending)}
             note={
@@ -41,12 +41,12 @@ export function Queue({ query }: ViewProps) {
                   oldest <Time at={overview.data.oldest_pending_at} short />
                 </>
               ) : (
-                'nothing waits'
+                'none'
               )
             }
           />
-          <Figure name="Leased" value={atMost(queue.leased)} note="with a processor now" />
-          <Figure
+          <Metric name="Leased" value={atMost(queue.leased)} note="being processed" />
+          <Metric
             name="Dead"
             value={atMost(queue.dead)}
             note={queue.dead > 0 ? 'parked after too many attempts' : 'none'}
@@ -67,11 +67,11 @@ export function Queue({ query }: ViewProps) {
 }
 
 function QueueList({ state }: { readonly state: QueueState }) {
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const list = useEventList({ state }, false)
-  if (list.error) return <Trouble error={list.error} onRetry={list.retry} />
+  if (list.error) return <ErrorNotice error={list.error} onRetry={list.retry} />
   if (list.isPending) return <Loading what="the queue" />
-  if (list.events.length === 0) return <NothingIn state={state} />
+  if (list.events.length === 0) return <EmptyQueue state={state} />
   return (
     <VirtualList
       label={`Events that are ${state}`}
@@ -87,21 +87,21 @@ function QueueList({ state }: { readonly state: QueueState }) {
   )
 }
 
-function NothingIn({ state }: { readonly state: QueueState }) {
-  const { tenant } = useDesk()
+function EmptyQueue({ state }: { readonly state: QueueState }) {
+  const { tenant } = useSession()
   const where = `--account ${tenant.accountId} --company ${tenant.companyId}`
-  if (state === 'dead') return <Empty title="Nothing is dead" />
+  if (state === 'dead') return <Empty title="No dead events" />
   if (state === 'leased') {
     return (
-      <Empty title="Nothing is being worked on" command={`./intray inbox claim ${where} --limit 1 --lease 10m`}>
-        <p>A processor claims events under a lease. By hand:</p>
+      <Empty title="No leased events" command={`./intray inbox claim ${where} --limit 1 --lease 10m`}>
+        <p>A processor claims events under a lease. To claim one by hand:</p>
       </Empty>
     )
   }
-  return <Empty title="Nothing waits" command={`./intray send messages.ndjson --token-file token.txt`} />
+  return <Empty title="No pending events" command={`./intray send messages.ndjson --token-file token.txt`} />
 }
 
-/** Counts first; only what was counted and confirmed is brought back. */
+/** Requeues dead events after the operator has seen how many match. */
 function Requeue() {
   const api = useApi()
   const queryClient = useQueryClient()
@@ -123,7 +123,7 @@ function Requeue() {
   return (
     <form
       className="card requeue"
-      aria-label="Bring dead events back"
+      aria-label="Requeue dead events"
       onSubmit={(event) => {
         event.preventDefault()
         requeue.reset()
@@ -131,7 +131,7 @@ function Requeue() {
       }}
     >
       <label className="field">
-        Bring dead events back; of this channel_ref only (optional)
+        Requeue dead events of this channel_ref (empty: of all)
         <input
           value={channel}
           maxLength={512}
@@ -142,7 +142,7 @@ function Requeue() {
         />
       </label>
       <button type="submit" className="button" disabled={!mayChange || dryRun.isPending}>
-        Count them
+        Count
       </button>
       {counted !== undefined && !requeue.isSuccess && (
         <span className="actions" role="status">
@@ -161,9 +161,9 @@ function Requeue() {
           )}
         </span>
       )}
-      {requeue.isSuccess && <span role="status">{count(requeue.data.requeued)} are pending again.</span>}
+      {requeue.isSuccess && <span role="status">{count(requeue.data.requeued)} requeued.</span>}
       {!mayChange && <span className="quiet">Only admins may requeue.</span>}
-      {(dryRun.isError || requeue.isError) && <Trouble error={dryRun.error ?? requeue.error} />}
+      {(dryRun.isError || requeue.isError) && <ErrorNotice error={dryRun.error ?? requeue.error} />}
     </form>
   )
 }

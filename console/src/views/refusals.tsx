@@ -1,23 +1,23 @@
-// Refusals: requests with a good token that were refused for what they were. Each says why, shows what was sent, and can be
-// accepted once it is corrected: a lead must not be lost over a comma.
+// The refusals view: requests with a valid token that were refused. Shows why and what was sent; an admin can correct a
+// request and accept it.
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
 import type { Refusal, RefusalDetail } from '../api/schema.ts'
 import { LineView } from '../json/line-view.tsx'
-import { layOut } from '../json/lines.ts'
+import { linesOf } from '../json/lines.ts'
 import { addressFor, Link, type ViewProps } from '../router.tsx'
-import { useApi, useDesk, useMayChange } from '../session.tsx'
+import { useApi, useSession, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { bytesInWords, Empty, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { formatBytes, Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { VirtualList } from '../ui/virtual-list.tsx'
-import { fixFor, whatIsWrong } from './refusal-fixes.ts'
+import { fixFor, jsonObjectProblem } from './refusal-fixes.ts'
 
 const ROW_HEIGHT = 58
 
 export function Refusals({ id }: ViewProps) {
   const api = useApi()
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const list = useInfiniteQuery({
     queryKey: ['refusals', api.tenant],
     queryFn: ({ pageParam }) =>
@@ -37,7 +37,7 @@ export function Refusals({ id }: ViewProps) {
     <div className="split" data-open={id !== null}>
       <section className="list-pane" aria-label="List of refusals">
         {list.isError ? (
-          <Trouble error={list.error} onRetry={() => void list.refetch()} />
+          <ErrorNotice error={list.error} onRetry={() => void list.refetch()} />
         ) : list.isPending ? (
           <Loading what="refusals" />
         ) : rows.length === 0 ? (
@@ -56,7 +56,7 @@ export function Refusals({ id }: ViewProps) {
           />
         )}
       </section>
-      {id !== null && <OneRefusal key={id} id={id} back={addressFor(tenant, 'refusals')} />}
+      {id !== null && <RefusalPane key={id} id={id} back={addressFor(tenant, 'refusals')} />}
     </div>
   )
 }
@@ -84,15 +84,15 @@ function RefusalRow({ refusal }: { readonly refusal: Refusal }) {
 function NoRefusals() {
   return (
     <Empty
-      title="Nothing was refused"
+      title="No requests were refused"
       command={`curl -sS ${window.location.origin}/v1/inbox/events \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  --data-raw '{"message":'`}
     >
-      <p>What a sender got wrong is kept here, with its bytes. This is refused:</p>
+      <p>Requests that were refused for a mistake are kept here with their bytes. Try one:</p>
     </Empty>
   )
 }
 
-function OneRefusal({ id, back }: { readonly id: string; readonly back: string }) {
+function RefusalPane({ id, back }: { readonly id: string; readonly back: string }) {
   const api = useApi()
   const refusal = useQuery({
     queryKey: ['refusal', api.tenant, id],
@@ -105,19 +105,19 @@ function OneRefusal({ id, back }: { readonly id: string; readonly back: string }
         <Link to={back}>← All refusals</Link>
       </p>
       {refusal.isError ? (
-        <Trouble error={refusal.error} />
+        <ErrorNotice error={refusal.error} />
       ) : refusal.isPending ? (
         <Loading what="the refusal" />
       ) : (
-        <ShownRefusal refusal={refusal.data.refusal} />
+        <RefusalContent refusal={refusal.data.refusal} />
       )}
     </article>
   )
 }
 
-function ShownRefusal({ refusal }: { readonly refusal: RefusalDetail }) {
+function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
   const { why, fix } = fixFor(refusal.error)
-  const problem = refusal.error === 'invalid_json' ? whatIsWrong(refusal.body) : null
+  const problem = refusal.error === 'invalid_json' ? jsonObjectProblem(refusal.body) : null
   const isCut = refusal.body_size > new TextEncoder().encode(refusal.body).length
   return (
     <>
@@ -132,23 +132,23 @@ function ShownRefusal({ refusal }: { readonly refusal: RefusalDetail }) {
           <strong>Why:</strong> {why} {problem}
         </p>
         <p>
-          <strong>The fix:</strong> {fix}
+          <strong>Fix:</strong> {fix}
         </p>
       </div>
-      <h3>What was sent ({bytesInWords(refusal.body_size)})</h3>
+      <h3>Body as sent ({formatBytes(refusal.body_size)})</h3>
       {refusal.body === '' ? (
-        <p className="quiet">No body was kept.</p>
+        <p className="quiet">The request had no body, or it was not kept.</p>
       ) : (
-        <LineView lines={layOut(refusal.body)} label="The body of the refused request" />
+        <LineView lines={linesOf(refusal.body)} label="The body of the refused request" />
       )}
-      {isCut && <p className="quiet">Only the beginning was kept: complete it before you accept it.</p>}
+      {isCut && <p className="quiet">Only the beginning was kept. Complete the body before you accept it.</p>}
       <AcceptCorrected refusal={refusal} />
       <h3>The request</h3>
       <dl className="facts">
         {[
           ['Token', refusal.key_id] as const,
-          ['Address', refusal.route] as const,
-          ['Request', refusal.request_id] as const,
+          ['Path', refusal.route] as const,
+          ['Request id', refusal.request_id] as const,
           ...Object.entries(refusal.headers),
         ].map(([name, value]) => (
           <div key={name}>
@@ -167,7 +167,7 @@ function ShownRefusal({ refusal }: { readonly refusal: RefusalDetail }) {
 
 function AcceptCorrected({ refusal }: { readonly refusal: RefusalDetail }) {
   const api = useApi()
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const queryClient = useQueryClient()
   const mayChange = useMayChange()
   const [isOpen, setOpen] = useState(false)
@@ -184,17 +184,17 @@ function AcceptCorrected({ refusal }: { readonly refusal: RefusalDetail }) {
       </p>
     )
   }
-  if (!mayChange) return <p className="quiet">Admins can correct and accept it.</p>
+  if (!mayChange) return <p className="quiet">Only admins may correct and accept it.</p>
   if (!isOpen) {
     return (
       <p className="actions">
         <button type="button" className="button main-button" onClick={() => setOpen(true)}>
-          Accept after correction …
+          Correct and accept …
         </button>
       </p>
     )
   }
-  const wrong = whatIsWrong(text)
+  const wrong = jsonObjectProblem(text)
   return (
     <form
       className="stack"
@@ -204,7 +204,7 @@ function AcceptCorrected({ refusal }: { readonly refusal: RefusalDetail }) {
       }}
     >
       <label className="field">
-        The corrected body
+        Corrected body
         <textarea
           rows={10}
           spellCheck={false}
@@ -214,12 +214,12 @@ function AcceptCorrected({ refusal }: { readonly refusal: RefusalDetail }) {
         />
       </label>
       <p id="accept-problem" role="status" className={wrong ? 'warning' : 'quiet'}>
-        {wrong ?? 'This is a JSON object.'}
+        {wrong ?? 'Valid JSON object.'}
       </p>
-      {accept.isError && <Trouble error={accept.error} />}
+      {accept.isError && <ErrorNotice error={accept.error} />}
       <p className="actions">
         <button type="submit" className="button main-button" disabled={wrong !== null || accept.isPending}>
-          Accept it
+          Accept
         </button>
         <button type="button" className="button" onClick={() => setOpen(false)}>
           Cancel

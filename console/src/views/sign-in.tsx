@@ -1,4 +1,4 @@
-// Signing in: with name and password, or with a link that the terminal printed.
+// The sign-in page: by name and password; explains how to get a sign-in link.
 
 import { useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
@@ -46,10 +46,10 @@ export function SignIn({ notice }: { readonly notice: ApiError | null }) {
       </form>
       <div className="card stack">
         <h2>No password yet?</h2>
-        <p>On the machine that runs Intray, this makes an operator and prints a link that signs them in once:</p>
-        <CodeBlock label="The command that makes an operator" text="./intray operator add ada --role admin" />
+        <p>Run this on the machine that runs Intray. It adds an operator and prints a link that signs in once:</p>
+        <CodeBlock label="Command that adds an operator" text="./intray operator add ada --role admin" />
         <p>
-          For one that there is: <code>./intray operator link NAME</code>
+          Operator already exists? Run <code>./intray operator link NAME</code>.
         </p>
       </div>
     </main>

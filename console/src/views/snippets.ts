@@ -1,5 +1,4 @@
-// Lines to paste: how a message is sent from where people are. Each has the right address in it; the token only where it is
-// just being shown.
+// Code examples that send a message. They contain the address of this server, and the token only while it is shown.
 
 export const SAMPLE_BODY = {
   source_ref: 'example:1',
@@ -52,7 +51,7 @@ curl_setopt_array($request, [
     CURLOPT_RETURNTRANSFER => true,
     CURLOPT_HTTPHEADER => ['Authorization: Bearer ${token}', 'Content-Type: application/json'],
     CURLOPT_POSTFIELDS => json_encode([
-        'source_ref' => 'shop:' . $orderId, // your own id: a re-send is then kept once
+        'source_ref' => 'shop:' . $orderId, // your own id, so that a re-send is stored once
         'channel_ref' => 'example.org/contact',
         'contact' => ['name' => $name, 'email' => $email],
         'message' => ['type' => 'text', 'text' => $text],
@@ -68,7 +67,7 @@ const answer = await fetch('${origin}/v1/inbox/events', {
   method: 'POST',
   headers: { Authorization: 'Bearer ${token}', 'Content-Type': 'application/json' },
   body: JSON.stringify({
-    source_ref: \`shop:\${orderId}\`, // your own id: a re-send is then kept once
+    source_ref: \`shop:\${orderId}\`, // your own id, so that a re-send is stored once
     channel_ref: 'example.org/contact',
     contact: { name, email },
     message: { type: 'text', text },

@@ -1,10 +1,10 @@
-// Making a token, alone or in place of another. It is shown once, with the lines that send with it.
+// Dialogs that create or rotate a token. They show it once, with examples that send with it.
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { Token, TokenCommand } from '../api/schema.ts'
 import { useApi } from '../session.tsx'
-import { CodeBlock, Trouble } from '../ui/controls.tsx'
+import { CodeBlock, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Tabs } from '../ui/tabs.tsx'
 import { SNIPPET_NAMES, type SnippetName, snippet } from './snippets.ts'
@@ -37,11 +37,11 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Create a token" onClose={onClose}>
       {create.isSuccess ? (
-        <ShownOnce token={create.data.token.secret ?? ''} onClose={onClose} />
+        <NewToken token={create.data.token.secret ?? ''} onClose={onClose} />
       ) : (
         <form className="stack" onSubmit={submit}>
           <label className="field">
-            Label, for people
+            Label
             <input name="label" placeholder="contact form of example.org" maxLength={200} />
           </label>
           <label className="field">
@@ -49,7 +49,8 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
             <input name="scope" defaultValue="cf" pattern="[a-z0-9][a-z0-9_.:\-]{0,63}" aria-describedby="scope-help" />
           </label>
           <p id="scope-help" className="quiet">
-            cf is a form plugin. processor reads and processes, and may not send. Any other word is yours.
+            processor reads and processes, and may not send. Any other scope sends and names the integration, such as cf
+            for a form plugin.
           </p>
           <label className="field">
             Expires
@@ -61,7 +62,7 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
               ))}
             </select>
           </label>
-          {create.isError && <Trouble error={create.error} />}
+          {create.isError && <ErrorNotice error={create.error} />}
           <p className="actions">
             <button type="submit" className="button main-button" disabled={create.isPending}>
               Create
@@ -97,7 +98,7 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
   return (
     <Dialog title={`Rotate ${token.key_id}`} onClose={onClose}>
       {rotate.isSuccess ? (
-        <ShownOnce token={rotate.data.token.secret ?? ''} onClose={onClose} />
+        <NewToken token={rotate.data.token.secret ?? ''} onClose={onClose} />
       ) : (
         <form
           className="stack"
@@ -106,9 +107,9 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
             rotate.mutate(String(new FormData(event.currentTarget).get('overlap')))
           }}
         >
-          <p>A new token with the same scope takes its place.</p>
+          <p>Creates a new token with the same scope.</p>
           <label className="field">
-            The old one
+            The old token
             <select name="overlap" defaultValue="24h">
               {OVERLAPS.map(([overlap, text]) => (
                 <option key={text} value={overlap}>
@@ -117,7 +118,7 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
               ))}
             </select>
           </label>
-          {rotate.isError && <Trouble error={rotate.error} />}
+          {rotate.isError && <ErrorNotice error={rotate.error} />}
           <p className="actions">
             <button type="submit" className="button main-button" disabled={rotate.isPending}>
               Rotate
@@ -132,12 +133,12 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
   )
 }
 
-function ShownOnce({ token, onClose }: { readonly token: string; readonly onClose: () => void }) {
+function NewToken({ token, onClose }: { readonly token: string; readonly onClose: () => void }) {
   const [chosen, setChosen] = useState<SnippetName>('curl')
   return (
     <div className="stack">
       <p role="status">
-        <strong>This is the token. It is shown this once.</strong>
+        <strong>Copy the token now. It is shown this once.</strong>
       </p>
       <CodeBlock label="The token" text={token} />
       <Tabs
@@ -150,7 +151,7 @@ function ShownOnce({ token, onClose }: { readonly token: string; readonly onClos
       </Tabs>
       <p className="actions">
         <button type="button" className="button main-button" onClick={onClose}>
-          I have it
+          Done
         </button>
       </p>
     </div>

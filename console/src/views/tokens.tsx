@@ -1,11 +1,11 @@
-// Tokens: who may send and who may process, when each was used last, and everything that can be done with one.
+// The tokens view: lists the tokens of the tenant, creates, rotates, disables and enables them.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
 import type { Token } from '../api/schema.ts'
 import { useApi, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
-import { Empty, Loading, Time, Trouble } from '../ui/controls.tsx'
+import { Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { CreateToken, RotateToken } from './token-dialogs.tsx'
 
@@ -35,7 +35,7 @@ export function Tokens() {
         {!mayChange && <span className="quiet">Only admins may change tokens.</span>}
       </p>
       {tokens.isError ? (
-        <Trouble error={tokens.error} onRetry={() => void tokens.refetch()} />
+        <ErrorNotice error={tokens.error} onRetry={() => void tokens.refetch()} />
       ) : tokens.isPending ? (
         <Loading what="tokens" />
       ) : tokens.data.tokens.length === 0 ? (
@@ -104,7 +104,7 @@ function TokenRow({ token, onOpen }: { readonly token: Token; readonly onOpen: (
             <SafeText text={token.label} maxLength={120} />
           </span>
         )}
-        {token.rotated_from && <span className="quiet block">in place of {token.rotated_from}</span>}
+        {token.rotated_from && <span className="quiet block">replaces {token.rotated_from}</span>}
       </th>
       <td data-label="Scope">{token.scope === '' ? '(none)' : token.scope}</td>
       <td data-label="State">{token.state}</td>
@@ -143,7 +143,7 @@ function TokenRow({ token, onOpen }: { readonly token: Token; readonly onOpen: (
             Enable
           </button>
         )}
-        {enable.isError && <Trouble error={enable.error} />}
+        {enable.isError && <ErrorNotice error={enable.error} />}
       </td>
     </tr>
   )
@@ -162,11 +162,11 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
   return (
     <Dialog title={disable.isSuccess ? `${token.key_id} is disabled` : `Disable ${token.key_id}?`} onClose={onClose}>
       {disable.isSuccess ? (
-        <NotEverywhereYet onClose={onClose} />
+        <NotConfirmed onClose={onClose} />
       ) : (
         <>
           <p>
-            Who sends with it is refused from now on.{' '}
+            Requests with this token will be refused.{' '}
             {token.last_used_at ? (
               <>
                 It was used <Time at={token.last_used_at} short />.
@@ -175,7 +175,7 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
               'It was never used.'
             )}
           </p>
-          {disable.isError && <Trouble error={disable.error} />}
+          {disable.isError && <ErrorNotice error={disable.error} />}
           <p className="actions">
             <button
               type="button"
@@ -183,7 +183,7 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
               disabled={disable.isPending}
               onClick={() => disable.mutate()}
             >
-              Disable it
+              Disable
             </button>
             <button type="button" className="button" onClick={onClose}>
               Cancel
@@ -195,17 +195,17 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
   )
 }
 
-/** A server that has not said that it follows may still take what is sent with the token. */
-function NotEverywhereYet({ onClose }: { readonly onClose: () => void }) {
+/** A server that has not confirmed the change may still accept the token. */
+function NotConfirmed({ onClose }: { readonly onClose: () => void }) {
   return (
     <>
       <p>
-        One server has not said yet that it refuses it: it is busy, or cut off from the database. What is sent there
-        with the token may still be taken. Look at its log; restart it to be sure.
+        A running server has not confirmed it: it is busy, or cut off from the database. It may still accept messages
+        with this token. Look at its log; restart it to be sure.
       </p>
       <p className="actions">
         <button type="button" className="button" onClick={onClose}>
-          I have read it
+          I understand
         </button>
       </p>
     </>

@@ -1,18 +1,18 @@
-// Try it: send a test event and watch it arrive, step by step.
+// The try-it view: sends a test event and shows how it arrives.
 
 import { useMutation } from '@tanstack/react-query'
 import { useEffect, useState } from 'react'
 import { useLiveEvents } from '../live/live.tsx'
 import { addressFor, Link } from '../router.tsx'
-import { useApi, useDesk, useMayChange } from '../session.tsx'
-import { count, Trouble } from '../ui/controls.tsx'
-import { whatIsWrong } from './refusal-fixes.ts'
+import { useApi, useSession, useMayChange } from '../session.tsx'
+import { count, ErrorNotice } from '../ui/controls.tsx'
+import { jsonObjectProblem } from './refusal-fixes.ts'
 import { SAMPLE_BODY } from './snippets.ts'
 
 const OUTCOMES = {
   stored: '',
-  duplicate: ': known already, nothing new is stored',
-  conflict: ': other bytes under a known source_ref, kept as a revision',
+  duplicate: ': a duplicate, nothing new is stored',
+  conflict: ': other bytes under a known source_ref, stored as a revision',
 } as const
 
 const freshBody = () =>
@@ -20,7 +20,7 @@ const freshBody = () =>
 
 export function TryIt() {
   const api = useApi()
-  const { tenant } = useDesk()
+  const { tenant } = useSession()
   const mayChange = useMayChange()
   const [text, setText] = useState(freshBody)
   const [seen, setSeen] = useState<ReadonlyMap<number, number>>(new Map())
@@ -34,11 +34,11 @@ export function TryIt() {
   })
   const sent = send.data
   const arrivedAt = sent && seen.get(sent.receipt.id)
-  // What came long ago is of no use here.
+  // Only recent arrivals are needed.
   useEffect(() => {
     if (seen.size > 500) setSeen(new Map([...seen].slice(-100)))
   }, [seen])
-  const wrong = whatIsWrong(text)
+  const wrong = jsonObjectProblem(text)
   return (
     <div className="page try-it">
       <form
@@ -59,7 +59,7 @@ export function TryIt() {
           />
         </label>
         <p id="try-problem" role="status" className={wrong ? 'warning' : 'quiet'}>
-          {wrong ?? 'It is stored like any other and marked as a test.'}
+          {wrong ?? 'It is stored like any other message and marked as a test.'}
         </p>
         <p className="actions">
           <button
@@ -67,16 +67,16 @@ export function TryIt() {
             className="button main-button"
             disabled={wrong !== null || send.isPending || !mayChange}
           >
-            Send it
+            Send
           </button>
           <button type="button" className="button" onClick={() => setText(freshBody())}>
             New sample
           </button>
-          {!mayChange && <span className="quiet">Only admins may send.</span>}
+          {!mayChange && <span className="quiet">Only admins may send test messages.</span>}
         </p>
-        {send.isError && <Trouble error={send.error} />}
+        {send.isError && <ErrorNotice error={send.error} />}
       </form>
-      <ol className="steps" aria-live="polite" aria-label="What became of it">
+      <ol className="steps" aria-live="polite" aria-label="Progress">
         <Step isDone={sent !== undefined} title="Stored">
           {sent && (
             <>

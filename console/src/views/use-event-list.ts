@@ -1,5 +1,5 @@
-// The list of events behind the view: pages by cursor, and what came in since put on top. A stream tells that something came;
-// the list is asked what it was, so that filters, states and warnings are the server's own.
+// The data of the event list: pages by cursor, with new events on top. The stream only triggers a refresh of the first page,
+// so that filters, states and warnings come from the server.
 
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
@@ -7,13 +7,13 @@ import type { Event } from '../api/schema.ts'
 import { useLiveChange, useLiveEvents } from '../live/live.tsx'
 import { useApi } from '../session.tsx'
 import type { EventFilter } from './event-filters.tsx'
-import { type EventPages, withFreshPage } from './event-pages.ts'
+import { type EventPages, mergeFirstPage } from './event-pages.ts'
 
 const PAGE_ROWS = 50
-/** Something comes in every millisecond, perhaps; nobody reads faster than this. */
-const FRESHEN_EVERY_MS = 400
-/** States change without an event coming in. */
-const LOOK_AGAIN_MS = 15_000
+/** Refreshes at most this often under load. */
+const REFRESH_DEBOUNCE_MS = 400
+/** States change without new events. */
+const POLL_MS = 15_000
 
 export interface EventList {
   readonly events: readonly Event[]
@@ -22,7 +22,7 @@ export interface EventList {
   readonly retry: () => void
   readonly hasMore: boolean
   readonly more: () => void
-  /** What came in while paused. */
+  /** New events while paused. */
   readonly waiting: number
   readonly partial: boolean
   readonly lag: number
@@ -48,31 +48,31 @@ export function useEventList(filters: EventFilter, isPaused: boolean): EventList
     gcTime: 60_000,
   })
   const isAsking = useRef(false)
-  const freshen = async () => {
+  const refreshFirstPage = async () => {
     if (isAsking.current || query.isPending) return
     isAsking.current = true
     try {
       const page = await api.call('GET /v1/inbox/events', { query: { ...filters, limit: PAGE_ROWS } })
-      queryClient.setQueryData<EventPages>(queryKey, (known) => (known ? withFreshPage(known, page) : known))
+      queryClient.setQueryData<EventPages>(queryKey, (known) => (known ? mergeFirstPage(known, page) : known))
     } catch {
-      // The next one will do: the view says by itself when the connection is gone.
+      // The next refresh tries again, and the frame shows a lost connection.
     } finally {
       isAsking.current = false
     }
   }
-  const latest = useRef(freshen)
+  const latest = useRef(refreshFirstPage)
   useEffect(() => {
-    latest.current = freshen
+    latest.current = refreshFirstPage
   })
   useLiveChange(() => {
     if (!isPaused) void latest.current()
-  }, FRESHEN_EVERY_MS)
+  }, REFRESH_DEBOUNCE_MS)
   useLiveEvents(() => setWaiting((seen) => seen + 1))
   useEffect(() => {
     setWaiting(0)
     if (isPaused) return
     void latest.current()
-    const timer = setInterval(() => void latest.current(), LOOK_AGAIN_MS)
+    const timer = setInterval(() => void latest.current(), POLL_MS)
     return () => clearInterval(timer)
   }, [isPaused])
   const { fetchNextPage, isFetchingNextPage } = query

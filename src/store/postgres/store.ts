@@ -40,7 +40,7 @@ export async function openPostgresCopy(url: string, mustExist: boolean): Promise
   try {
     await pool.use(async (connection) => {
       if (mustExist && (await readSchema(connection)).isNew) {
-        throw new StoreRefused(`There is nothing of Intray in the database ${address.database}.`)
+        throw new StoreRefused(`The database ${address.database} has no Intray data. Check its URL.`)
       }
       await prepare(connection, address, { role: 'tool' })
     })
@@ -198,7 +198,7 @@ function refusal(error: unknown, address: Address): Error {
   const failure = storeFailure(error)
   if (sqlState(failure.cause) === '42501') {
     return new StoreRefused(
-      `The user may not create what Intray needs in the database ${address.database} (${failure.message}). ` +
+      `The user may not create tables in the database ${address.database} (${failure.message}). ` +
         'Make it the owner of the database.',
     )
   }
@@ -206,12 +206,13 @@ function refusal(error: unknown, address: Address): Error {
 }
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
-  if (error instanceof StandbyOnly) return `${host} takes no writes: it is a standby, or set to read only.`
+  if (error instanceof StandbyOnly)
+    return `${host} takes no writes: it is a standby, or read-only. Name the primary in INTRAY_DATABASE_URL.`
   const message = messageOf(error)
   const code = sqlState(error)
   if (code === '3D000') return `${host} has no database ${database}. Create it first: CREATE DATABASE ${database}.`
   if (code?.startsWith('28'))
-    return `${host} does not let us in: ${message}. Check user and password in INTRAY_DATABASE_URL.`
+    return `${host} refused the login: ${message}. Check user and password in INTRAY_DATABASE_URL.`
   if (code) return `${host} refused the connection: ${message}.`
   return `PostgreSQL cannot be reached at ${host}: ${message}.`
 }

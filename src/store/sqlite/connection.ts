@@ -104,7 +104,10 @@ export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
 
 function requireWal(db: DatabaseSync): void {
   const mode = turnOnWal(db)
-  if (mode !== 'wal') throw new StoreRefused(`The file system does not support SQLite's WAL mode (got ${mode}).`)
+  if (mode !== 'wal')
+    throw new StoreRefused(
+      `The file system does not support SQLite's WAL mode (got ${mode}). Put the database on a local disk.`,
+    )
 }
 
 function makeDurable(db: DatabaseSync): void {
@@ -193,14 +196,14 @@ export function refusal(path: string, error: unknown): Error {
     sqlite === SQLITE.PERM
   ) {
     return new StoreRefused(
-      `The database ${path} cannot be written: its folder is read-only or not ours. ` +
-        'Make the folder writable for this user, or set INTRAY_DATABASE_URL to another place.',
+      `The database ${path} cannot be written: its folder is read-only or belongs to another user. ` +
+        'Make the folder writable for this user, or set INTRAY_DATABASE_URL to another path.',
       { cause: error },
     )
   }
   if (code === 'EEXIST' || code === 'ENOTDIR') {
     return new StoreRefused(
-      `The database ${path} cannot be opened: where its folder should be is a file. Set INTRAY_DATABASE_URL to another place.`,
+      `The database ${path} cannot be opened: there is a file in place of its folder. Set INTRAY_DATABASE_URL to another path.`,
       { cause: error },
     )
   }

@@ -41,7 +41,7 @@ test('a database that is not there', async () => {
 
 test('a user that is not let in', async () => {
   const url = await newPostgresDatabase()
-  await isRefused(url.replace('intray@', 'nobody:hunter2@'), /does not let us in: .*nobody.*INTRAY_DATABASE_URL/)
+  await isRefused(url.replace('intray@', 'nobody:hunter2@'), /refused the login: .*nobody.*INTRAY_DATABASE_URL/)
 })
 
 test('a user that may not create anything', async () => {
@@ -63,7 +63,7 @@ test('a database that is read only', async () => {
   const url = await newPostgresDatabase()
   const name = new URL(url).pathname.slice(1)
   await withClient(url, (client) => client.query(`ALTER DATABASE ${name} SET default_transaction_read_only = on`))
-  await isRefused(url, /takes no writes: it is a standby, or set to read only/)
+  await isRefused(url, /takes no writes: it is a standby, or read-only/)
 })
 
 test('a schema that belongs to another program, which is left as it is', async () => {

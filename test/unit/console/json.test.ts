@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { flatFields } from '../../../console/src/json/fields.ts'
 import { diffLines } from '../../../console/src/json/line-diff.ts'
-import { layOut, PIECE_LENGTH } from '../../../console/src/json/lines.ts'
+import { linesOf, PIECE_LENGTH } from '../../../console/src/json/lines.ts'
 import { isFailure, scanJson } from '../../../console/src/json/scan.ts'
 
 test('whatever JSON.parse takes is scanned, and laid out it says the same', () => {
@@ -13,7 +13,7 @@ test('whatever JSON.parse takes is scanned, and laid out it says the same', () =
     fc.property(fc.json(), fc.nat(3), (text, space) => {
       const given = JSON.stringify(JSON.parse(text), null, space)
       assert.ok(!isFailure(scanJson(given)))
-      const laidOut = layOut(given)
+      const laidOut = linesOf(given)
         .map((line) => line.text)
         .join('')
       assert.deepEqual(JSON.parse(laidOut), JSON.parse(given))
@@ -46,7 +46,7 @@ test('what JSON.parse refuses is refused, and never throws', () => {
 
 test('numbers keep all their digits, and escapes and double keys stay as sent', () => {
   const text = '{"n":12345678901234567890.1234567890e+400,"a":"\\u0041","a":-0}'
-  const lines = layOut(text).map((line) => line.text)
+  const lines = linesOf(text).map((line) => line.text)
   assert.deepEqual(lines, ['{', '"n": 12345678901234567890.1234567890e+400,', '"a": "\\u0041",', '"a": -0', '}'])
   assert.deepEqual(flatFields(text), [
     { path: '/n', type: 'number', value: '12345678901234567890.1234567890e+400' },
@@ -74,21 +74,21 @@ test('the place where JSON breaks off is told by line and column', () => {
 })
 
 test('a megabyte in one line is given in pieces, and a million brackets neither recurse nor indent without end', () => {
-  const long = layOut(`{"text":"${'é'.repeat(1_000_000)}"}`)
+  const long = linesOf(`{"text":"${'é'.repeat(1_000_000)}"}`)
   assert.ok(long.every((line) => line.text.length <= PIECE_LENGTH))
   assert.equal(long.map((line) => line.text).join('').length, 1_000_000 + '{"text": ""}'.length)
-  const deep = layOut('['.repeat(500_000) + ']'.repeat(500_000))
+  const deep = linesOf('['.repeat(500_000) + ']'.repeat(500_000))
   assert.ok(deep.length > 500_000)
   assert.ok(Math.max(...deep.slice(0, 1000).map((line) => line.depth)) <= 24)
 })
 
 test('pieces are never cut between the halves of a character', () => {
-  for (const line of layOut(JSON.stringify({ text: '😀'.repeat(2000) }))) assert.ok(line.text.isWellFormed())
+  for (const line of linesOf(JSON.stringify({ text: '😀'.repeat(2000) }))) assert.ok(line.text.isWellFormed())
 })
 
 test('a difference names what was removed and added, and nothing else', () => {
-  const before = layOut('{"a":1,"b":2,"c":3}')
-  const after = layOut('{"a":1,"b":5,"c":3,"d":4}')
+  const before = linesOf('{"a":1,"b":2,"c":3}')
+  const after = linesOf('{"a":1,"b":5,"c":3,"d":4}')
   const marked = diffLines(before, after)
     .filter(({ mark }) => mark !== 'same')
     .map(({ mark, text }) => `${mark} ${text}`)

@@ -50,7 +50,7 @@ function requireUrl(connectionString: string): void {
   // Without a host the URL means a socket, and the URL parser accepts no port or user there.
   const complete = connectionString.replace('@/', '@localhost/').replace(':///', '://localhost/')
   if (!URL.canParse(complete))
-    refuse('has a host, port, user or password that cannot be read; percent-encode what is special')
+    refuse('has a host, port, user or password that cannot be read; percent-encode special characters')
   try {
     decodeURIComponent(new URL(complete).pathname)
   } catch {
