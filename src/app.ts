@@ -1,8 +1,8 @@
-// The composition root: config → store → services → http. What keeps messages starts before what takes them in, and stops
-// after it: nothing is taken in that could not be kept.
+// The composition root: config → store → services → http. Storage starts before the HTTP server and stops after it, so that
+// every accepted message can be stored.
 
 import { createAudit } from './auth/audit.ts'
-import { FailedTokens } from './auth/failed-tokens.ts'
+import { FailedTokenLimiter } from './auth/failed-token-limiter.ts'
 import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
@@ -12,10 +12,10 @@ import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
-import { Receiving } from './http/wire/receiving.ts'
+import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
-import { Shedding } from './http/shedding.ts'
+import { LoadShedder } from './http/load-shedder.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -40,11 +40,11 @@ import type { Store } from './store/contract/store.ts'
 /** Bytes of journal that one step of the indexer reads at most. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
-/** Under load a turn of the event loop reads many sockets: the store starts on the first messages while we read on. */
+/** Under load a turn of the event loop reads many sockets: this many messages are appended before the turn ends. */
 const EAGER_EVENTS = 32
 
-/** Where other nodes index too, a stream is behind by at most this much more. */
-const LOOK_FOR_STREAMS_EVERY_MS = 250
+/** Where other nodes index too, streams poll the index this often. */
+const STREAM_POLL_MS = 250
 
 export interface AppOptions {
   readonly config: Config
@@ -56,7 +56,7 @@ export interface AppOptions {
 export interface App {
   /** Where it listens, as a URL. */
   readonly address: string
-  /** Not ready from now on; finishes what is in flight, commits, closes the store. Calling it again is fine. */
+  /** Reports not ready, finishes requests in flight, commits, closes the store. Calling it again is fine. */
   stop(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
-      // A node that nobody sends to has no commit that could fail: following the tokens tells it that its store is gone.
+      // A node without traffic notices a lost store here, because it commits nothing.
       health.note(error)
     },
   })
@@ -123,8 +123,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(figures.unseenSince) : null,
       }
     },
-    inbox: () => ({ ...shedding.underWay, streams: streams.size }),
-    receivingBytes: () => receiving.bytes,
+    inbox: () => ({ ...loadShedder.inProgress, streams: streams.size }),
+    receivingBytes: () => bodyMemory.bytes,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
@@ -141,8 +141,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeat: HEARTBEAT,
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
-    lookEveryMs: store.traits.concurrentWriters ? LOOK_FOR_STREAMS_EVERY_MS : null,
-    standing: (key) => (isSessionKey(key) ? sessions.standing(key) : principals.standing(key)),
+    lookEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
+    revocation: (key) => (isSessionKey(key) ? sessions.revocation(key) : principals.revocation(key)),
     onTrouble,
   })
   principals.onChange(() => streams.recheck())
@@ -163,32 +163,32 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     hasTenant: (tenant: Tenant) => store.tokens.hasTenant(tenant),
   }
   const accept = createAccept({ clock, submit: (item) => batcher.submit(item) })
-  const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
-  const gate = {
+  const failedTokens = new FailedTokenLimiter({ limit: config.failedTokenLimit, clock })
+  const auth = {
     principals,
     intakeScopes: config.intakeScopes,
     failedTokens,
     clock,
     operators: hasConsole ? operators : null,
   }
-  const receiving = new Receiving(config.receivingMaxBytes)
-  const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
+  const bodyMemory = new BodyMemory(config.receivingMaxBytes)
+  const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
     ),
-    gate,
-    shedding,
+    auth,
+    loadShedder,
     intakeHandler: createIntakeHandler({
-      gate,
+      auth,
       accept,
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    receiving,
+    bodyMemory,
     readiness,
     inbox: {
       inbox: store.inbox,
@@ -199,7 +199,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamHandler: createStreamHandler({ gate, hub: streams, shedding, onTrouble }),
+    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,
@@ -220,7 +220,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  // Streams and claims stop first: who waits is answered, so that the server has nothing to wait for.
+  // Stopped in reverse order: streams and claims first, which answers all waiting requests.
   const services = [
     health,
     indexer,
@@ -228,7 +228,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     principals,
-    // Its look at the event loop wakes the process fifty times a second: only where somebody may read it.
+    // Measuring the event loop wakes the process 50 times a second, so only if metrics are served.
     ...(config.metrics ? [metrics] : []),
     metricsListener,
     server,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashPassword, PasswordCheck } from '../../../src/auth/password.ts'
+import { hashPassword, PasswordVerifier } from '../../../src/auth/password.ts'
 
 test('a password is known by its hash, which has a salt of its own, names its cost, and holds no part of it', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   const password = 'Zoë’s horse battery'
   const [first, second] = [await hashPassword(password), await hashPassword(password)]
   assert.match(first, /^scrypt\$32768\$8\$3\$[\w+/=]{24}\$[\w+/=]{44}$/)
@@ -19,13 +19,13 @@ test('a password is known by its hash, which has a salt of its own, names its co
 })
 
 test('without a hash nothing matches, not even what the placeholder would be', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   for (const password of ['', 'x', '\0'.repeat(32)])
     assert.equal(await check.matches(password, async () => null), false)
 })
 
 test('one is worked on at a time, and too many that wait are told so', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   const cheap = 'scrypt$2$1$1$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
   const waiting = Array.from({ length: 8 }, () => check.matches('x', async () => cheap))
   assert.equal(check.isBusy, false)
