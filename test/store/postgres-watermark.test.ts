@@ -15,7 +15,7 @@ const NODES = 6
 const BATCHES = 80
 const BATCH_SIZES = [2, 8]
 const TAKES_XID = 'taken := pg_current_xact_id();'
-const DRAWN = '-- Keys in the order'
+const DRAWN = 'INSERT INTO intray.dedupe ('
 /** Mostly nothing, now and then long enough for others to overtake. */
 const DELAY = 'PERFORM pg_sleep(CASE WHEN random() < 0.25 THEN random() * 0.05 ELSE 0 END);'
 
