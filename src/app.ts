@@ -1,8 +1,8 @@
-// Composition root: config → store → services → http. The store starts before the services that take messages in, and
-// stops after them: no message is accepted that could not be stored.
+// The composition root: config → store → services → http. Storage starts before the HTTP server and stops after it, so that
+// every accepted message can be stored.
 
 import { createAudit } from './auth/audit.ts'
-import { FailedTokens } from './auth/failed-tokens.ts'
+import { FailedTokenLimiter } from './auth/failed-token-limiter.ts'
 import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
@@ -12,10 +12,10 @@ import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
-import { Receiving } from './http/wire/receiving.ts'
+import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
-import { Shedding } from './http/shedding.ts'
+import { LoadShedder } from './http/load-shedder.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -40,10 +40,10 @@ import type { Store } from './store/contract/store.ts'
 /** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 
-/** Under load one turn of the event loop reads many sockets: after this many messages the store starts on them. */
+/** Under load a turn of the event loop reads many sockets: this many messages are appended before the turn ends. */
 const EAGER_EVENTS = 32
 
-/** Poll interval of streams where other nodes index too: the most that it adds to their delay. */
+/** Where other nodes index too, streams poll the index this often. */
 const STREAM_POLL_MS = 250
 
 export interface AppOptions {
@@ -56,7 +56,7 @@ export interface AppOptions {
 export interface App {
   /** The URL it listens on. */
   readonly address: string
-  /** Turns readiness off, finishes requests in flight, commits, closes the store. Idempotent. */
+  /** Reports not ready, finishes requests in flight, commits, closes the store. Calling it again is fine. */
   stop(): Promise<void>
 }
 
@@ -106,7 +106,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     rateLimit: config.rateLimit,
     onTrouble: (doing, error) => {
       onTrouble(doing, error)
-      // An idle node has no commit that could fail: polling the tokens tells it that its store is unavailable.
+      // A node without traffic notices a lost store here, because it commits nothing.
       health.note(error)
     },
   })
@@ -123,8 +123,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
-    inbox: () => ({ ...shedding.underWay, streams: streams.size }),
-    receivingBytes: () => receiving.bytes,
+    inbox: () => ({ ...loadShedder.inProgress, streams: streams.size }),
+    receivingBytes: () => bodyMemory.bytes,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
@@ -142,7 +142,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
     lookEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
-    standing: (key) => (isSessionKey(key) ? sessions.standing(key) : principals.standing(key)),
+    revocation: (key) => (isSessionKey(key) ? sessions.revocation(key) : principals.revocation(key)),
     onTrouble,
   })
   principals.onChange(() => streams.recheck())
@@ -163,32 +163,32 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     hasTenant: (tenant: Tenant) => store.tokens.hasTenant(tenant),
   }
   const accept = createAccept({ clock, submit: (item) => batcher.submit(item) })
-  const failedTokens = new FailedTokens({ limit: config.failedTokenLimit, clock })
-  const gate = {
+  const failedTokens = new FailedTokenLimiter({ limit: config.failedTokenLimit, clock })
+  const auth = {
     principals,
     intakeScopes: config.intakeScopes,
     failedTokens,
     clock,
     operators: hasConsole ? operators : null,
   }
-  const receiving = new Receiving(config.receivingMaxBytes)
-  const shedding = new Shedding({ ...config, isPressed: () => batcher.isPressed })
+  const bodyMemory = new BodyMemory(config.receivingMaxBytes)
+  const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
     ),
-    gate,
-    shedding,
+    auth,
+    loadShedder,
     intakeHandler: createIntakeHandler({
-      gate,
+      auth,
       accept,
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    receiving,
+    bodyMemory,
     readiness,
     inbox: {
       inbox: store.inbox,
@@ -199,7 +199,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamHandler: createStreamHandler({ gate, hub: streams, shedding, onTrouble }),
+    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,
@@ -220,7 +220,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
-  // Streams and claims stop first: their waiting clients get an answer, so that the server need not wait for them.
+  // Stopped in reverse order: streams and claims first, which answers all waiting requests.
   const services = [
     health,
     indexer,
@@ -228,7 +228,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     principals,
-    // It samples the event loop 50 times a second, so it runs only if metrics are served.
+    // Measuring the event loop wakes the process 50 times a second, so only if metrics are served.
     ...(config.metrics ? [metrics] : []),
     metricsListener,
     server,

@@ -1,5 +1,5 @@
-// The log of what operators did: each entry is on disk before the operator is answered, or, where
-// that fails, in the log of the service.
+// The audit log of operators: an entry is on disk before the operator is answered. If it cannot be written, the service log
+// says so.
 
 import type { AuditAction, AuditEntry, Operator } from '../model/operator.ts'
 import type { Tenant } from '../model/principal.ts'
@@ -7,22 +7,22 @@ import type { Clock } from '../runtime/clock.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { OperatorStore } from '../store/contract/operators.ts'
 
-/** Where a call came from. */
+/** The request that caused an entry. */
 export interface Origin {
   readonly requestId: string | null
   readonly address: string | null
 }
 
-export interface Deed {
+export interface AuditedAction {
   readonly action: AuditAction
-  /** Null: nobody we know. */
+  /** Null: unknown. */
   readonly operator: Pick<Operator, 'id' | 'name'> | null
   readonly tenant?: Tenant | null
   readonly target?: string | null
   readonly origin: Origin
 }
 
-export type RecordDeed = (deed: Deed) => Promise<void>
+export type RecordAudit = (action: AuditedAction) => Promise<void>
 
 export interface AuditOptions {
   readonly store: Pick<OperatorStore, 'addAudit'>
@@ -30,8 +30,8 @@ export interface AuditOptions {
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
-/** What is done is done: where the log cannot be written, that is told in the other log. */
-export function createAudit({ store, clock, onTrouble }: AuditOptions): RecordDeed {
+/** Never fails: the action is already done. */
+export function createAudit({ store, clock, onTrouble }: AuditOptions): RecordAudit {
   return async ({ action, operator, tenant = null, target = null, origin }) => {
     const entry: AuditEntry = {
       id: newUuid(),
@@ -46,7 +46,7 @@ export function createAudit({ store, clock, onTrouble }: AuditOptions): RecordDe
     try {
       await store.addAudit(entry)
     } catch (error) {
-      onTrouble(`note in the audit log: ${action} by ${entry.operator || 'somebody unknown'}`, error)
+      onTrouble(`write the audit log: ${action} by ${entry.operator || 'unknown'}`, error)
     }
   }
 }

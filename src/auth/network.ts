@@ -1,8 +1,8 @@
-// Who counts as one sender where addresses are counted.
+// The network of a client address, as the unit of rate limits.
 
 import { isIPv4 } from 'node:net'
 
-/** Who counts as one: an IPv4 address, or the /64 of an IPv6 one, which is what a single host is given. */
+/** An IPv4 address, or the /64 of an IPv6 address, which a single host usually gets. */
 export function networkOf(address: string): string {
   const plain = address.startsWith('::ffff:') && isIPv4(address.slice(7)) ? address.slice(7) : address
   if (isIPv4(plain)) return plain

@@ -1,12 +1,12 @@
-// Passwords of operators, by scrypt: 2^15 blocks of 8, three times over (32 MiB, about 0.3 s of one core), which is what
-// OWASP asks for. One is worked on at a time: guessing must take neither the memory nor the threads that messages need.
+// Hashes and verifies operator passwords with scrypt: N=2^15, r=8, p=3 (32 MiB, about 0.3 s of one core), as OWASP
+// recommends. One verification runs at a time, so that guessing cannot take the memory and threads that intake needs.
 
 import { randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
 
 const COST = { N: 2 ** 15, r: 8, p: 3, maxmem: 64 * 1024 * 1024 }
 const SALT_BYTES = 16
 const HASH_BYTES = 32
-/** Those that wait behind the one at work; more are turned away. */
+/** Verifications that may wait; further ones are refused. */
 const MAX_WAITING = 8
 
 export const PASSWORD_LENGTH = { min: 10, max: 256 } as const
@@ -17,7 +17,7 @@ export async function hashPassword(password: string): Promise<string> {
   return ['scrypt', N, r, p, salt.toString('base64'), (await derive(password, salt, COST)).toString('base64')].join('$')
 }
 
-export class PasswordCheck {
+export class PasswordVerifier {
   #queue: Promise<unknown> = Promise.resolve()
   #waiting = 0
 
@@ -25,7 +25,7 @@ export class PasswordCheck {
     return this.#waiting > MAX_WAITING
   }
 
-  /** Without a hash to compare with it takes as long and says no. The place in the queue is taken at once. */
+  /** Takes as long for an unknown operator, and then fails. Queued at once. */
   async matches(password: string, encodedOf: () => Promise<string | null>): Promise<boolean> {
     this.#waiting += 1
     const turn = this.#queue.then(async () => check(password, await encodedOf()))
@@ -49,7 +49,7 @@ async function check(password: string, encoded: string | null): Promise<boolean>
 const NO_SALT = Buffer.alloc(SALT_BYTES)
 const NO_HASH = Buffer.alloc(HASH_BYTES)
 
-/** Composed and decomposed letters are one password. */
+/** Unicode-normalized, so that composed and decomposed letters match. */
 function derive(password: string, salt: Uint8Array, cost: typeof COST): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     scrypt(password.normalize('NFC'), salt, HASH_BYTES, cost, (error, key) => (error ? reject(error) : resolve(key)))

@@ -1,9 +1,9 @@
-// Token → principal, from memory. What is not in memory is looked up, so a new token works at once; what changed is
-// fetched by generation on a timer, so a disabled one stops working within FOLLOW_EVERY_MS. The node then reports the
-// generation it follows, which is what `./intray token disable` waits for.
+// Cache of tokens and their principals. A token that is not cached is looked up, so a new token works at once. Changes are
+// fetched by generation on a timer, so a disabled token stops working within POLL_MS. The node then reports its
+// generation, which `./intray token disable` waits for.
 //
-// An unknown, malformed or mistyped token and one with a wrong secret take one path and get one answer: a comparison of
-// digests is made in each case.
+// An unknown, malformed or mistyped token and one with a wrong secret take one code path and get one answer: digests are
+// compared in each case.
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
@@ -11,7 +11,7 @@ import type { Principal } from '../model/principal.ts'
 import type { RateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { Repeating, type Service } from '../runtime/service.ts'
+import { PeriodicTask, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
 import { TokenBucket } from './rate-limit.ts'
@@ -24,11 +24,11 @@ export interface Grant {
 }
 export type Authentication = Grant | { readonly problem: Problem }
 
-const FOLLOW_EVERY_MS = 500
-const FLUSH_USES_EVERY_MS = 60_000
+const POLL_MS = 500
+const FLUSH_USES_MS = 60_000
 const MAX_CACHED = 100_000
 
-/** Look-ups under way at once: a flood of unknown tokens must not fill the store's queue. Tokens in memory need none. */
+/** Concurrent look-ups: a flood of unknown tokens must not fill the store's queue. Cached tokens need none. */
 const MAX_LOOK_UPS = 1000
 
 const INVALID: Authentication = { problem: { code: 'invalid_token' } }
@@ -48,15 +48,15 @@ interface Entry {
   readonly granted: Grant
 }
 
-const OPENED = Symbol('opened')
+const CACHED = Symbol('cached')
 
 /**
- * A token as it was shown. What it opened is kept with it: who sends the same head again and again, byte for byte, shows the same
- * object (http/wire/plain-request.ts has compared all of it), and no digest is needed to see that.
+ * A token as presented, with its cache entry once verified. Requests with the same head, byte for byte, share this object
+ * (http/wire/plain-request.ts compares the heads), so that the digest is computed once.
  */
-export interface ShownToken {
+export interface PresentedToken {
   readonly token: string
-  [OPENED]?: Entry
+  [CACHED]?: Entry
 }
 
 export interface PrincipalsOptions {
@@ -64,7 +64,7 @@ export interface PrincipalsOptions {
   readonly nodes: NodeStore
   readonly nodeId: string
   readonly clock: Clock
-  /** For tokens that have none of their own. */
+  /** For tokens without a limit of their own. */
   readonly rateLimit: RateLimit | null
   readonly onTrouble: (doing: string, error: unknown) => void
 }
@@ -73,9 +73,9 @@ export class Principals implements Service {
   readonly #options: PrincipalsOptions
   readonly #cache = new Map<string, Entry>()
   readonly #uses = new Map<string, number>()
-  readonly #follower: Repeating
-  readonly #flusher: Repeating
-  /** Used again for each token: cheaper than a digest in a buffer of its own. */
+  readonly #follower: PeriodicTask
+  readonly #flusher: PeriodicTask
+  /** Reused for each token, to avoid an allocation. */
   readonly #digest = Buffer.alloc(NO_DIGEST.length)
   readonly #changeListeners: (() => void)[] = []
   #generation = 0
@@ -84,10 +84,8 @@ export class Principals implements Service {
 
   constructor(options: PrincipalsOptions) {
     this.#options = options
-    this.#follower = new Repeating(FOLLOW_EVERY_MS, () => this.#attempt('follow token changes', () => this.#follow()))
-    this.#flusher = new Repeating(FLUSH_USES_EVERY_MS, () =>
-      this.#attempt('record token uses', () => this.#flushUses()),
-    )
+    this.#follower = new PeriodicTask(POLL_MS, () => this.#attempt('follow token changes', () => this.#follow()))
+    this.#flusher = new PeriodicTask(FLUSH_USES_MS, () => this.#attempt('record token uses', () => this.#flushUses()))
   }
 
   async start(): Promise<void> {
@@ -101,14 +99,14 @@ export class Principals implements Service {
     await this.#follower.stop()
     await this.#flusher.stop()
     await this.#attempt('record token uses', () => this.#flushUses())
-    await this.#attempt('sign off', () => this.#options.nodes.remove(this.#options.nodeId))
+    await this.#attempt('unregister the node', () => this.#options.nodes.remove(this.#options.nodeId))
   }
 
-  /** Answers at once for a token in memory; a promise otherwise. */
-  authenticate(shown: ShownToken): Authentication | Promise<Authentication> {
-    const opened = shown[OPENED]
-    // Another entry if anything about the token has changed since.
-    if (opened && this.#cache.get(opened.record.keyId) === opened) return this.#admit(opened)
+  /** Synchronous for a cached token. */
+  authenticate(shown: PresentedToken): Authentication | Promise<Authentication> {
+    const cached = shown[CACHED]
+    // The entry is replaced when the token changes.
+    if (cached && this.#cache.get(cached.record.keyId) === cached) return this.#admit(cached)
     const keyId = tokenKeyId(shown.token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(shown, entry)
@@ -122,11 +120,8 @@ export class Principals implements Service {
     )
   }
 
-  /**
-   * What has become of a token that was let in, for what outlives its request: null if it still may. At once for a token
-   * in memory.
-   */
-  standing(keyId: string): Problem | null | Promise<Problem | null> {
+  /** For streams, which outlive their request: null while the token is valid. Synchronous for a cached token. */
+  revocation(keyId: string): Problem | null | Promise<Problem | null> {
     const entry = this.#cache.get(keyId)
     if (entry) return this.#refusal(entry)
     return this.#lookUp(keyId).then(
@@ -138,7 +133,7 @@ export class Principals implements Service {
     )
   }
 
-  /** Called when tokens have changed, before this node says that it has put the change into force. */
+  /** Called when tokens have changed, before this node confirms the change. */
   onChange(listener: () => void): void {
     this.#changeListeners.push(listener)
   }
@@ -149,15 +144,15 @@ export class Principals implements Service {
     return { code: state === 'disabled' ? 'token_disabled' : 'token_expired' }
   }
 
-  #check(shown: ShownToken, entry: Entry | undefined): Authentication {
+  #check(shown: PresentedToken, entry: Entry | undefined): Authentication {
     this.#digest.write(hash('sha256', shown.token, 'latin1'), 'latin1')
     const matches = timingSafeEqual(this.#digest, entry?.record.hash ?? NO_DIGEST)
     if (!entry || !matches) return INVALID
-    shown[OPENED] = entry
+    shown[CACHED] = entry
     return this.#admit(entry)
   }
 
-  /** Whoever has shown the secret. */
+  /** For a token whose secret was verified. */
   #admit(entry: Entry): Authentication {
     const now = this.#options.clock.now()
     const state = tokenState(entry.record, now)
@@ -166,7 +161,7 @@ export class Principals implements Service {
     return entry.granted
   }
 
-  /** If a change is fetched while we look, what we found may be older than it: look again. */
+  /** If a change is fetched meanwhile, the record may be older than it: reads again. */
   async #lookUp(keyId: string): Promise<Entry | undefined> {
     this.#lookUps += 1
     try {
@@ -174,14 +169,14 @@ export class Principals implements Service {
         const generation = this.#generation
         const record = await this.#options.tokens.find(keyId)
         if (!record) return undefined
-        if (generation === this.#generation) return this.#remember(record)
+        if (generation === this.#generation) return this.#store(record)
       }
     } finally {
       this.#lookUps -= 1
     }
   }
 
-  #remember(record: TokenRecord): Entry {
+  #store(record: TokenRecord): Entry {
     const { keyId, accountId, companyId, scope } = record
     const bucket = this.#bucketOf(record)
     const entry = { record, granted: { principal: { keyId, accountId, companyId, scope }, bucket } }
@@ -190,7 +185,7 @@ export class Principals implements Service {
     return entry
   }
 
-  /** The one it had, as long as its limit is the same: another change of the token is no new start. */
+  /** Keeps the bucket while the limit is the same, so that other changes do not reset it. */
   #bucketOf({ keyId, rateLimit }: TokenRecord): TokenBucket | null {
     const limit = rateLimit ?? this.#options.rateLimit
     if (limit === null || limit === 'off') return null
@@ -205,7 +200,7 @@ export class Principals implements Service {
     if (generation !== this.#generation) {
       const changed = await tokens.changedSince(this.#generation)
       this.#generation = generation
-      for (const record of changed) if (this.#cache.has(record.keyId)) this.#remember(record)
+      for (const record of changed) if (this.#cache.has(record.keyId)) this.#store(record)
       for (const listener of this.#changeListeners) listener()
     }
     if (this.#reported !== this.#generation) await this.#report()

@@ -1,10 +1,9 @@
-// How often a token may ask: a bucket that holds as many requests as the limit allows and fills up evenly over its window.
-// One bucket for a token, kept with the token in memory: as many as there are tokens in use, and gone with them. A node counts
-// what it sees itself.
+// Token bucket: allows a burst of as many requests as the limit has, and refills evenly over its window. Each cached token
+// has one; nodes count separately.
 
 import type { RateLimit } from '../model/rate-limit.ts'
 
-/** Where a token stands after a request. */
+/** The state of a bucket after a request. */
 export interface Allowance {
   readonly isAllowed: boolean
   /** Whole requests that are left now. */
@@ -13,10 +12,7 @@ export interface Allowance {
   readonly resetS: number
 }
 
-/**
- * Counted in request-milliseconds, of which a request takes as many as its window is long: whole numbers, well below 2^53 at the
- * largest limit there is, so that nobody is refused, or told to wait, for what arithmetic left over.
- */
+/** Counts in request-milliseconds, which are integers well below 2^53, so that rounding refuses nobody. */
 export class TokenBucket {
   readonly limit: RateLimit
   readonly #full: number
@@ -30,7 +26,7 @@ export class TokenBucket {
     this.#filledAt = now
   }
 
-  /** Takes one request out, if there is one. */
+  /** Takes one request, if one is left. */
   take(now: number): Allowance {
     this.#fill(now)
     const isAllowed = this.#isOneLeft
@@ -38,7 +34,7 @@ export class TokenBucket {
     return this.#allowance(isAllowed)
   }
 
-  /** Where it stands, nothing taken. */
+  /** The state, without taking one. */
   look(now: number): Allowance {
     this.#fill(now)
     return this.#allowance(this.#isOneLeft)
@@ -48,7 +44,7 @@ export class TokenBucket {
     return this.#level >= this.limit.windowMs
   }
 
-  /** A clock that was set back fills nothing and takes nothing away. */
+  /** A clock that was set back changes nothing. */
   #fill(now: number): void {
     const passedMs = Math.max(0, now - this.#filledAt)
     this.#filledAt = now

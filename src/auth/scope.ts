@@ -1,8 +1,8 @@
-// Which scopes may do what. Compared exactly: no prefixes, no hierarchy.
+// Scope rules of routes. Scopes are compared exactly: no prefixes, no hierarchy.
 
 import { PROCESSOR_SCOPE } from '../model/principal.ts'
 
-/** What a route asks of a token's scope. */
+/** The scope that a route requires. */
 export type ScopeRule =
   /** No token at all. */
   | 'public'

@@ -1,10 +1,10 @@
-// Operators sign in, by password or by a link that works once, and are known by their cookie from then on.
+// Sessions of operators, who sign in by password or by a one-time link and are recognised by their cookie.
 //
 //   name + password, or link ─► session ─► sign-out, expiry, idle for too long, disabled, new password ─► over
 //
-// What a session is worth is remembered for REMEMBERED_MS: whatever ends it is in force a second later on every node, and
-// at once where it was done. An unknown name, a wrong password and a disabled operator take one path and get one answer:
-// the password is worked on in each case.
+// Sessions are cached for CACHE_MS: a change is in effect on every node after a second, and at once on the node that made
+// it. An unknown name, a wrong password and a disabled operator take one code path and get one answer: a password is hashed
+// in each case.
 
 import { hash } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
@@ -12,23 +12,23 @@ import type { Operator, OperatorRecord } from '../model/operator.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { randomBase62 } from '../runtime/id.ts'
 import type { OperatorStore } from '../store/contract/operators.ts'
-import type { Origin, RecordDeed } from './audit.ts'
-import { PasswordCheck } from './password.ts'
+import type { Origin, RecordAudit } from './audit.ts'
+import { PasswordVerifier } from './password.ts'
 import type { SignInBackOff } from './sign-in-back-off.ts'
 
 /** 256 bits in base62. */
 const SECRET_LENGTH = 43
 const SECRET = /^[0-9A-Za-z]{43}$/
-const REMEMBERED_MS = 1000
-const MAX_REMEMBERED = 1000
+const CACHE_MS = 1000
+const MAX_CACHED = 1000
 const MAX_SESSIONS = 20
-/** A use is noted only so often: it costs a write. */
+/** The last use is written at most this often. */
 const TOUCH_EVERY_MS = 60_000
 const LINK_MS = 15 * 60_000
-/** So many passwords wait to be checked that one more has to come again. */
+/** Retry-After while too many passwords wait to be verified. */
 const BUSY_MS = 1000
 
-/** The key by which a stream asks for the standing of its session. */
+/** Prefix of the key by which a stream checks its session. */
 const SESSION_KEY = 'session:'
 
 export interface SignedIn {
@@ -48,11 +48,11 @@ export interface SessionsOptions {
   readonly maxAgeMs: number
   readonly idleMs: number
   readonly backOff: SignInBackOff
-  readonly audit: RecordDeed
+  readonly audit: RecordAudit
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
-interface Remembered {
+interface CachedSession {
   readonly at: number
   readonly signedIn: SignedIn
 }
@@ -64,8 +64,8 @@ interface Found {
 
 export class Sessions {
   readonly #options: SessionsOptions
-  readonly #passwords = new PasswordCheck()
-  readonly #remembered = new Map<string, Remembered>()
+  readonly #passwords = new PasswordVerifier()
+  readonly #cache = new Map<string, CachedSession>()
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -79,7 +79,7 @@ export class Sessions {
     if (waitMs > 0) return tooMany(waitMs)
     const { operator, isRight } = 'link' in given ? await this.#byLink(given.link) : await this.#byPassword(given)
     if (!operator || !isRight) {
-      // A name that nobody has is not written down: it may be a password in the wrong field.
+      // An unknown name is not recorded: it may be a password in the wrong field.
       await this.#options.audit({ action: 'sign_in_failed', operator, origin })
       return { problem: { code: 'sign_in_failed' } }
     }
@@ -87,13 +87,13 @@ export class Sessions {
     return this.#open(operator, origin)
   }
 
-  /** Null for a cookie that is not, or no longer, worth anything. */
+  /** Null for an unknown or expired cookie. */
   async find(cookie: string): Promise<SignedIn | null> {
     return SECRET.test(cookie) ? this.#findByHash(digest(cookie)) : null
   }
 
-  /** For what outlives its request: null if the session of this key still holds. */
-  async standing(key: string): Promise<Problem | null> {
+  /** For streams, which outlive their request: null while the session is valid. */
+  async revocation(key: string): Promise<Problem | null> {
     try {
       const found = await this.#findByHash(Buffer.from(key.slice(SESSION_KEY.length), 'hex'), false)
       return found ? null : { code: 'not_signed_in' }
@@ -104,36 +104,36 @@ export class Sessions {
   }
 
   async signOut({ key, operator }: SignedIn, origin: Origin): Promise<void> {
-    this.#remembered.delete(key)
+    this.#cache.delete(key)
     await this.#options.store.closeSession(Buffer.from(key, 'hex'))
     await this.#options.audit({ action: 'sign_out', operator, origin })
   }
 
   async signOutEverywhere({ operator }: SignedIn, origin: Origin): Promise<void> {
-    for (const [key, { signedIn }] of this.#remembered) {
-      if (signedIn.operator.id === operator.id) this.#remembered.delete(key)
+    for (const [key, { signedIn }] of this.#cache) {
+      if (signedIn.operator.id === operator.id) this.#cache.delete(key)
     }
     await this.#options.store.closeSessions(operator.id)
     await this.#options.audit({ action: 'sign_out_everywhere', operator, origin })
   }
 
-  /** A stream that is only open is no use of a session: it would keep it from ever being idle. */
+  /** An open stream does not count as use: the session would never become idle. */
   async #findByHash(hashed: Buffer, isUse = true): Promise<SignedIn | null> {
     const { store, clock, idleMs, onTrouble } = this.#options
     const now = clock.now()
     const key = hashed.toString('hex')
-    const known = this.#remembered.get(key)
-    if (known && now >= known.at && now - known.at < REMEMBERED_MS) return known.signedIn
-    this.#remembered.delete(key)
+    const known = this.#cache.get(key)
+    if (known && now >= known.at && now - known.at < CACHE_MS) return known.signedIn
+    this.#cache.delete(key)
     const found = await store.findSession(hashed, now)
     if (!found || now - found.session.seenAt >= idleMs) return null
     if (isUse && now - found.session.seenAt >= Math.min(TOUCH_EVERY_MS, idleMs / 4)) {
-      store.touchSession(hashed, now).catch((error: unknown) => onTrouble('note the use of a session', error))
+      store.touchSession(hashed, now).catch((error: unknown) => onTrouble('record the use of a session', error))
     }
     const { id, name, role, tenants } = found.operator
     const signedIn = { key, operator: { id, name, role, tenants }, expiresAt: found.session.expiresAt }
-    if (this.#remembered.size >= MAX_REMEMBERED) this.#remembered.clear()
-    this.#remembered.set(key, { at: now, signedIn })
+    if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
+    this.#cache.set(key, { at: now, signedIn })
     return signedIn
   }
 
@@ -144,7 +144,7 @@ export class Sessions {
     const now = clock.now()
     const expiresAt = now + maxAgeMs
     const session = { hash: hashed, operatorId: id, createdAt: now, expiresAt, seenAt: now }
-    // Checking took its time: what was changed meanwhile ended all sessions, and must end this one.
+    // A password changed during the verification ended all sessions, and must end this one.
     if (!(await store.openSession(session, MAX_SESSIONS, password))) return { problem: { code: 'sign_in_failed' } }
     const signedIn = { key: hashed.toString('hex'), operator: { id, name, role, tenants }, expiresAt }
     await audit({ action: 'sign_in', operator: signedIn.operator, origin })
@@ -175,7 +175,7 @@ export function isSessionKey(key: string): boolean {
   return key.startsWith(SESSION_KEY)
 }
 
-/** A code that signs an operator in once, in the next quarter of an hour. */
+/** A code that signs an operator in once, within 15 minutes. */
 export async function createSignInLink(
   store: Pick<OperatorStore, 'addLink'>,
   { id }: Pick<Operator, 'id'>,
@@ -191,6 +191,6 @@ function digest(secret: string): Buffer {
 }
 
 function tooMany(waitMs: number): SignInResult {
-  const message = 'Too many attempts to sign in. Try again after Retry-After seconds.'
+  const message = 'Too many failed sign-ins. Try again after Retry-After seconds.'
   return { problem: { code: 'rate_limited', message, retryAfterS: Math.ceil(waitMs / 1000) } }
 }

@@ -1,19 +1,18 @@
-// Who guesses has to wait: after so many failures in a row a name, or an address, is answered only after a pause that
-// doubles with each further one, up to a minute. It holds up signing in and nothing else: a session that is open stays
-// usable, and a link signs in whatever was tried with the name.
+// Exponential back-off for failed sign-ins, per name and per client network, up to a minute. It only delays sign-ins with a
+// password: open sessions and sign-in links keep working.
 //
-// An attempt counts as failed until it has succeeded: a hundred at once are a hundred failures.
+// An attempt counts as failed until it has succeeded, so that concurrent attempts count too.
 
 import type { Clock } from '../runtime/clock.ts'
 import { networkOf } from './network.ts'
 
 const FIRST_PAUSE_MS = 1000
 const LONGEST_PAUSE_MS = 60_000
-/** After so long without a failure all is forgotten. */
+/** Failures are forgotten after this long. */
 const FORGET_MS = 900_000
-/** Several people may sit behind one address. */
+/** Several people may share an address. */
 const ADDRESS_FACTOR = 4
-const MAX_REMEMBERED = 10_000
+const MAX_ENTRIES = 10_000
 
 interface Failures {
   count: number
@@ -22,13 +21,13 @@ interface Failures {
 
 export interface SignInBackOffOptions {
   readonly clock: Clock
-  /** Failures in a row of one name that cost no pause. */
+  /** Failures in a row of one name without a delay. */
   readonly free: number
 }
 
 export class SignInBackOff {
   readonly #options: SignInBackOffOptions
-  /** In the order of their last failure, so that the oldest make room. Names and addresses do not push each other out. */
+  /** In the order of the last failure; the oldest are evicted. Two maps, so that names and networks do not evict each other. */
   readonly #names = new Map<string, Failures>()
   readonly #networks = new Map<string, Failures>()
 
@@ -36,7 +35,7 @@ export class SignInBackOff {
     this.#options = options
   }
 
-  /** How long to wait, in milliseconds; 0: go ahead, and it counts. */
+  /** Milliseconds to wait; 0: the attempt may run and is counted. */
   attempt(name: string | null, address: string): number {
     const { free } = this.#options
     const network = networkOf(address)
@@ -48,7 +47,7 @@ export class SignInBackOff {
     return 0
   }
 
-  /** The name is free again; of the address only this attempt is taken back: others may be guessing from there. */
+  /** Resets the name; for the network only this attempt is taken back, because others may be guessing from there. */
   succeeded(name: string | null, address: string): void {
     const here = this.#networks.get(networkOf(address))
     if (here) here.count -= 1
@@ -66,7 +65,7 @@ export class SignInBackOff {
     const found = all.get(key)
     const isFresh = found !== undefined && now - found.lastAt < FORGET_MS
     all.delete(key)
-    if (all.size >= MAX_REMEMBERED) all.delete(all.keys().next().value ?? '')
+    if (all.size >= MAX_ENTRIES) all.delete(all.keys().next().value ?? '')
     all.set(key, { count: isFresh ? found.count + 1 : 1, lastAt: now })
   }
 }

@@ -1,4 +1,4 @@
-// The tokens of one tenant, as an operator of the console may handle them: whatever belongs to another tenant is not there.
+// Token management for the console, limited to one tenant: tokens of other tenants are not found.
 
 import type { Tenant } from '../model/principal.ts'
 import type { TokenRecord } from '../model/token.ts'
@@ -12,11 +12,11 @@ import {
   type RotationTerms,
   rotateToken,
   type TokenTerms,
-  untilInForce,
+  waitUntilInEffect,
 } from './token-lifecycle.ts'
 
-/** An answer waits so long for every server to follow. */
-const IN_FORCE_TIMEOUT_MS = 2000
+/** How long an answer waits until every server confirms the change. */
+const IN_EFFECT_TIMEOUT_MS = 2000
 
 export interface TenantTokensOptions {
   readonly tokens: TokenStore
@@ -60,9 +60,9 @@ export class TenantTokens {
     return (await this.find(tenant, keyId)) && tokens.setActive(keyId, isActive, clock.now())
   }
 
-  /** Whether every running server follows the newest change; false, too, if that cannot be told. The change itself is made. */
-  inForce(): Promise<boolean> {
-    return untilInForce(this.#options, IN_FORCE_TIMEOUT_MS).catch((error: unknown) => {
+  /** Whether every running server has confirmed the newest change; false if unknown. The change itself is stored. */
+  inEffect(): Promise<boolean> {
+    return waitUntilInEffect(this.#options, IN_EFFECT_TIMEOUT_MS).catch((error: unknown) => {
       if ((error as { kind?: unknown } | null)?.kind !== 'unavailable') throw error
       return false
     })

@@ -1,4 +1,4 @@
-// Making, replacing and switching tokens, for the command line and for the console: one set of rules for both.
+// Issues and rotates tokens, with the same rules for the command line and the console.
 
 import type { Tenant } from '../model/principal.ts'
 import type { TokenRecord } from '../model/token.ts'
@@ -9,11 +9,11 @@ import { mintToken } from './token.ts'
 export const TOKEN_LIFE_MS = { min: 2000, max: 365 * 86_400_000 } as const
 export const MAX_LABEL = 200
 
-const IN_FORCE_POLL_MS = 50
+const IN_EFFECT_POLL_MS = 50
 
 export interface IssuedToken {
   readonly record: TokenRecord
-  /** Shown once, never kept. */
+  /** Shown once, not stored. */
   readonly token: string
 }
 
@@ -38,19 +38,19 @@ export async function issueToken(
 
 export type Rotation =
   | IssuedToken
-  /** It has a successor already, whose key id this is. */
+  /** Already rotated: the key id of its successor. */
   | { readonly successor: string }
-  /** It has expired, and so would its successor: say how long that lives. */
+  /** Expired, as its successor would be: a new expiry is needed. */
   | { readonly hasExpired: true }
 
 export interface RotationTerms {
-  /** How long the old one keeps working; null: not at all. */
+  /** How long the old token keeps working; null: not at all. */
   readonly overlapMs: number | null
-  /** Undefined: as the old one. */
+  /** Undefined: that of the old token. */
   readonly expiresAt: number | undefined
 }
 
-/** The successor has tenant, scope, label, rate limit and expiry of the old one, unless a new expiry is given. */
+/** The successor has the tenant, scope, label, rate limit and expiry of the old token, unless a new expiry is given. */
 export async function rotateToken(
   tokens: TokenStore,
   old: TokenRecord,
@@ -76,12 +76,12 @@ export async function rotateToken(
     rotatedFrom: old.keyId,
   }
   const retired = await tokens.rotate(made, overlapMs === null ? null : now + overlapMs, now)
-  if (!retired) throw new Error(`token ${old.keyId} was to be replaced and is not there`)
+  if (!retired) throw new Error(`token ${old.keyId} was deleted during its rotation`)
   return { record: recordOf(made), token }
 }
 
-/** Waits until every running server follows the newest change; false if one has not said so in time. */
-export async function untilInForce(
+/** Waits until every running server has confirmed the newest change; false after the timeout. */
+export async function waitUntilInEffect(
   { tokens, nodes }: { readonly tokens: TokenStore; readonly nodes: NodeStore },
   timeoutMs: number,
 ): Promise<boolean> {
@@ -91,11 +91,11 @@ export async function untilInForce(
     const behind = (await nodes.live()).filter((node) => node.tokenGeneration < generation)
     if (behind.length === 0) return true
     if (performance.now() > deadline) return false
-    await new Promise((resolve) => setTimeout(resolve, IN_FORCE_POLL_MS))
+    await new Promise((resolve) => setTimeout(resolve, IN_EFFECT_POLL_MS))
   }
 }
 
-/** What was stored just now. Not read back: if that failed, a token would be in force that nobody was shown. */
+/** The stored record. Not read back: if that failed, the token would be valid and never shown. */
 function recordOf(made: NewToken): TokenRecord {
   return { rateLimit: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null }
 }

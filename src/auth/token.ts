@@ -1,6 +1,6 @@
-// The token's shape: itr_<key id: 10 base62>_<secret: 30 base62><checksum: 6 base62 of CRC32 over all before it>.
-// The prefix makes a leaked token findable, the checksum makes a mistyped one recognisable without a look-up, and the
-// secret carries 178 bits: one SHA-256 is enough to keep it.
+// The token format: itr_<key id: 10 base62>_<secret: 30 base62><checksum: 6 base62 of CRC32 over all before it>.
+// Secret scanners find the prefix, the checksum rejects typing errors without a look-up, and the secret has 178 bits, so
+// that one SHA-256 is enough to store it.
 
 import { hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
@@ -11,7 +11,7 @@ const CHECKSUM_LENGTH = 6
 
 export interface MintedToken {
   readonly keyId: string
-  /** Shown once, never kept. */
+  /** Shown once, not stored. */
   readonly token: string
   readonly hash: Uint8Array
 }
@@ -23,7 +23,7 @@ export function mintToken(): MintedToken {
   return { keyId, token, hash: hash('sha256', token, 'buffer') }
 }
 
-/** The key id of a well-formed token with a right checksum, else null. Says nothing about whether it is known. */
+/** The key id of a well-formed token with a right checksum, else null. The token may still be unknown. */
 export function tokenKeyId(token: string): string | null {
   const match = TOKEN.exec(token)
   if (!match) return null

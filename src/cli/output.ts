@@ -74,7 +74,7 @@ export function printJson(value: unknown): void {
   process.stdout.write(`${JSON.stringify(value)}\n`)
 }
 
-export interface ListLook<T> {
+export interface ListFormat<T> {
   readonly jsonOf: (one: T) => unknown
   /** What to do where there is nothing. */
   readonly empty: string
@@ -83,7 +83,7 @@ export interface ListLook<T> {
 }
 
 /** A line of JSON for each, for scripts; a table for people. */
-export function printList<T>(all: readonly T[], isJson: boolean, { jsonOf, empty, columns }: ListLook<T>): void {
+export function printList<T>(all: readonly T[], isJson: boolean, { jsonOf, empty, columns }: ListFormat<T>): void {
   if (isJson) for (const one of all) printJson(jsonOf(one))
   else if (all.length === 0) print(`${empty}\n`)
   else

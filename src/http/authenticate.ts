@@ -2,8 +2,8 @@
 // An Authorization header always wins over the cookie; where the table says `operator: 'none'` no cookie is looked at.
 
 import { bearerToken, type Credentials } from '../auth/bearer.ts'
-import type { FailedTokens } from '../auth/failed-tokens.ts'
-import type { Authentication, Principals, ShownToken } from '../auth/principals.ts'
+import type { FailedTokenLimiter } from '../auth/failed-token-limiter.ts'
+import type { Authentication, Principals, PresentedToken } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows, scopeNeeded } from '../auth/scope.ts'
 import type { SignedIn } from '../auth/sessions.ts'
@@ -18,16 +18,16 @@ import { originProblem } from './same-origin.ts'
 import { hasTokenInQuery, type RequestHead } from './wire/head.ts'
 import { headerValues } from './wire/raw-headers.ts'
 
-export interface Gate {
+export interface AuthServices {
   readonly principals: Principals
   readonly intakeScopes: readonly string[] | null
-  readonly failedTokens: FailedTokens
+  readonly failedTokens: FailedTokenLimiter
   readonly clock: Clock
   /** Null: there is no console, and a cookie is worth nothing. */
-  readonly operators: OperatorGate | null
+  readonly operators: OperatorSessions | null
 }
 
-export interface OperatorGate {
+export interface OperatorSessions {
   find(cookie: string): Promise<SignedIn | null>
   /** Whether there is such a tenant at all. */
   hasTenant(tenant: Tenant): Promise<boolean>
@@ -57,52 +57,57 @@ const TOKEN_FOR_SESSION: Problem = {
 
 /** Null if the request may pass; the exchange then knows its principal. Answers at once for a token in memory. */
 export function authenticate(
-  gate: Gate,
+  auth: AuthServices,
   route: Route,
   req: RequestHead,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
-  if (route.operator !== 'none' && gate.operators && req.headers.authorization === undefined) {
+  if (route.operator !== 'none' && auth.operators && req.headers.authorization === undefined) {
     const cookie = sessionCookie(req)
-    if (cookie !== null) return admitOperator(gate.operators, route, req, cookie, exchange)
+    if (cookie !== null) return admitOperator(auth.operators, route, req, cookie, exchange)
   }
   if (route.scope === 'operator') return req.headers.authorization === undefined ? NOT_SIGNED_IN : TOKEN_FOR_SESSION
-  return admitBearer(gate, route, req, bearerToken(req.rawHeaders), exchange)
+  return admitBearer(auth, route, req, bearerToken(req.rawHeaders), exchange)
 }
 
 /** For a route that takes tokens only. */
 export function admitBearer(
-  gate: Gate,
+  auth: AuthServices,
   route: Route,
   req: RequestHead,
   credentials: Credentials,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
-  if ('token' in credentials) return admit(gate, route, credentials, exchange)
+  if ('token' in credentials) return admit(auth, route, credentials, exchange)
   const { problem } = credentials
   return problem.code === 'missing_token' && hasTokenInQuery(req) ? TOKEN_IN_QUERY : problem
 }
 
-export function admit(gate: Gate, route: Route, shown: ShownToken, exchange: Exchange): Admission | Promise<Admission> {
+export function admit(
+  auth: AuthServices,
+  route: Route,
+  shown: PresentedToken,
+  exchange: Exchange,
+): Admission | Promise<Admission> {
   const judge = (found: Authentication): Admission => {
-    if ('problem' in found) return failureProblem(gate, found.problem, exchange)
+    if ('problem' in found) return failureProblem(auth, found.problem, exchange)
     exchange.principal = found.principal
-    const forbidden = scopeProblem(gate, route, found.principal)
-    return found.bucket === null ? forbidden : rateProblem(gate, found.bucket, forbidden, exchange)
+    const forbidden = scopeProblem(auth, route, found.principal)
+    return found.bucket === null ? forbidden : rateProblem(auth, found.bucket, forbidden, exchange)
   }
-  const answer = gate.principals.authenticate(shown)
+  const answer = auth.principals.authenticate(shown)
   return answer instanceof Promise ? answer.then(judge) : judge(answer)
 }
 
-function scopeProblem(gate: Gate, route: Route, principal: Principal): Problem | null {
+function scopeProblem(auth: AuthServices, route: Route, principal: Principal): Problem | null {
   const { scope } = principal
-  return scopeAllows(route.scope, scope, gate.intakeScopes)
+  return scopeAllows(route.scope, scope, auth.intakeScopes)
     ? null
-    : { code: 'forbidden_scope', ...scopeNeeded(route.scope, scope, gate.intakeScopes) }
+    : { code: 'forbidden_scope', ...scopeNeeded(route.scope, scope, auth.intakeScopes) }
 }
 
 async function admitOperator(
-  operators: OperatorGate,
+  operators: OperatorSessions,
   route: Route,
   req: RequestHead,
   cookie: string,
@@ -138,14 +143,19 @@ async function admitOperator(
 }
 
 /** Only what failed is counted, and only its answer changes. Whoever shows a whole secret (disabled, expired) is not guessing. */
-function failureProblem(gate: Gate, problem: Problem, { address }: Exchange): Problem {
-  const waitS = problem.code === 'invalid_token' ? gate.failedTokens.note(address) : null
+function failureProblem(auth: AuthServices, problem: Problem, { address }: Exchange): Problem {
+  const waitS = problem.code === 'invalid_token' ? auth.failedTokens.recordFailure(address) : null
   return waitS === null ? problem : { code: 'too_many_failures', retryAfterS: waitS }
 }
 
 /** Tells a token with a limit where it stands, whatever the answer is. A call that its scope forbids takes nothing. */
-function rateProblem(gate: Gate, bucket: TokenBucket, forbidden: Problem | null, exchange: Exchange): Problem | null {
-  const now = gate.clock.now()
+function rateProblem(
+  auth: AuthServices,
+  bucket: TokenBucket,
+  forbidden: Problem | null,
+  exchange: Exchange,
+): Problem | null {
+  const now = auth.clock.now()
   const { isAllowed, remaining, resetS } = forbidden ? bucket.look(now) : bucket.take(now)
   const { requests, windowMs } = bucket.limit
   exchange.rateFields = [

@@ -1,5 +1,5 @@
-// Everything but the fast path of intake: Fastify routes requests by THE table, we answer them. Also the answers for
-// addresses and methods that the table does not have.
+// Routes all requests but those of the intake fast path: Fastify routes by the route table, and the operations answer. Also
+// answers unknown paths and methods.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -8,7 +8,7 @@ import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Logger } from '../runtime/log.ts'
 import { apiDocument } from './api-document.ts'
-import { admit, authenticate, type Gate } from './authenticate.ts'
+import { admit, authenticate, type AuthServices } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { createConsoleFiles } from './console-files.ts'
 import { createConsoleOperations } from './console/operations.ts'
@@ -22,7 +22,7 @@ import { createNearestRoute } from './nearest-route.ts'
 import type { Answer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
-import type { Shedding } from './shedding.ts'
+import type { LoadShedder } from './load-shedder.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
 import { pathOf } from './wire/head.ts'
@@ -31,14 +31,14 @@ import { createPublicAddress } from './wire/public-address.ts'
 export interface ControlPlaneOptions {
   readonly trustedProxies: readonly string[]
   readonly routes: readonly Route[]
-  readonly gate: Gate
-  readonly shedding: Shedding
+  readonly auth: AuthServices
+  readonly loadShedder: LoadShedder
   readonly intakeHandler: Handler
   readonly inbox: InboxOptions
   readonly streamHandler: Handler
   readonly processing: ProcessingOperations
   readonly console: ConsoleOptions
-  /** Null when the service is ready to take messages. */
+  /** Null when the service is ready. */
   readonly readiness: () => Problem | null
   readonly logger: Logger
   readonly serverFactory: FastifyServerFactory
@@ -55,17 +55,17 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   const fastify = Fastify({
     serverFactory: options.serverFactory,
     clientErrorHandler: options.clientErrorHandler,
-    // Node sends 503 without a body while closing; we finish what arrived and answer in our own words.
+    // Otherwise Fastify answers 503 without a body while closing; requests that arrived are still answered here.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    // An id too long to be one is unknown like any other; the limit of the request line bounds it.
+    // An id that is too long is unknown like any other; the limit of the request line bounds it.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: Number.MAX_SAFE_INTEGER },
     frameworkErrors: (error, request, reply) => {
       reply.hijack()
       sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
     },
   })
-  // No parser runs before our own: the intake handler reads its body itself and nothing else takes one.
+  // No body parser of Fastify runs: the operations read their bodies themselves.
   for (const route of routes) {
     fastify.route({
       method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
@@ -73,7 +73,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       onRequest: (request, reply) => {
         reply.hijack()
         const params = request.params as Call['params']
-        // The router takes nothing for something: an address with two slashes in a row. A slash in one part is an encoded one.
+        // The router matches an empty part, as in a path with two slashes in a row: that path is unknown.
         const parts = Object.values(params).flatMap((value) => (route.isOpen ? value.split('/') : [value]))
         if (parts.includes('')) return answerUnrouted(request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
@@ -110,7 +110,7 @@ function handlerOf(
 type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
 
 function createOperations(options: ControlPlaneOptions): Operations {
-  const { gate } = options
+  const { auth } = options
   const files = createConsoleFiles()
   const publicAddress = createPublicAddress(options.trustedProxies)
   return {
@@ -119,7 +119,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     tester: async ({ req, exchange, route }) => {
       const found = testerToken(req)
       if ('problem' in found) return found.problem
-      return (await admit(gate, route, found, exchange)) ?? testerAnswer(exchange.principal!)
+      return (await admit(auth, route, found, exchange)) ?? testerAnswer(exchange.principal!)
     },
     ...options.processing,
     ...createConsoleOperations(options.console),
@@ -134,13 +134,13 @@ function createOperations(options: ControlPlaneOptions): Operations {
 }
 
 function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Handler {
-  const { gate, shedding } = options
+  const { auth, loadShedder } = options
   return async (route, req, res, exchange) => {
     const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
-    const refused = asksForToken ? await authenticate(gate, route, req, exchange) : null
+    const refused = asksForToken ? await authenticate(auth, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
-    const leave = shedding.enter(route, req, exchange)
-    if (typeof leave !== 'function') return sendProblem(req, res, exchange, leave)
+    const release = loadShedder.acquire(route, req, exchange)
+    if (typeof release !== 'function') return sendProblem(req, res, exchange, release)
     if (exchange.awaitsContinue) {
       res.writeContinue()
       exchange.awaitsContinue = false
@@ -148,24 +148,24 @@ function answering(options: ControlPlaneOptions, operation: Operation, params: C
     try {
       const result = await operation({ req, exchange, route, params })
       if ('status' in result && exchange.operator)
-        await noteDeed(options.console, exchange.operator, route, exchange, params)
+        await recordAudit(options.console, exchange.operator, route, exchange, params)
       if ('status' in result) sendAnswer(req, res, exchange, result)
       else sendProblem(req, res, exchange, result)
     } finally {
-      leave()
+      release()
     }
   }
 }
 
-/** What an operator did is in the log before they are answered. */
-async function noteDeed(
+/** Writes the audit entry before the operator is answered. */
+async function recordAudit(
   { audit, remoteAddr }: ConsoleOptions,
   { operator }: SignedIn,
   route: Route,
   exchange: Exchange,
   params: Call['params'],
 ): Promise<void> {
-  if (route.audit === undefined || exchange.didNothing) return
+  if (route.audit === undefined || exchange.isNoOp) return
   const { requestId, principal: tenant } = exchange
   const target = exchange.auditTarget ?? Object.values(params)[0] ?? null
   const address = remoteAddress(exchange.address, remoteAddr)
@@ -195,7 +195,7 @@ function wrongMethod(allow: string): Problem {
   return { code: 'method_not_allowed', allow, message: `This address does not take that method. Use one of ${allow}.` }
 }
 
-/** The path as the router sees it: without scheme and host, and decoded but for what separates: `%2f` is no slash. */
+/** The path as the router sees it: without scheme and host, decoded except for separators (`%2f` is not a slash). */
 function decodedPath(target: string): string {
   const path = target.replace(/^https?:\/\/[^/]*/i, '')
   try {

@@ -24,7 +24,7 @@ export class Exchange {
   /** What it was done to, for the audit log; null: what the address names. */
   auditTarget: string | null = null
   /** It changed nothing after all, and the audit log has nothing to tell. */
-  didNothing = false
+  isNoOp = false
   /** Where it comes from, as far as that is known. */
   address: string | undefined = undefined
   /** RateLimit fields, for a token that has a limit. */

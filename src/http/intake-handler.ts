@@ -6,7 +6,7 @@ import type { ErrorCode, Problem } from '../model/errors.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { redactBytes, redactText } from '../runtime/redact.ts'
-import { admitBearer, type Gate } from './authenticate.ts'
+import { admitBearer, type AuthServices } from './authenticate.ts'
 import type { Exchange } from './exchange.ts'
 import type { Handler } from './handler.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
@@ -16,10 +16,10 @@ import { JSON_CONTENT, sendAnswer } from './wire/answer.ts'
 import { type Collected, collectBeside, collectBody, gunzipBody } from './wire/body.ts'
 import { declaredLength, type RequestHead } from './wire/head.ts'
 import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './wire/intake-head.ts'
-import type { Receiving } from './wire/receiving.ts'
+import type { BodyMemory } from './wire/body-memory.ts'
 
 export interface IntakeHandlerOptions {
-  readonly gate: Gate
+  readonly auth: AuthServices
   readonly accept: Accept
   readonly recordRefusal: (refusal: Refusal) => void
   readonly clock: Clock
@@ -62,7 +62,7 @@ const KEPT_HEADERS = [
 const NOTHING = Buffer.alloc(0)
 
 export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandler {
-  const { gate, accept, maxBodyBytes } = options
+  const { auth, accept, maxBodyBytes } = options
 
   /** Answers with a problem and, if it is one to keep, keeps the request. */
   async function refuse(call: IntakeCall, problem: Problem, body?: Buffer): Promise<void> {
@@ -77,7 +77,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   return async (call) => {
     const { route, head, exchange } = call
     // Without a pause where there is no need for one: the body is on its way, or here.
-    const admission = admitBearer(gate, route, head, credentialsOf(head), exchange)
+    const admission = admitBearer(auth, route, head, credentialsOf(head), exchange)
     const notAdmitted = admission instanceof Promise ? await admission : admission
     if (notAdmitted) return refuse(call, notAdmitted)
     const read = intakeHead(head)
@@ -112,7 +112,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
 }
 
 /** The intake handler for requests that node reads. */
-export function createNodeIntakeHandler(handler: IntakeHandler, receiving: Receiving): Handler {
+export function createNodeIntakeHandler(handler: IntakeHandler, bodyMemory: BodyMemory): Handler {
   return (route, req, res, exchange) =>
     handler({
       route,
@@ -123,7 +123,7 @@ export function createNodeIntakeHandler(handler: IntakeHandler, receiving: Recei
           res.writeContinue()
           exchange.awaitsContinue = false
         }
-        return collectBody(req, maxBytes, receiving.begin())
+        return collectBody(req, maxBytes, bodyMemory.begin())
       },
       peekBody: (maxBytes) =>
         exchange.awaitsContinue ? NOTHING : collectBeside(req, maxBytes).then(({ bytes }) => bytes),

@@ -8,8 +8,8 @@ import { newUuid } from '../runtime/id.ts'
 import type { Logger } from '../runtime/log.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
-import { type Answering, createAccessLog, type LogExchange } from './access-log.ts'
-import type { Gate } from './authenticate.ts'
+import { type Answering, createAccessLog, type LogRequest } from './access-log.ts'
+import type { AuthServices } from './authenticate.ts'
 import type { ConsoleOptions } from './console/options.ts'
 import { createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange } from './exchange.ts'
@@ -18,15 +18,15 @@ import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
 import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
 import type { Route } from './routes.ts'
-import type { Shedding } from './shedding.ts'
+import type { LoadShedder } from './load-shedder.ts'
 import { sendProblem } from './wire/answer.ts'
-import { createBrokenRequestHandler, finishThenClose, rawAnswer } from './wire/broken-request.ts'
-import { type AddressOf, createAddressOf } from './wire/client-address.ts'
-import { Front } from './wire/front.ts'
+import { createClientErrorHandler, finishThenClose, rawAnswer } from './wire/client-error.ts'
+import { type ClientAddress, createClientAddress } from './wire/client-address.ts'
+import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
-import { hasLastAnswer, openAnswers } from './wire/open-answers.ts'
-import type { Receiving } from './wire/receiving.ts'
+import { isClosing, pendingAnswers } from './wire/pending-answers.ts'
+import type { BodyMemory } from './wire/body-memory.ts'
 
 export interface HttpServerOptions {
   readonly host: string
@@ -40,10 +40,10 @@ export interface HttpServerOptions {
   readonly trustedProxies: readonly string[]
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly routes: readonly Route[]
-  readonly gate: Gate
-  readonly shedding: Shedding
+  readonly auth: AuthServices
+  readonly loadShedder: LoadShedder
   readonly intakeHandler: IntakeHandler
-  readonly receiving: Receiving
+  readonly bodyMemory: BodyMemory
   readonly inbox: InboxOptions
   readonly streamHandler: Handler
   readonly processing: ProcessingOperations
@@ -67,24 +67,24 @@ type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: bool
 export class HttpServer implements Service {
   readonly #options: HttpServerOptions
   readonly #lifecycle = { stopping: false }
-  readonly #logExchange: LogExchange
-  readonly #addressOf: AddressOf
+  readonly #logExchange: LogRequest
+  readonly #addressOf: ClientAddress
   readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
-  #front: Front | null = null
+  #fastPath: FastPath | null = null
   #stopping: Promise<void> | null = null
 
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
-    this.#addressOf = createAddressOf(options.trustedProxies)
+    this.#addressOf = createClientAddress(options.trustedProxies)
     this.#intakeRoutes = intakeRoutesOf(options.routes)
   }
 
   async start(): Promise<void> {
-    const { host, port, logger, receiving } = this.#options
-    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, receiving)
-    const onBroken = createBrokenRequestHandler(logger)
+    const { host, port, logger, bodyMemory } = this.#options
+    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, bodyMemory)
+    const onBroken = createClientErrorHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({
       ...this.#options,
@@ -97,7 +97,7 @@ export class HttpServer implements Service {
     })
     await fastify.ready()
     this.#server = server!
-    this.#front = this.#putInFront(server!, onBroken)
+    this.#fastPath = this.#installFastPath(server!, onBroken)
     await new Promise<void>((resolve, reject) => {
       server!.once('error', reject)
       server!.listen({ host, port, backlog: BACKLOG }, () => {
@@ -127,11 +127,11 @@ export class HttpServer implements Service {
     // After close() node enforces no timeout and leaves keep-alive sockets to themselves: both are up to us.
     const closeIdle = () => {
       server.closeIdleConnections()
-      this.#front?.closeIdle()
+      this.#fastPath?.closeIdle()
     }
     const closeAll = () => {
       server.closeAllConnections()
-      this.#front?.closeAll()
+      this.#fastPath?.closeAll()
     }
     const idle = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const deadline = setTimeout(closeAll, this.#options.stopTimeout)
@@ -170,9 +170,9 @@ export class HttpServer implements Service {
   }
 
   /** Connections come to the front first; it has node's own listeners for those that are not for it. */
-  #putInFront(server: Server, onBroken: (error: Error, socket: Socket) => void): Front {
+  #installFastPath(server: Server, onBroken: (error: Error, socket: Socket) => void): FastPath {
     const listeners = server.listeners('connection')
-    const front = new Front({
+    const fastPath = new FastPath({
       routes: this.#intakeRoutes,
       handler: this.#options.intakeHandler,
       maxHeaderBytes: this.#options.maxHeaderBytes,
@@ -190,8 +190,8 @@ export class HttpServer implements Service {
       },
       end: (exchange, head, answering) => this.#end(exchange, head, answering),
     })
-    server.removeAllListeners('connection').on('connection', (socket: Socket) => front.take(socket))
-    return front
+    server.removeAllListeners('connection').on('connection', (socket: Socket) => fastPath.take(socket))
+    return fastPath
   }
 
   #createDispatch(
@@ -200,7 +200,7 @@ export class HttpServer implements Service {
   ): Dispatch {
     const { logger } = this.#options
     return (req, res, awaitsContinue) => {
-      if (hasLastAnswer(req.socket)) {
+      if (isClosing(req.socket)) {
         req.resume()
         return
       }
@@ -218,9 +218,9 @@ export class HttpServer implements Service {
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
     exchange.address = this.#addressOf(req)
-    openAnswers(req.socket).push(res)
+    pendingAnswers(req.socket).push(res)
     res.once('close', () => {
-      const open = openAnswers(req.socket)
+      const open = pendingAnswers(req.socket)
       open.splice(open.indexOf(res), 1)
       this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isOut: res.writableFinished })
     })

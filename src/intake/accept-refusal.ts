@@ -1,5 +1,5 @@
-// A refusal becomes an event after all: an operator corrects what was sent, and it passes the same validator as any message.
-// Accepting the same bytes again answers with the event they became; other bytes are refused, since they would not be kept.
+// Stores a refused request as an event after an operator has corrected it. It passes the same validator as any message.
+// Accepting the same bytes again answers with the same event; other bytes are refused.
 
 import { hash } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
@@ -42,7 +42,7 @@ export function createAcceptRefusal({ accept, events, refusals, clock }: AcceptR
       mintedKey: derivedKey('refusal', principal, refusalId),
     })
     if ('problem' in result) return result
-    // Somebody else may have accepted it in the same moment: then these are not the bytes that became the event.
+    // Another operator may have accepted it at the same time, with other bytes.
     if (result.outcome === 'stored') {
       const event = await events.find(result.id, principal)
       if (event?.requestId !== arrival.requestId) return acceptedBefore(result.id, arrival)

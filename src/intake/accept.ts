@@ -1,4 +1,4 @@
-// A message becomes durable: reads its envelope, gives it its keys, and waits until the batcher has it on disk.
+// Accepts a message: validates its envelope, sets its keys, and waits until the batcher has stored it on disk.
 
 import type { EventOrigin } from '../model/event.ts'
 import type { Problem } from '../model/errors.ts'
@@ -9,7 +9,7 @@ import type { Receipt, SubmitResult } from './batcher.ts'
 import { readEnvelope } from './envelope.ts'
 import { type IdempotencyKey, readIdempotencyKey } from './idempotency-key.ts'
 
-/** A message as it came in, its sender known. */
+/** An authenticated message. */
 export interface Arrival {
   readonly principal: Principal
   readonly route: string
@@ -20,14 +20,14 @@ export interface Arrival {
   readonly traceparent: string | null
   readonly userAgent: string | null
   readonly remoteAddr: string | null
-  /** Said where it did not come in by intake. */
+  /** `intake` by default. */
   readonly origin?: EventOrigin
-  /** Said where the same arrival may come again; else the request's id, which we gave it, is its key. */
+  /** For arrivals that may repeat; the request id by default. */
   readonly mintedKey?: string
 }
 
 export type AcceptResult = Receipt | { readonly problem: Problem }
-/** May also throw at once. */
+/** May also throw synchronously. */
 export type Accept = (arrival: Arrival) => Promise<AcceptResult>
 
 export interface AcceptOptions {
@@ -41,7 +41,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
     if ('problem' in read) return Promise.resolve(read)
     const { sourceRef, channelRef } = read.envelope
     const idempotency = readIdempotencyKey(arrival.idempotencyKeys)
-    // With a source_ref the header decides nothing, so a bad one refuses nothing.
+    // With a source_ref the header is not used, so a bad one is no reason to refuse.
     if ('unusable' in idempotency && sourceRef === null) {
       return Promise.resolve({ problem: { code: 'invalid_request', message: idempotency.unusable } })
     }

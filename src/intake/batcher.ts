@@ -1,6 +1,6 @@
-// Group commit: messages that arrive in one turn of the event loop go to the store together, and so do those that had to
-// wait because enough appends were under way. No timer here adds latency. Bounded by count, bytes and time: what does not
-// fit is refused at once, while its sender still waits.
+// Group commit: messages that arrive in one turn of the event loop, or while enough appends are in flight, are appended
+// together. An idle store gets a message at once. The queue is bounded by count, bytes and expected waiting time; above,
+// messages are refused at once (backpressure).
 
 import type { Problem } from '../model/errors.ts'
 import type { Service } from '../runtime/service.ts'
@@ -9,7 +9,7 @@ import type { Appender, AppendItem, AppendOutcome } from '../store/contract/appe
 export interface BatcherLimits {
   readonly queueMaxEvents: number
   readonly queueMaxBytes: number
-  /** In ms: what would have to wait for longer, as things go, is not taken. */
+  /** In ms: a message that would probably wait longer is refused. */
   readonly queueMaxWait: number
   readonly batchMaxEvents: number
   readonly batchMaxBytes: number
@@ -18,17 +18,17 @@ export interface BatcherLimits {
 export interface BatcherOptions {
   readonly journal: Appender
   readonly limits: BatcherLimits
-  /** Appends under way at once. */
+  /** Concurrent appends. */
   readonly maxInFlight: number
-  /** This many messages are sent to the store at once, in the middle of a turn. */
+  /** This many messages are appended without waiting for the end of the turn. */
   readonly eagerEvents: number
-  /** After each append that was answered: there may be something new. */
+  /** After each successful append. */
   readonly onCommitted: () => void
-  /** After each append, with the failure if it failed: how many messages it had and how long it took. */
+  /** After each append: its failure or null, the number of messages, and the time it took. */
   readonly onOutcome: (failure: unknown, events: number, ms: number) => void
-  /** Milliseconds that only go forward. */
+  /** A monotonic clock in milliseconds. */
   readonly now?: () => number
-  /** A message that alone could not be stored, and why. */
+  /** A message of a batch that could not be stored, and why. */
   readonly onItemFailed: (item: AppendItem, reason: string) => void
 }
 
@@ -47,29 +47,29 @@ interface Waiting {
   readonly settle: (result: SubmitResult) => void
 }
 
-interface UnderWay {
+interface InFlight {
   readonly batch: readonly Waiting[]
   readonly startedAt: number
 }
 
-/** What is too little to set out behind a larger append waits no longer than this for more. */
-const COMPANY_MS = 20
+/** How long a batch that is smaller than those in flight waits for more messages. */
+const MAX_LINGER_MS = 20
 
-/** How much the newest append counts in what one takes. */
-const NEWEST_COUNTS = 0.2
+/** Weight of the newest append in the moving average of append times. */
+const NEWEST_WEIGHT = 0.2
 
 export class Batcher implements Service {
   readonly #options: BatcherOptions
   readonly #now: () => number
   #queue: Waiting[] = []
-  /** Taken and not on disk yet, in the queue or under way to the store: what the limits are about. */
+  /** Accepted and not committed yet, queued or in flight; bounded by the limits. */
   #events = 0
   #bytes = 0
-  readonly #underWay: UnderWay[] = []
-  /** What an append takes, lately. */
+  readonly #inFlight: InFlight[] = []
+  /** Moving average of append times. */
   #appendMs = 0
   #scheduled = false
-  #patience: NodeJS.Timeout | null = null
+  #lingerTimer: NodeJS.Timeout | null = null
   #stopped = false
   readonly #idle = Promise.withResolvers<void>()
 
@@ -80,68 +80,67 @@ export class Batcher implements Service {
 
   start(): void {}
 
-  /** Never rejects. When it answers with a receipt, the message is on disk. */
+  /** Never rejects. A receipt means that the message is on disk. */
   submit(item: AppendItem): Promise<SubmitResult> {
     if (this.#stopped) return Promise.resolve(STOPPED)
     const { queueMaxEvents, queueMaxBytes } = this.#options.limits
     const bytes = this.#bytes + item.payload.byteLength
-    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0) || this.#isLate()) {
+    if (this.#events >= queueMaxEvents || (bytes > queueMaxBytes && this.#events > 0) || this.#wouldWaitTooLong()) {
       return Promise.resolve(OVERLOADED)
     }
     this.#events += 1
     this.#bytes = bytes
     return new Promise((settle) => {
       this.#queue.push({ item, settle })
-      // Under load a turn reads many sockets: the writer starts on the first messages while we read the others.
+      // Under load a turn reads many sockets: the writer starts before the turn ends.
       if (this.#queue.length >= this.#options.eagerEvents) this.#appendNext()
       else this.#schedule()
     })
   }
 
-  /** What was taken and is not on disk yet; since when, by the time the oldest was received. */
+  /** Accepted messages that are not committed yet, and when the oldest was received. */
   get waiting(): { readonly events: number; readonly bytes: number; readonly oldestReceivedAt: number | null } {
-    const oldest = [...this.#underWay.map(({ batch }) => batch), this.#queue].flatMap(([first]) =>
+    const oldest = [...this.#inFlight.map(({ batch }) => batch), this.#queue].flatMap(([first]) =>
       first ? [first.item.receivedAt] : [],
     )
     const oldestReceivedAt = oldest.length === 0 ? null : Math.min(...oldest)
     return { events: this.#events, bytes: this.#bytes, oldestReceivedAt }
   }
 
-  /** More than half full: what can wait should not come now. */
-  get isPressed(): boolean {
+  /** The queue is more than half full: work that can wait should be shed. */
+  get isUnderPressure(): boolean {
     const { queueMaxEvents, queueMaxBytes } = this.#options.limits
     return this.#events > queueMaxEvents / 2 || this.#bytes > queueMaxBytes / 2
   }
 
-  /** Refuses what comes from now on; resolves when everything taken before has been answered. */
+  /** Refuses new messages; resolves when all accepted ones are answered. */
   async stop(): Promise<void> {
     this.#stopped = true
-    if (this.#underWay.length === 0 && this.#queue.length === 0) return
+    if (this.#inFlight.length === 0 && this.#queue.length === 0) return
     await this.#idle.promise
   }
 
   /**
-   * What is taken now would wait for longer than its sender is likely to. Told by how long appends took lately, and the one
-   * under way: not by how many messages they had, which is few where there is little to do. One round of full batches may
-   * always wait, so that the store never does for want of messages.
+   * Whether a new message would probably wait longer than `queueMaxWait`, judged by recent append times and the age of the
+   * oldest append in flight. One round of full batches may always wait, so that the store is never idle.
    */
-  #isLate(): boolean {
+  #wouldWaitTooLong(): boolean {
     const { maxInFlight, limits } = this.#options
     const round = maxInFlight * limits.batchMaxEvents
     if (this.#queue.length < round) return false
-    const oldest = this.#underWay[0]
+    const oldest = this.#inFlight[0]
     const appendMs = Math.max(this.#appendMs, oldest ? this.#now() - oldest.startedAt : 0)
     return this.#queue.length >= round * Math.floor(limits.queueMaxWait / appendMs)
   }
 
-  /** At the end of this turn of the event loop: whatever else this turn read from its sockets goes with it. */
+  /** Appends at the end of this turn of the event loop, with everything else that this turn read from its sockets. */
   #schedule(): void {
-    if (this.#scheduled || this.#underWay.length >= this.#options.maxInFlight) return
-    if (!this.#isWorthIt()) {
-      this.#patience ??= setTimeout(() => {
-        this.#patience = null
-        if (this.#underWay.length < this.#options.maxInFlight) this.#append()
-      }, COMPANY_MS)
+    if (this.#scheduled || this.#inFlight.length >= this.#options.maxInFlight) return
+    if (!this.#isLargeEnough()) {
+      this.#lingerTimer ??= setTimeout(() => {
+        this.#lingerTimer = null
+        if (this.#inFlight.length < this.#options.maxInFlight) this.#append()
+      }, MAX_LINGER_MS)
       return
     }
     this.#scheduled = true
@@ -152,51 +151,51 @@ export class Batcher implements Service {
   }
 
   /**
-   * An append costs nearly the same however few it has, so it does not set out behind a larger one with less. What is too little now
-   * goes with what comes, when one of those is back, or after COMPANY_MS: one of those may be stuck.
+   * An append costs nearly the same for any size, so a batch is not sent while a larger one is in flight. It grows until
+   * that one ends, or for MAX_LINGER_MS, because that one may be stuck.
    */
-  #isWorthIt(): boolean {
+  #isLargeEnough(): boolean {
     const { eagerEvents } = this.#options
-    return this.#underWay.every(({ batch }) => this.#queue.length >= Math.min(batch.length, eagerEvents))
+    return this.#inFlight.every(({ batch }) => this.#queue.length >= Math.min(batch.length, eagerEvents))
   }
 
   #appendNext(): void {
-    if (this.#underWay.length >= this.#options.maxInFlight) return
-    if (this.#isWorthIt()) this.#append()
+    if (this.#inFlight.length >= this.#options.maxInFlight) return
+    if (this.#isLargeEnough()) this.#append()
     else if (this.#queue.length > 0) this.#schedule()
   }
 
   #append(): void {
     const batch = this.#takeBatch()
     if (batch.length === 0) {
-      if (this.#stopped && this.#underWay.length === 0) this.#idle.resolve()
+      if (this.#stopped && this.#inFlight.length === 0) this.#idle.resolve()
       return
     }
-    const underWay: UnderWay = { batch, startedAt: this.#now() }
-    this.#underWay.push(underWay)
+    const inFlight: InFlight = { batch, startedAt: this.#now() }
+    this.#inFlight.push(inFlight)
     const items = batch.map((waiting) => waiting.item)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
-        this.#afterAppend(null, underWay)
+        this.#afterAppend(null, inFlight)
         for (const [index, waiting] of batch.entries()) this.#settle(waiting, outcomes[index])
         this.#options.onCommitted()
       },
       (failure: unknown) => {
-        this.#afterAppend(failure, underWay)
+        this.#afterAppend(failure, inFlight)
         for (const waiting of batch) waiting.settle(UNKNOWN)
       },
     )
     if (this.#queue.length > 0) this.#schedule()
   }
 
-  /** The next batch is on its way before the answers of this one are written: the writer does not wait for us. */
-  #afterAppend(failure: unknown, underWay: UnderWay): void {
-    const { batch, startedAt } = underWay
-    this.#underWay.splice(this.#underWay.indexOf(underWay), 1)
+  /** Sends the next batch before the answers of this one are written, so that the writer does not wait. */
+  #afterAppend(failure: unknown, inFlight: InFlight): void {
+    const { batch, startedAt } = inFlight
+    this.#inFlight.splice(this.#inFlight.indexOf(inFlight), 1)
     this.#events -= batch.length
     for (const { item } of batch) this.#bytes -= item.payload.byteLength
     const ms = this.#now() - startedAt
-    this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_COUNTS)
+    this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_WEIGHT)
     this.#options.onOutcome(failure, batch.length, ms)
     this.#appendNext()
   }

@@ -1,5 +1,5 @@
-// The only validator: what a body must be to be stored. Only what decides identity is checked; every other field is kept
-// as it is, whatever its type, because a lead is never refused for a cosmetic reason.
+// Validates the body of a message: a JSON object whose references can be used. Other fields are not checked, because a lead
+// must not be refused for a cosmetic reason.
 
 import { isUtf8 } from 'node:buffer'
 import type { FieldProblem, Problem } from '../model/errors.ts'
@@ -25,7 +25,7 @@ export function parseJsonObject(payload: Buffer): ParsedObject {
   if (!isUtf8(payload)) return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
   let body: unknown
   try {
-    // A leading BOM is accepted and kept; only this look at the text skips it.
+    // A leading BOM is accepted and stored; only the parser skips it.
     const text = payload.toString('utf8')
     body = JSON.parse(text.charCodeAt(0) === 0xfeff ? text.slice(1) : text)
   } catch (error) {
@@ -46,7 +46,7 @@ function readRefs(body: Record<string, unknown>): EnvelopeResult {
   return fields.length === 0 ? { envelope } : { problem: { code: 'invalid_payload', fields } }
 }
 
-/** null, "" and white space alone count as absent: otherwise all forms with an empty field would be one message. */
+/** null, "" and white space alone count as absent: otherwise all forms with an empty field would be duplicates. */
 function readRef(body: Record<string, unknown>, name: string, fields: FieldProblem[]): string | null {
   const value = Object.hasOwn(body, name) ? body[name] : null
   if (value === null) return null

@@ -1,5 +1,5 @@
-// The Idempotency-Key header: the dedupe key of a message without source_ref. Quoted (the IETF draft) or bare (what most
-// clients send), 1 to 255 printable ASCII characters.
+// Parses the Idempotency-Key header, the dedupe key of a message without source_ref: quoted (the IETF draft) or bare (most
+// clients), 1 to 255 printable ASCII characters.
 
 export const MAX_IDEMPOTENCY_KEY = 255
 

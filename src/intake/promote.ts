@@ -1,8 +1,7 @@
-// A revision becomes an event of its conversation: its bytes are appended to the journal once more, as an event with an id
-// of its own, behind everything that is there. So whoever follows the journal meets it: index, queue, stream and copy need
-// to know nothing of promotions (docs/internals/adr/0005).
+// Promotes a revision to an event: appends its bytes to the journal again as a new event. Index, queue, stream and copy
+// follow the journal, so they need no code for promotions.
 //
-// Promoting again is the same arrival again: its key is made from the revision, and the journal keeps one of each key.
+// The key is derived from the revision, so promoting it again is a duplicate.
 
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
@@ -26,7 +25,7 @@ export interface PromoteRequest {
 
 export type Promote = (request: PromoteRequest) => Promise<{ readonly id: number } | { readonly problem: Problem }>
 
-const NO_REVISION: Problem = {
+const NOT_A_REVISION: Problem = {
   code: 'invalid_request',
   message: 'This is an event, and only a revision can be promoted. Use the id of a revision.',
 }
@@ -35,7 +34,7 @@ export function createPromote({ events, clock, submit }: PromoteOptions): Promot
   return async ({ principal, revisionId, requestId }) => {
     const revision = await events.find(revisionId, principal)
     if (!revision) return { problem: { code: 'not_found' } }
-    if (revision.kind !== 'revision') return { problem: NO_REVISION }
+    if (revision.kind !== 'revision') return { problem: NOT_A_REVISION }
     const payload = await events.payload(revisionId, principal)
     if (!payload) return { problem: { code: 'erased' } }
     return submit({
@@ -46,7 +45,7 @@ export function createPromote({ events, clock, submit }: PromoteOptions): Promot
       keyId: principal.keyId,
       scope: principal.scope,
       route: promotionRoute(revisionId),
-      // The source_ref stays with the first event; the bytes still say it.
+      // The source_ref stays with the first event.
       sourceRef: null,
       channelRef: revision.channelRef,
       idempotencyKey: null,
@@ -61,7 +60,7 @@ export function createPromote({ events, clock, submit }: PromoteOptions): Promot
   }
 }
 
-/** The path that a promotion comes in by: it tells which revision it was made from. */
+/** The route of a promotion names its revision. */
 function promotionRoute(revisionId: number): string {
   return `/v1/inbox/events/${revisionId}/promote`
 }

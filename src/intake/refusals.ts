@@ -1,9 +1,9 @@
-// Keeps refused requests for whoever wires up an integration: after the answer, best effort, through a bounded buffer.
-// What does not fit is counted and let go: a flood of refusals must not cost a message.
+// Records refused requests for integrators: after the answer, best effort, through a bounded buffer. Refusals that do not fit
+// are dropped and counted, so that a flood of them does not slow intake.
 
 import type { Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { Repeating, type Service } from '../runtime/service.ts'
+import { PeriodicTask, type Service } from '../runtime/service.ts'
 import type { RefusalBounds, RefusalStore } from '../store/contract/refusals.ts'
 
 export interface RefusalRecorderOptions {
@@ -18,21 +18,21 @@ const SWEEP_EVERY_MS = 3_600_000
 
 export class RefusalRecorder implements Service {
   readonly #options: RefusalRecorderOptions
-  readonly #sweeper: Repeating
+  readonly #sweeper: PeriodicTask
   #buffer: Refusal[] = []
   #writing: Promise<void> | null = null
   #dropped = 0
 
   constructor(options: RefusalRecorderOptions) {
     this.#options = options
-    this.#sweeper = new Repeating(SWEEP_EVERY_MS, () => this.#add([]))
+    this.#sweeper = new PeriodicTask(SWEEP_EVERY_MS, () => this.#add([]))
   }
 
   start(): void {
     this.#sweeper.start()
   }
 
-  /** Refusals that found the buffer full. */
+  /** Refusals that were not recorded. */
   get dropped(): number {
     return this.#dropped
   }
@@ -40,7 +40,7 @@ export class RefusalRecorder implements Service {
   record(refusal: Refusal): void {
     if (this.#options.bounds.maxCount === 0) return
     if (this.#buffer.length >= this.#options.bufferMax) {
-      if (this.#dropped === 0) this.#options.onTrouble('keep refusals', new Error('the buffer is full'))
+      if (this.#dropped === 0) this.#options.onTrouble('record refusals', new Error('the buffer is full'))
       this.#dropped += 1
       return
     }
@@ -63,14 +63,14 @@ export class RefusalRecorder implements Service {
     }
   }
 
-  /** Adding nothing still lets go of what has become too old. */
+  /** Adding nothing still deletes old refusals. */
   async #add(batch: readonly Refusal[]): Promise<void> {
     const { store, bounds, clock, onTrouble } = this.#options
     try {
       await store.add(batch, bounds, clock.now())
     } catch (error) {
       this.#dropped += batch.length
-      onTrouble('keep refusals', error)
+      onTrouble('record refusals', error)
     }
   }
 }

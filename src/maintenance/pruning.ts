@@ -2,7 +2,7 @@
 
 import { KEEP_HOURS_MS, KEEP_MINUTES_MS } from '../model/traffic.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { Repeating, type Service } from '../runtime/service.ts'
+import { PeriodicTask, type Service } from '../runtime/service.ts'
 import type { Store } from '../store/contract/store.ts'
 
 const EVERY_MS = 3_600_000
@@ -16,11 +16,11 @@ export interface PruningOptions {
 
 export class Pruning implements Service {
   readonly #options: PruningOptions
-  readonly #timer: Repeating
+  readonly #timer: PeriodicTask
 
   constructor(options: PruningOptions) {
     this.#options = options
-    this.#timer = new Repeating(EVERY_MS, () => this.run())
+    this.#timer = new PeriodicTask(EVERY_MS, () => this.run())
   }
 
   start(): void {

@@ -3,7 +3,7 @@
 
 import type { Problem } from '../model/errors.ts'
 import { errorText, type Logger } from '../runtime/log.ts'
-import { Repeating, type Service } from '../runtime/service.ts'
+import { PeriodicTask, type Service } from '../runtime/service.ts'
 
 const PROBE_EVERY_MS = 1000
 
@@ -14,12 +14,12 @@ export interface StoreHealthOptions {
 
 export class StoreHealth implements Service {
   readonly #options: StoreHealthOptions
-  readonly #prober: Repeating
+  readonly #prober: PeriodicTask
   #failing = false
 
   constructor(options: StoreHealthOptions) {
     this.#options = options
-    this.#prober = new Repeating(PROBE_EVERY_MS, () => this.#probe())
+    this.#prober = new PeriodicTask(PROBE_EVERY_MS, () => this.#probe())
   }
 
   start(): void {

@@ -15,7 +15,7 @@ import type {
   QueueName,
   Subscription,
 } from '../store/contract/processing.ts'
-import { LongPolls, type WaitedFor } from './long-poll.ts'
+import { LongPolls, type ClaimQueue } from './long-poll.ts'
 
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
@@ -91,11 +91,11 @@ export class Claims implements Service {
   async #claimOnce(
     processor: Processor,
     { limit, leaseMs }: ClaimCommand,
-    queue: WaitedFor,
+    queue: ClaimQueue,
   ): Promise<readonly ClaimedEvent[] | null> {
     const { store, clock, maxAttempts, onTrouble } = this.#options
     const now = clock.now()
-    const ended = this.#polls.claimBegins(queue)
+    const ended = this.#polls.trackClaim(queue)
     const claimed = await store.claim({
       ...queue,
       limit,

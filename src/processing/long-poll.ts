@@ -18,14 +18,14 @@ const SILENCE_MS = 2 * LOOK_EVERY_MS
 /** So many queues are remembered for having nothing. */
 const MOST_EMPTY = 1000
 
-export interface WaitedFor extends QueueName {
+export interface ClaimQueue extends QueueName {
   readonly ordered: boolean
   /** Only events of this conversation: who waits for another must not be woken in its place. */
   readonly channelRef: string | null
 }
 
 interface Waiter {
-  readonly queue: WaitedFor
+  readonly queue: ClaimQueue
   readonly key: string
   readonly notBefore: number
   /** False: there is nothing to look for, it only ends. */
@@ -80,7 +80,7 @@ export class LongPolls implements Service {
   }
 
   /** Whoever claims says what came of it: those who would wait after the same claim need not make it too, a hundred of them at once. */
-  claimBegins(queue: WaitedFor): (foundNothing: boolean) => void {
+  trackClaim(queue: ClaimQueue): (foundNothing: boolean) => void {
     const hints = this.#hints
     return (foundNothing) => {
       if (!foundNothing || hints !== this.#hints) return
@@ -90,13 +90,13 @@ export class LongPolls implements Service {
   }
 
   /** A claim found nothing there a moment ago. What another node did since then is found by the next look. */
-  isEmpty(queue: WaitedFor): boolean {
+  isEmpty(queue: ClaimQueue): boolean {
     const at = this.#emptyAt.get(keyOf(queue))
     return at !== undefined && performance.now() - at < PAUSE_MS
   }
 
   /** True when a claim may find something, or nobody knows; false when the time is over, the client is gone, or the service stops. */
-  async wait(queue: WaitedFor, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
+  async wait(queue: ClaimQueue, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
     if (this.#stopped || gone.aborted || timeoutMs <= 0) return false
     const key = keyOf(queue)
     return new Promise((resolve) => {
@@ -178,6 +178,6 @@ export class LongPolls implements Service {
   }
 }
 
-function keyOf({ tenant, subscription, ordered, channelRef }: WaitedFor): string {
+function keyOf({ tenant, subscription, ordered, channelRef }: ClaimQueue): string {
   return JSON.stringify([tenant.companyId, tenant.accountId, subscription, ordered, channelRef])
 }

@@ -7,9 +7,9 @@
 
 import type { Problem } from '../model/errors.ts'
 import { type Tenant, tenantText } from '../model/principal.ts'
-import { Places } from '../runtime/places.ts'
+import { ConcurrencyLimiter } from '../runtime/concurrency-limiter.ts'
 import type { Service } from '../runtime/service.ts'
-import { sharedCall } from '../runtime/shared-call.ts'
+import { coalesceCalls } from '../runtime/coalesce-calls.ts'
 import type { Follower } from '../store/contract/follow.ts'
 import { PageQueue } from './page-queue.ts'
 import { type EndReason, type Render, type Sink, StreamReader, TenantFeed } from './tenant-feed.ts'
@@ -26,7 +26,7 @@ export interface StreamHubOptions {
   /** Others may index too: look for it. Null where this node's hints are enough. */
   readonly lookEveryMs: number | null
   /** Null while a token may go on. */
-  readonly standing: (keyId: string) => Problem | null | Promise<Problem | null>
+  readonly revocation: (keyId: string) => Problem | null | Promise<Problem | null>
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -37,7 +37,7 @@ export interface StreamRequest extends Tenant {
 }
 
 /** A place among the streams that are open. */
-export interface StreamPlace {
+export interface StreamHandle {
   /** Where it goes on from: everything with a higher id is told. */
   readonly start: number
   /** The last id that was told, or where it began. */
@@ -63,7 +63,7 @@ export class StreamHub implements Service {
   /** Readers by the tick at which their heartbeat is due. */
   readonly #wheel: Set<StreamReader>[]
   readonly #timers: NodeJS.Timeout[] = []
-  readonly #places: Places
+  readonly #limiter: ConcurrencyLimiter
   /** Whoever opens a stream asks, and when a node has started they all come at once. */
   readonly #askHead: Follower['head']
   #tick = 0
@@ -78,8 +78,8 @@ export class StreamHub implements Service {
   constructor(options: StreamHubOptions) {
     this.#options = options
     this.#queue = new PageQueue(options)
-    this.#places = new Places(options.maxStreams, options.tenantShare)
-    this.#askHead = sharedCall(() => options.follower.head())
+    this.#limiter = new ConcurrencyLimiter(options.maxStreams, options.tenantShare)
+    this.#askHead = coalesceCalls(() => options.follower.head())
     const ticks = Math.ceil(options.heartbeatMs / LONGEST_TICK_MS)
     this.#tickMs = options.heartbeatMs / ticks
     this.#wheel = Array.from({ length: ticks }, () => new Set())
@@ -87,7 +87,7 @@ export class StreamHub implements Service {
 
   /** Streams that are open. */
   get size(): number {
-    return this.#places.taken
+    return this.#limiter.inUse
   }
 
   /** Timers run while there is a stream. */
@@ -108,20 +108,20 @@ export class StreamHub implements Service {
 
   /** Tokens have changed: whoever may no longer follow is sent away. */
   recheck(): void {
-    for (const reader of this.#readers()) this.#checkStanding(reader)
+    for (const reader of this.#readers()) this.#checkRevocation(reader)
   }
 
   /** A problem if there is no place. Fails if the store cannot be asked. */
-  async enter({ accountId, companyId, keyId, after }: StreamRequest): Promise<StreamPlace | Problem> {
+  async enter({ accountId, companyId, keyId, after }: StreamRequest): Promise<StreamHandle | Problem> {
     if (this.#stopped) return STOPPING
-    const leavePlace = this.#places.enter(tenantText({ accountId, companyId }))
-    if (!leavePlace) return TOO_MANY
+    const release = this.#limiter.acquire(tenantText({ accountId, companyId }))
+    if (!release) return TOO_MANY
     let reader: StreamReader | null = null
     let isLeft = false
     const leave = () => {
       if (isLeft) return
       isLeft = true
-      leavePlace()
+      release()
       if (reader) this.#forget(reader)
     }
     try {
@@ -239,7 +239,7 @@ export class StreamHub implements Service {
     for (const reader of this.#readers()) {
       const isStuck = reader.fullSince !== null && now - reader.fullSince >= this.#options.drainTimeoutMs
       if (isStuck) this.#end(reader, 'slow_reader')
-      else this.#checkStanding(reader)
+      else this.#checkRevocation(reader)
     }
     // One that is full has bytes on their way already.
     for (const reader of this.#wheel[this.#tick]!) if (reader.fullSince === null) reader.write(this.#options.heartbeat)
@@ -247,11 +247,11 @@ export class StreamHub implements Service {
     if (this.#settled < this.#position) void this.#settle()
   }
 
-  #checkStanding(reader: StreamReader): void {
+  #checkRevocation(reader: StreamReader): void {
     const judge = (problem: Problem | null) => {
       if (problem && !reader.isOver) this.#end(reader, problem.code as EndReason)
     }
-    const found = this.#options.standing(reader.keyId)
+    const found = this.#options.revocation(reader.keyId)
     if (found instanceof Promise) void found.then(judge)
     else judge(found)
   }

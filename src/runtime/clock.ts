@@ -1,4 +1,4 @@
-// Time as a parameter: everything that asks "what time is it" is handed a Clock, so that tests can move it.
+// The clock, passed in everywhere so that tests can control it.
 
 export interface Clock {
   /** Milliseconds since the epoch, UTC. */

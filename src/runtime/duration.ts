@@ -1,4 +1,4 @@
-// Durations as people write them: 250ms, 2s, 5m, 24h, 30d.
+// Parses and formats durations such as 250ms, 2s, 5m, 24h, 30d.
 
 const UNITS_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

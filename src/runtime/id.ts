@@ -1,4 +1,4 @@
-// Identifiers minted by this process: time-ordered UUIDs and unbiased base62 strings.
+// Generates identifiers: time-ordered UUIDs and unbiased base62 strings.
 
 import { randomBytes, randomUUIDv7 } from 'node:crypto'
 
@@ -9,7 +9,7 @@ export function newUuid(): string {
   return randomUUIDv7()
 }
 
-/** Random base62 text. Bytes of 248 and above are thrown away: a plain modulo would favour the first letters. */
+/** Random base62 text. Bytes above 247 are rejected, because a plain modulo would favour the first letters. */
 export function randomBase62(length: number): string {
   let text = ''
   while (text.length < length) {

@@ -1,30 +1,29 @@
-// Where log lines wait: they are collected and written to a file descriptor in the background, in larger pieces. A reader
-// that stalls or goes away costs lines, never the service.
+// Buffered log sink: collects lines and writes them to a file descriptor in the background, in larger pieces. If the reader
+// stalls or goes away, lines are dropped and the service goes on.
 //
-// Written by hand, because pino's own destination measures all that is waiting anew for each line: 7 of 65 µs a request. Each line
-// becomes bytes as it comes, while it is at hand: put together as text and turned into bytes later, it takes twice the time.
+// Lines are encoded as they arrive, because joining them as text and encoding later takes twice the time.
 
 import { write } from 'node:fs'
 
 const PIECE_BYTES = 65_536
-/** What a piece has beyond that: room for the line that fills it. */
+/** Room for the line that fills a piece. */
 const MARGIN_BYTES = 8192
 const USUAL_BYTES = PIECE_BYTES + MARGIN_BYTES
 const FLUSH_EVERY_MS = 250
-/** Lines that would wait beyond this for a stalled reader are dropped. */
+/** Above this, lines are dropped. */
 const MAX_WAITING_BYTES = 16 * 1024 * 1024
 const RETRY_MS = 50
-/** Of a unit of text in UTF-8. */
-const MOST_BYTES = 3
+/** UTF-8 bytes of one UTF-16 unit, at most. */
+const MAX_UNIT_BYTES = 3
 
 export class LineSink {
   readonly #fd: number
-  /** Pieces that are full, and the one that is being filled. */
+  /** Full pieces; `#piece` is being filled. */
   #full: Buffer[] = []
   #fullBytes = 0
   #piece = newPiece()
   #filled = 0
-  /** One that was written, to be filled again. */
+  /** A written piece, for reuse. */
   #spare: Buffer | null = null
   #writing: Promise<void> | null = null
   #writingBytes = 0
@@ -35,14 +34,14 @@ export class LineSink {
   }
 
   write(line: string): void {
-    const mostBytes = MOST_BYTES * line.length
-    if (this.#writingBytes + this.#fullBytes + this.#filled + mostBytes > MAX_WAITING_BYTES) return
-    if (this.#filled + mostBytes > this.#piece.length) this.#nextPiece(mostBytes)
+    const maxBytes = MAX_UNIT_BYTES * line.length
+    if (this.#writingBytes + this.#fullBytes + this.#filled + maxBytes > MAX_WAITING_BYTES) return
+    if (this.#filled + maxBytes > this.#piece.length) this.#nextPiece(maxBytes)
     this.#filled += this.#piece.write(line, this.#filled)
     if (this.#filled >= PIECE_BYTES) this.#begin()
   }
 
-  /** Resolves when all that was waiting is written, or can never be. */
+  /** Resolves when all lines are written, or cannot be. */
   async flush(): Promise<void> {
     while (this.#writing || this.#fullBytes + this.#filled > 0) {
       this.#begin()
@@ -83,7 +82,7 @@ export class LineSink {
         try {
           at += await this.#writeSome(piece.subarray(at))
         } catch (error) {
-          // A full pipe that does not block is tried again; any other reader is gone, and its lines with it.
+          // A full non-blocking pipe is tried again; after any other error the lines are dropped.
           if ((error as NodeJS.ErrnoException).code !== 'EAGAIN') return
           await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
         }

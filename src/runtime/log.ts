@@ -1,5 +1,4 @@
-// Log lines: JSON on stderr for machines, one readable line on a terminal for people. stdout belongs to what a command
-// says to its user.
+// The log: JSON lines on stderr, or readable lines on a terminal. stdout is left to the output of commands.
 
 import { setTimeout } from 'node:timers/promises'
 import { styleText } from 'node:util'
@@ -17,7 +16,7 @@ export interface Logger {
   error(message: string, fields?: LogFields): void
   fatal(message: string, fields?: LogFields): void
   isEnabled(level: Level): boolean
-  /** A line whose fields are composed already, as the inside of a JSON object: a request's, where each µs counts. */
+  /** A line whose fields are already JSON, without the braces: for the access log, where serializing costs too much. */
   composed(level: Level, fields: string): void
 }
 
@@ -28,7 +27,7 @@ export interface LogOptions {
 
 export interface Log {
   readonly logger: Logger
-  /** Writes what is left; gives up after a second, since a reader of the log may have stalled. */
+  /** Writes the remaining lines; gives up after a second, because a reader may have stalled. */
   flush(): Promise<void>
 }
 
@@ -36,7 +35,7 @@ const FLUSH_TIMEOUT_MS = 1000
 
 export function createLog({ level, format }: LogOptions): Log {
   if (format === 'pretty' || (format === 'auto' && process.stderr.isTTY)) {
-    // A reader of our log that goes away must not take the service with it.
+    // A closed terminal must not end the service.
     process.stderr.on('error', () => {})
     return { logger: createLogger(level, (line) => process.stderr.write(prettyLine(line))), flush: async () => {} }
   }
@@ -53,19 +52,19 @@ export function createLog({ level, format }: LogOptions): Log {
 }
 
 export function createLogger(lowest: string, write: (line: string) => void): Logger {
-  const beginning = createBeginning()
+  const prefix = createLinePrefix()
   const enabled = new Set<string>(LOG_LEVELS.slice(LOG_LEVELS.indexOf(lowest as Level)))
   const isEnabled = (level: Level) => enabled.has(level)
   const composed = (level: Level, fields: string) => {
-    if (isEnabled(level)) write(`${beginning(level)}${fields}}\n`)
+    if (isEnabled(level)) write(`${prefix(level)}${fields}}\n`)
   }
   const at = (level: Level) => (message: string, fields?: LogFields) =>
     composed(level, JSON.stringify({ msg: message, ...fields }).slice(1, -1))
   return { info: at('info'), warn: at('warn'), error: at('error'), fatal: at('fatal'), isEnabled, composed }
 }
 
-/** Level and time. Formatting a date costs more than the rest of a short line: one text serves all lines of a millisecond. */
-function createBeginning(): (level: Level) => string {
+/** Level and time, cached for a millisecond, because formatting a date costs more than the rest of a short line. */
+function createLinePrefix(): (level: Level) => string {
   let [formattedAt, formattedFor, text] = [-1, '', '']
   return (level) => {
     const now = Date.now()
@@ -78,7 +77,7 @@ function createBeginning(): (level: Level) => string {
   }
 }
 
-/** What an error says, without anything shaped like a secret. */
+/** The message of an error, without token-shaped text. */
 export function errorText(error: unknown): string {
   return redactText(error instanceof Error ? error.message : String(error))
 }

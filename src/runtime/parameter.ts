@@ -1,6 +1,6 @@
-// Values that come as text, in a query or in a flag: each of a known form, or told what it must be.
+// Parsers for values given as text, in a query or in a flag.
 
-/** Reads a value; throws with a sentence's second half: `must be …`. */
+/** Parses a value; throws the second half of a sentence: `must be …`. */
 export type Parameter<T> = (text: string) => T
 
 export const wholeNumber =
@@ -19,7 +19,7 @@ export const oneOf =
     return found
   }
 
-/** Text that a database can be asked for. */
+/** Text that every database can store. */
 export const textUpTo =
   (maxUnits: number): Parameter<string> =>
   (text) => {
@@ -32,7 +32,7 @@ export const textUpTo =
 export const isoMoment: Parameter<number> = (text) => {
   const match = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2})$/.exec(text)
   const ms = match ? Date.parse(text) : Number.NaN
-  // 30 February would be taken for a day in March.
+  // Date.parse reads 30 February as a day in March.
   if (Number.isNaN(ms) || !new Date(Date.parse(match![1]!)).toISOString().startsWith(match![1]!)) {
     throw new Error('must be a time such as 2026-11-15T12:00:00Z')
   }

@@ -1,4 +1,4 @@
-// A rate as people write it: `100/1s`, `6000/1m`, or `off`.
+// Parses and formats rates such as `100/1s`, `6000/1m`, or `off`.
 
 import { formatDuration, parseDuration } from './duration.ts'
 
@@ -8,7 +8,7 @@ const MAX_REQUESTS = 1_000_000
 const SHORTEST_MS = 1000
 const LONGEST_MS = 86_400_000
 
-/** Fails with a sentence that goes on after a name. */
+/** Throws the second half of a sentence: `must be …`. */
 export function parseRate(text: string): Rate {
   if (text === 'off') return 'off'
   const match = /^(\d{1,7})\/(.+)$/.exec(text)

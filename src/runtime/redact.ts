@@ -1,11 +1,10 @@
-// The last line of defence for secrets: whatever text came from outside passes through here before it is written
-// anywhere but the journal. Our own tokens are recognisable by shape, which is what makes this possible.
+// Masks token-shaped text: every text from outside passes through here before it is written anywhere but the journal.
 
-import { remembering } from './remembering.ts'
+import { memoize } from './memoize.ts'
 
 /**
- * A token, whatever follows the start of one without a break, and any long run of base62: a token that lost its first letters or has one of
- * them encoded still has its secret in one piece. Hashes are masked along with it, which is a fair price.
+ * A token, everything that follows its prefix without a break, and any long run of base62, because a token without its
+ * first letters still has its whole secret. Hashes are masked too.
  */
 const TOKEN_SHAPED = /[0-9A-Za-z]*itr_[^\s"'<>,;]+|[0-9A-Za-z]{30,}/gi
 
@@ -22,25 +21,25 @@ export function redactBytes(bytes: Uint8Array): Uint8Array {
   )
 }
 
-/** That it was a token may be seen. */
+/** The prefix stays visible. */
 function prefixOf(found: string): string {
   return /^itr_/i.test(found) ? found.slice(0, 4) : ''
 }
 
-/** More than a token has: whatever of one begins before the end is still seen whole. */
+/** Longer than a token, so that one that begins before the cut is seen whole. */
 const SEEN_BEYOND = 100
 
-/** A run too short to be masked: where a text was cut, it may be the beginning of one that is not. */
+/** A run too short to be masked; at a cut it may be the start of a longer one. */
 const SHORT_RUN = /(?<![0-9A-Za-z])[0-9A-Za-z]{1,29}$/
 
-/** The beginning of a text. Only as much of it is looked at as needed: going through a long one made for it takes milliseconds. */
+/** The beginning of a text, masked. Scans no more than needed, because a long hostile text takes milliseconds. */
 export function redactBeginning(text: string, maxLength: number): string {
   const seen = maxLength + SEEN_BEYOND
   const beginning = text.length <= seen ? text : text.slice(0, seen).replace(SHORT_RUN, '')
   return redactText(beginning).slice(0, maxLength)
 }
 
-/** The same for text that comes again and again. */
+/** The same, memoized. */
 export function createRedactor(maxLength: number): (text: string) => string {
-  return remembering((text) => redactBeginning(text, maxLength))
+  return memoize((text) => redactBeginning(text, maxLength))
 }

@@ -1,4 +1,4 @@
-// The figures of the service, by name. docs/operating/monitoring.md lists them, and a test holds the list against this file.
+// The metrics of the service, by name. A test compares the Grafana dashboard with this file.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { cached, Metrics } from './metrics.ts'
@@ -15,25 +15,25 @@ const TOKEN_REFUSALS = new Set([
   'rate_limited',
   'too_many_failures',
 ])
-/** What the store is asked for is at most this old. */
-const STORE_FIGURES_MS = 2000
+/** Store metrics are cached for this long. */
+const STORE_METRICS_MS = 2000
 
-/** What became of a request. */
+/** A finished request. */
 export interface Answered {
-  /** The path as the table has it; null where no route has the address. */
+  /** The path of the route table; null for an unknown path. */
   readonly route: string | null
   /** Null if the client left before an answer. */
   readonly status: number | null
   readonly seconds: number
-  /** Stored, duplicate, conflict: a message that was taken. */
+  /** For an accepted message: stored, duplicate or conflict. */
   readonly outcome: string | null
   readonly error: string | null
 }
 
-export interface ServiceFigures {
+export interface MetricSources {
   readonly version: string
   readonly driver: string
-  /** Ages in seconds; null where there is none to tell. */
+  /** Ages in seconds; null where the store has no watermark. */
   readonly store: () => Promise<{
     readonly indexLag: number
     readonly leases: number
@@ -41,7 +41,7 @@ export interface ServiceFigures {
     readonly watermarkAgeSeconds: number | null
   }>
   readonly queue: () => { readonly events: number; readonly bytes: number; readonly oldestSeconds: number }
-  /** What is under way on the inbox side. */
+  /** Inbox requests in progress. */
   readonly inbox: () => { readonly requests: number; readonly claims: number; readonly streams: number }
   readonly receivingBytes: () => number
   readonly isReady: () => boolean
@@ -55,26 +55,30 @@ export class ServiceMetrics implements Service {
     'status',
   ])
   readonly #seconds = this.#metrics.histogram('intray_http_request_seconds', 'Time from headers to answer.', SECONDS)
-  readonly #messages = this.#metrics.counter('intray_messages_total', 'Messages taken, by what they were.', ['outcome'])
+  readonly #messages = this.#metrics.counter('intray_messages_total', 'Accepted messages by outcome.', ['outcome'])
   readonly #refusals = this.#metrics.counter('intray_errors_total', 'Requests refused, by error code.', ['error'])
   readonly #tokens = this.#metrics.counter('intray_token_refusals_total', 'Requests refused for their token.', [
     'reason',
   ])
   readonly #shed = this.#metrics.counter('intray_shed_total', 'Requests answered 503 overloaded, by route.', ['route'])
   readonly #batches = this.#metrics.histogram('intray_append_events', 'Messages in one append.', EVENTS)
-  readonly #appends = this.#metrics.histogram('intray_append_seconds', 'Time of one append until on disk.', SECONDS)
+  readonly #appends = this.#metrics.histogram(
+    'intray_append_seconds',
+    'Time of one append until it is on disk.',
+    SECONDS,
+  )
   readonly #failures = this.#metrics.counter('intray_append_failures_total', 'Appends whose outcome is unknown.')
 
-  constructor(figures: ServiceFigures) {
+  constructor(sources: MetricSources) {
     const metrics = this.#metrics
-    const { version, driver } = figures
+    const { version, driver } = sources
     metrics.gauge('intray_build_info', 'Always 1.', () => 1, { version, node: process.version, store: driver })
-    metrics.gauge('intray_ready', '1 while messages are taken.', () => (figures.isReady() ? 1 : 0))
-    const store = cached(STORE_FIGURES_MS, figures.store)
+    metrics.gauge('intray_ready', '1 while messages are accepted.', () => (sources.isReady() ? 1 : 0))
+    const store = cached(STORE_METRICS_MS, sources.store)
     metrics.gauge('intray_index_lag', 'Journal rows that are not indexed yet.', async () => (await store()).indexLag)
     metrics.gauge(
       'intray_watermark_age_seconds',
-      'How long the oldest committed message has not been seen.',
+      'Age of the oldest committed message that readers cannot see yet.',
       async () => {
         return (await store()).watermarkAgeSeconds
       },
@@ -83,21 +87,29 @@ export class ServiceMetrics implements Service {
       return (await store()).oldestPendingSeconds
     })
     metrics.gauge('intray_leases', 'Leases that have not expired, at most 10000.', async () => (await store()).leases)
-    metrics.gauge('intray_inbox_requests', 'Requests of the inbox under way.', () => figures.inbox().requests)
-    metrics.gauge('intray_inbox_claims', 'Claims under way or waiting.', () => figures.inbox().claims)
-    metrics.gauge('intray_streams', 'Streams that are open.', () => figures.inbox().streams)
-    metrics.gauge('intray_receiving_bytes', 'Bytes held of large bodies still arriving.', figures.receivingBytes)
-    metrics.gauge('intray_queue_events', 'Messages taken that are not on disk yet.', () => figures.queue().events)
-    metrics.gauge('intray_queue_bytes', 'Bytes taken that are not on disk yet.', () => figures.queue().bytes)
-    metrics.gauge('intray_queue_oldest_seconds', 'How long the oldest message has been waiting.', () => {
-      return figures.queue().oldestSeconds
+    metrics.gauge('intray_inbox_requests', 'Inbox requests in progress.', () => sources.inbox().requests)
+    metrics.gauge('intray_inbox_claims', 'Claims in progress or waiting.', () => sources.inbox().claims)
+    metrics.gauge('intray_streams', 'Open streams.', () => sources.inbox().streams)
+    metrics.gauge(
+      'intray_receiving_bytes',
+      'Bytes held of large request bodies that are still arriving.',
+      sources.receivingBytes,
+    )
+    metrics.gauge('intray_queue_events', 'Accepted messages that wait for their commit.', () => sources.queue().events)
+    metrics.gauge(
+      'intray_queue_bytes',
+      'Bytes of accepted messages that wait for their commit.',
+      () => sources.queue().bytes,
+    )
+    metrics.gauge('intray_queue_oldest_seconds', 'Age of the oldest message that waits for its commit.', () => {
+      return sources.queue().oldestSeconds
     })
     metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss())
     metrics.gauge('process_cpu_seconds_total', 'CPU time, user and system.', () => {
       const { user, system } = process.cpuUsage()
       return (user + system) / 1e6
     })
-    metrics.gauge('intray_event_loop_delay_seconds', 'Longest delay of the event loop since the last look.', () => {
+    metrics.gauge('intray_event_loop_delay_seconds', 'Longest delay of the event loop since the last scrape.', () => {
       const seconds = this.#delay.max / 1e9
       this.#delay.reset()
       return seconds

@@ -1,4 +1,4 @@
-// Every running part has a start and a stop. Stopping twice, or what was never started, is fine.
+// The lifecycle of every running part, and a periodic task. Stopping twice, or before a start, is fine.
 
 export interface Service {
   start(): void | Promise<void>
@@ -6,7 +6,7 @@ export interface Service {
 }
 
 /** A task on a timer that never overlaps itself; `stop` waits for a run in progress. */
-export class Repeating implements Service {
+export class PeriodicTask implements Service {
   readonly #task: () => Promise<void>
   readonly #everyMs: number
   #timer: NodeJS.Timeout | null = null

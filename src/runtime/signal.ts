@@ -1,5 +1,5 @@
-// A wake-up that is a hint and nothing more: whoever waits must look for itself what there is to do, so a lost or
-// doubled hint costs time, never correctness.
+// A wake-up signal. It is only a hint: the waiter checks for work itself, so that a lost or repeated signal costs time but
+// not correctness.
 
 export class Signal {
   #raised = false

@@ -1,4 +1,4 @@
-// Which version this is, as package.json has it.
+// The version, from package.json.
 
 import { readFileSync } from 'node:fs'
 

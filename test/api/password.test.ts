@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hashPassword, PasswordCheck } from '../../src/auth/password.ts'
+import { hashPassword, PasswordVerifier } from '../../src/auth/password.ts'
 
 test('a password is known by its hash, which has a salt of its own, names its cost, and holds no part of it', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   const password = 'Zoë’s horse battery'
   const [first, second] = [await hashPassword(password), await hashPassword(password)]
   assert.match(first, /^scrypt\$32768\$8\$3\$[\w+/=]{24}\$[\w+/=]{44}$/)
@@ -21,7 +21,7 @@ test('a password is known by its hash, which has a salt of its own, names its co
 })
 
 test('without a hash nothing matches, not even what the placeholder would be', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   for (const password of ['', 'x', '\0'.repeat(32)])
     assert.equal(await check.matches(password, async () => null), false)
 })

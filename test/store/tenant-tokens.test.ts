@@ -40,14 +40,14 @@ test('a token that was made or replaced is shown, and says that nobody knows who
   const { record, token } = await issuing.issue(TENANT, TERMS)
   assert.match(token, /^[a-z]+_/)
   assert.deepEqual(plain(record), plain(await store.tokens.find(record.keyId)), 'what is told is what is stored')
-  assert.equal(await issuing.inForce(), false)
+  assert.equal(await issuing.inEffect(), false)
 
   const rotating = tokensOf(goneAfterAChange(store.tokens))
   const next = await rotating.rotate(TENANT, record.keyId, { overlapMs: null, expiresAt: undefined })
   assert.ok(next && 'token' in next)
   assert.deepEqual(plain(next.record), plain(await store.tokens.find(next.record.keyId)))
-  assert.equal(await rotating.inForce(), false)
+  assert.equal(await rotating.inEffect(), false)
 
   const there = tokensOf(store.tokens)
-  assert.equal(await there.inForce(), true)
+  assert.equal(await there.inEffect(), true)
 })

@@ -1,7 +1,7 @@
 // `./intray token …`: creates, shows, disables, enables, limits and rotates tokens, whether a server runs or not. A command
 // that changes a token in use returns when the change is in effect on every running server.
 
-import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, untilInForce } from '../../auth/token-lifecycle.ts'
+import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, waitUntilInEffect } from '../../auth/token-lifecycle.ts'
 import { isScope } from '../../model/principal.ts'
 import type { TokenRateLimit } from '../../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
@@ -208,7 +208,7 @@ async function setActive(args: readonly string[], isActive: boolean): Promise<nu
 function inEffect<T>(change: (store: Store) => Promise<T>): Promise<T> {
   return withStore(async (store) => {
     const changed = await change(store)
-    if (await untilInForce(store, IN_EFFECT_TIMEOUT_MS)) return changed
+    if (await waitUntilInEffect(store, IN_EFFECT_TIMEOUT_MS)) return changed
     throw new CommandError(
       'The change is stored, but a running server has not confirmed it. Look at its log; restart it to be sure.',
     )

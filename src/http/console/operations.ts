@@ -1,7 +1,7 @@
 // The operations that only operators call, put together. Operators read and change an inbox by the routes of /v1/inbox.
 
 import type { Operation } from '../call.ts'
-import { whileStoreAnswers } from '../inbox/operations.ts'
+import { withUnavailableAnswer } from '../inbox/operations.ts'
 import type { ConsoleOperationName } from '../routes.ts'
 import { auditOperations } from './audit.ts'
 import type { ConsoleOptions } from './options.ts'
@@ -21,6 +21,6 @@ export function createConsoleOperations(options: ConsoleOptions): Record<Console
     ...auditOperations(options),
   }
   return Object.fromEntries(
-    Object.entries(operations).map(([name, operation]) => [name, whileStoreAnswers(operation)]),
+    Object.entries(operations).map(([name, operation]) => [name, withUnavailableAnswer(operation)]),
   ) as Record<ConsoleOperationName, Operation>
 }

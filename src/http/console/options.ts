@@ -1,6 +1,6 @@
 // The services that the operations of the console call.
 
-import type { RecordDeed } from '../../auth/audit.ts'
+import type { RecordAudit } from '../../auth/audit.ts'
 import type { Sessions } from '../../auth/sessions.ts'
 import type { TenantTokens } from '../../auth/tenant-tokens.ts'
 import type { Accept } from '../../intake/accept.ts'
@@ -13,7 +13,7 @@ import type { TrafficReader } from '../../store/contract/traffic.ts'
 
 export interface ConsoleOptions {
   readonly sessions: Sessions
-  readonly audit: RecordDeed
+  readonly audit: RecordAudit
   readonly clock: Clock
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly maxBodyBytes: number

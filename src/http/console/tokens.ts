@@ -70,8 +70,8 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
         return unusable(
           'This token has expired, and its successor would be expired too. Send expires_in, for example 30d.',
         )
-      const inForce = await tokens.inForce()
-      return jsonAnswer({ token: { ...view(made.record), secret: made.token }, in_force: inForce })
+      const inEffect = await tokens.inEffect()
+      return jsonAnswer({ token: { ...view(made.record), secret: made.token }, in_force: inEffect })
     })
 
   const switching =
@@ -80,7 +80,7 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
       const query = readQuery(call.req, {})
       if ('problem' in query) return query.problem
       const changed = await tokens.setActive(callerOf(call), call.params.key_id ?? '', isActive)
-      return changed ? jsonAnswer({ token: view(changed), in_force: await tokens.inForce() }) : NOT_FOUND
+      return changed ? jsonAnswer({ token: view(changed), in_force: await tokens.inEffect() }) : NOT_FOUND
     }
 
   return { listTokens, createToken, rotateToken, disableToken: switching(false), enableToken: switching(true) }

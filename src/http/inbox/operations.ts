@@ -11,7 +11,7 @@ import type { InboxOptions } from './options.ts'
 export function createInboxOperations(options: InboxOptions): Record<InboxOperationName, Operation> {
   const operations = { ...listOperations(options), ...eventOperations(options), ...conversationOperations(options) }
   return Object.fromEntries(
-    Object.entries<Operation>(operations).map(([name, operation]) => [name, whileStoreAnswers(operation)]),
+    Object.entries<Operation>(operations).map(([name, operation]) => [name, withUnavailableAnswer(operation)]),
   ) as Record<InboxOperationName, Operation>
 }
 
@@ -21,7 +21,7 @@ const UNREACHABLE: Problem = {
 }
 
 /** A store that is away for a moment is no bug of ours: the caller may ask again. */
-export function whileStoreAnswers(operation: Operation): Operation {
+export function withUnavailableAnswer(operation: Operation): Operation {
   return async (call) => {
     try {
       return await operation(call)

@@ -34,7 +34,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
       commanded(call, readRequeue, async ({ subscription, filter, limit, dryRun }) => {
         const matched = await claims.countDead(callerOf(call), subscription, filter)
         if (matched === null) return NO_SUBSCRIPTION
-        call.exchange.didNothing = dryRun
+        call.exchange.isNoOp = dryRun
         const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
         return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
       }),

@@ -8,21 +8,21 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sessionKey } from '../../auth/sessions.ts'
 import type { Problem } from '../../model/errors.ts'
 import { type FollowedEvent, followedEventView } from '../../model/followed-event.ts'
-import type { StreamHub, StreamPlace } from '../../processing/stream-hub.ts'
+import type { StreamHub, StreamHandle } from '../../processing/stream-hub.ts'
 import type { Sink } from '../../processing/tenant-feed.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
-import { authenticate, type Gate } from '../authenticate.ts'
+import { authenticate, type AuthServices } from '../authenticate.ts'
 import type { Exchange } from '../exchange.ts'
 import type { Handler } from '../handler.ts'
 import { readQuery } from '../query.ts'
-import type { Shedding } from '../shedding.ts'
+import type { LoadShedder } from '../load-shedder.ts'
 import { sendProblem } from '../wire/answer.ts'
-import { answerIsLast } from '../wire/open-answers.ts'
+import { closeAfterAnswer } from '../wire/pending-answers.ts'
 
 export interface StreamHandlerOptions {
-  readonly gate: Gate
+  readonly auth: AuthServices
   readonly hub: StreamHub
-  readonly shedding: Shedding
+  readonly loadShedder: LoadShedder
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -41,16 +41,16 @@ const UNREACHABLE: Problem = {
   message: 'The database does not answer. Open the stream again after Retry-After seconds.',
 }
 
-export function createStreamHandler({ gate, hub, shedding, onTrouble }: StreamHandlerOptions): Handler {
+export function createStreamHandler({ auth, hub, loadShedder, onTrouble }: StreamHandlerOptions): Handler {
   return async (route, req, res, exchange) => {
-    const refused = await authenticate(gate, route, req, exchange)
+    const refused = await authenticate(auth, route, req, exchange)
     if (refused) return sendProblem(req, res, exchange, refused)
     const from = readStart(req)
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
-    let place: StreamPlace | Problem
+    let place: StreamHandle | Problem
     // An open stream has a place of its own kind, and takes none of these.
-    const admitted = shedding.enter(route, req, exchange)
+    const admitted = loadShedder.acquire(route, req, exchange)
     if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
       place = await hub.enter({ ...followerOf(exchange), after: from.after })
@@ -97,11 +97,11 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
     ...['Connection', 'close'],
     ...(exchange.rateFields ?? []),
   ])
-  answerIsLast(req.socket)
+  closeAfterAnswer(req.socket)
   if (req.method === 'HEAD') res.end()
 }
 
-function follow(place: StreamPlace, req: IncomingMessage, res: ServerResponse, exchange: Exchange): void {
+function follow(place: StreamHandle, req: IncomingMessage, res: ServerResponse, exchange: Exchange): void {
   if (res.destroyed) {
     place.leave()
     return
@@ -123,7 +123,7 @@ function follow(place: StreamPlace, req: IncomingMessage, res: ServerResponse, e
   place.begin(sinkOf(place, res, exchange))
 }
 
-function sinkOf(place: StreamPlace, res: ServerResponse, exchange: Exchange): Sink {
+function sinkOf(place: StreamHandle, res: ServerResponse, exchange: Exchange): Sink {
   return {
     write: (text) => {
       if (place.reached > place.start) exchange.eventId = place.reached

@@ -5,7 +5,7 @@ import type { Problem } from '../../model/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { type Answer, renderProblem } from '../problem.ts'
 import { endAndLinger } from './body.ts'
-import { answerIsLast } from './open-answers.ts'
+import { closeAfterAnswer } from './pending-answers.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
 
@@ -28,7 +28,7 @@ export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: 
   const skippable = req.complete || (!exchange.awaitsContinue && restIsSmall(req))
   if (!skippable || exchange.lifecycle.stopping) {
     headers.push('Connection', 'close')
-    answerIsLast(req.socket)
+    closeAfterAnswer(req.socket)
   }
   res.writeHead(answer.status, headers)
   if (skippable || exchange.awaitsContinue) res.end(answer.body)

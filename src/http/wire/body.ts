@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Problem } from '../../model/errors.ts'
 import { declaredLength } from './head.ts'
-import type { Share } from './receiving.ts'
+import type { Share } from './body-memory.ts'
 
 /** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
 const LINGER_MS = 2000

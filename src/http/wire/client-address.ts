@@ -5,11 +5,11 @@
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { RequestHead } from './head.ts'
 
-export type AddressOf = (req: RequestHead) => string | undefined
+export type ClientAddress = (req: RequestHead) => string | undefined
 
 const MAX_HOPS = 32
 
-export function createAddressOf(trusted: readonly string[]): AddressOf {
+export function createClientAddress(trusted: readonly string[]): ClientAddress {
   if (trusted.length === 0) return (req) => req.socket.remoteAddress
   const isTrusted = createIsTrusted(trusted)
   return (req) => {

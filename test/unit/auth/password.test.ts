@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { PasswordCheck } from '../../../src/auth/password.ts'
+import { PasswordVerifier } from '../../../src/auth/password.ts'
 
 test('one is worked on at a time, and too many that wait are told so', async () => {
-  const check = new PasswordCheck()
+  const check = new PasswordVerifier()
   const cheap = 'scrypt$2$1$1$AAAAAAAAAAAAAAAAAAAAAA==$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='
   const waiting = Array.from({ length: 8 }, () => check.matches('x', async () => cheap))
   assert.equal(check.isBusy, false)

@@ -259,14 +259,14 @@ describe('the bounds of the queue', () => {
   test('are pressed when they are more than half used', async () => {
     const { batcher, journal } = setUp({ queueMaxEvents: 4, queueMaxBytes: 100 })
     const two = [batcher.submit(item('a', 10)), batcher.submit(item('b', 10))]
-    assert.equal(batcher.isPressed, false)
+    assert.equal(batcher.isUnderPressure, false)
     const third = batcher.submit(item('c', 10))
-    assert.equal(batcher.isPressed, true)
+    assert.equal(batcher.isUnderPressure, true)
     ;(await journal.commit(1)).succeed()
     await Promise.all([...two, third])
-    assert.equal(batcher.isPressed, false)
+    assert.equal(batcher.isUnderPressure, false)
     const large = batcher.submit(item('d', 51))
-    assert.equal(batcher.isPressed, true)
+    assert.equal(batcher.isUnderPressure, true)
     ;(await journal.commit(2)).succeed()
     await large
   })

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LongPolls, type WaitedFor } from '../../../src/processing/long-poll.ts'
+import { LongPolls, type ClaimQueue } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
 
-const queue = (companyId: number, ordered = true, channelRef: string | null = null): WaitedFor => ({
+const queue = (companyId: number, ordered = true, channelRef: string | null = null): ClaimQueue => ({
   tenant: { accountId: 1, companyId },
   subscription: 'default',
   ordered,

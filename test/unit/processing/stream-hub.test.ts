@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { FollowedEvent } from '../../../src/model/followed-event.ts'
-import { StreamHub, type StreamPlace } from '../../../src/processing/stream-hub.ts'
+import { StreamHub, type StreamHandle } from '../../../src/processing/stream-hub.ts'
 import type { Follower } from '../../../src/store/contract/follow.ts'
 import { drawSeed, type Random, random } from '../../store/seed.ts'
 import { until } from '../../support/until.ts'
@@ -62,7 +62,7 @@ function newHub(journal: Journal, maxStreams = 100): StreamHub {
     heartbeatMs: 100,
     drainTimeoutMs: 60_000,
     lookEveryMs: null,
-    standing: () => null,
+    revocation: () => null,
     onTrouble: () => {},
   })
 }
@@ -71,12 +71,12 @@ class Reader {
   readonly companyId: number
   readonly start: number
   readonly ids: number[] = []
-  readonly #place: StreamPlace
+  readonly #place: StreamHandle
   isFull = false
   /** Each write fills it, until it is told otherwise. */
   fills = false
 
-  private constructor(companyId: number, place: StreamPlace) {
+  private constructor(companyId: number, place: StreamHandle) {
     this.companyId = companyId
     this.start = place.start
     this.#place = place

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Repeating } from '../../../src/runtime/service.ts'
+import { PeriodicTask } from '../../../src/runtime/service.ts'
 import { within } from '../../support/until.ts'
 
 test('a task is repeated and never overlaps itself', async () => {
@@ -8,7 +8,7 @@ test('a task is repeated and never overlaps itself', async () => {
   let overlapped = false
   let runs = 0
   const enough = Promise.withResolvers<void>()
-  const repeating = new Repeating(1, async () => {
+  const repeating = new PeriodicTask(1, async () => {
     running += 1
     overlapped ||= running > 1
     await new Promise((resolve) => setImmediate(resolve))
@@ -26,7 +26,7 @@ test('stop waits for a run in progress, and there is none after it', async () =>
   let runs = 0
   const begun = Promise.withResolvers<void>()
   const gate = Promise.withResolvers<void>()
-  const repeating = new Repeating(1, async () => {
+  const repeating = new PeriodicTask(1, async () => {
     begun.resolve()
     await gate.promise
     runs += 1
@@ -42,5 +42,5 @@ test('stop waits for a run in progress, and there is none after it', async () =>
 })
 
 test('what was never started can be stopped', async () => {
-  await within('the stop', new Repeating(1, async () => {}).stop())
+  await within('the stop', new PeriodicTask(1, async () => {}).stop())
 })

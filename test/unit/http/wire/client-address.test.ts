@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
-import { createAddressOf } from '../../../../src/http/wire/client-address.ts'
+import { createClientAddress } from '../../../../src/http/wire/client-address.ts'
 
 function from(trusted: readonly string[], peer: string | undefined, headers: Record<string, string> = {}) {
-  return createAddressOf(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage)
+  return createClientAddress(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage)
 }
 
 const XFF = (value: string) => ({ 'x-forwarded-for': value })

@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import { test } from 'node:test'
 import { Exchange } from '../../../../src/http/exchange.ts'
-import { Front, type FrontOptions } from '../../../../src/http/wire/front.ts'
+import { FastPath, type FastPathOptions } from '../../../../src/http/wire/fast-path.ts'
 import { ROUTES } from '../../../../src/http/routes.ts'
 import { createLogger } from '../../../../src/runtime/log.ts'
 
@@ -22,15 +22,16 @@ function socketPair(): { client: Duplex; socket: Socket } {
 
 interface Options {
   readonly toNode: (socket: Socket) => void
-  readonly handler?: FrontOptions['handler']
+  readonly handler?: FastPathOptions['handler']
   readonly end?: () => void
 }
 
-const answerOk: FrontOptions['handler'] = async (call) => call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
+const answerOk: FastPathOptions['handler'] = async (call) =>
+  call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
 
-function newFront({ toNode, handler = answerOk, end = () => {} }: Options): Front {
+function newFront({ toNode, handler = answerOk, end = () => {} }: Options): FastPath {
   const lifecycle = { stopping: false }
-  return new Front({
+  return new FastPath({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
     handler,
     maxHeaderBytes: 4096,
@@ -105,7 +106,7 @@ test('a request under way is neither given away nor closed, however long it take
   client.resume()
   const gate = Promise.withResolvers<void>()
   let answered = 0
-  const handler: FrontOptions['handler'] = async (call) => {
+  const handler: FastPathOptions['handler'] = async (call) => {
     await gate.promise
     return answerOk(call)
   }

@@ -21,7 +21,7 @@ import type { Collected } from './body.ts'
 import type { RequestHead } from './head.ts'
 import { createPlainReaders, type NewPlainReader, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
 
-export interface FrontOptions {
+export interface FastPathOptions {
   /** The intake routes, by every path that means one. */
   readonly routes: ReadonlyMap<string, Route>
   readonly handler: IntakeHandler
@@ -48,8 +48,8 @@ const KEEP_ALIVE_GRACE_MS = 1000
 /** As node's parser says it. */
 const ENDED = Object.assign(new Error('the request ended before it was whole'), { code: 'HPE_INVALID_EOF_STATE' })
 
-export class Front {
-  readonly options: FrontOptions
+export class FastPath {
+  readonly options: FastPathOptions
   readonly newReader: NewPlainReader
   readonly keepAlive: string
   readonly #connections = new Set<Connection>()
@@ -57,7 +57,7 @@ export class Front {
   #ticking: NodeJS.Timeout | null = null
   #ticks = 0
 
-  constructor(options: FrontOptions) {
+  constructor(options: FastPathOptions) {
     this.options = options
     this.newReader = createPlainReaders(options.routes, options.maxHeaderBytes)
     this.keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveTimeout / 1000)}`
@@ -93,7 +93,7 @@ export class Front {
 
 class Connection {
   readonly socket: Socket
-  readonly #front: Front
+  readonly #fastPath: FastPath
   readonly #onLeave: () => void
   readonly #read: ReadPlainRequest
   /** A part of a request. */
@@ -106,11 +106,11 @@ class Connection {
   #patienceMs = 0
   #silentAt = 0
 
-  constructor(front: Front, socket: Socket, onLeave: () => void) {
-    this.#front = front
+  constructor(fastPath: FastPath, socket: Socket, onLeave: () => void) {
+    this.#fastPath = fastPath
     this.socket = socket
     this.#onLeave = onLeave
-    this.#read = front.newReader(socket)
+    this.#read = fastPath.newReader(socket)
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
     socket.on('close', this.#onClose)
     this.#expectWithin(PATIENCE_MS)
@@ -118,7 +118,7 @@ class Connection {
 
   /** A request under way takes as long as it takes. */
   giveUpIfSilent(): void {
-    if (this.#isBusy || this.#front.ticks < this.#silentAt) return
+    if (this.#isBusy || this.#fastPath.ticks < this.#silentAt) return
     if (this.#patienceMs === PATIENCE_MS && !this.#isClosing) {
       const held = this.#held
       this.#held = null
@@ -139,7 +139,7 @@ class Connection {
     if (socket.destroyed || !socket.writable) return false
     socket.write(text)
     // The last one, too: it has to be read.
-    this.#expectWithin(this.#front.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
+    this.#expectWithin(this.#fastPath.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
     if (isLast || this.#hasEnded) {
       this.#isClosing = true
       socket.destroySoon()
@@ -179,9 +179,9 @@ class Connection {
   }
 
   #run(request: PlainRequest): void {
-    const { handler, begin, logger } = this.#front.options
+    const { handler, begin, logger } = this.#fastPath.options
     this.#isBusy = true
-    const call = new PlainCall(this.#front, this, request, begin(request.head))
+    const call = new PlainCall(this.#fastPath, this, request, begin(request.head))
     handler(call).catch((error: unknown) => {
       logUnexpected(logger, error, call.exchange)
       answerProblem(call, { code: 'internal_error' })
@@ -193,7 +193,7 @@ class Connection {
     this.#leave()
     socket.pause()
     if (bytes !== null) socket.unshift(bytes)
-    this.#front.options.toNode(socket)
+    this.#fastPath.options.toNode(socket)
     socket.resume()
   }
 
@@ -214,7 +214,7 @@ class Connection {
     this.#noteLost()
     this.#held = null
     this.#isClosing = true
-    this.#front.options.onBroken(ENDED, this.socket)
+    this.#fastPath.options.onBroken(ENDED, this.socket)
   }
 
   readonly #onError = (): void => {
@@ -228,7 +228,7 @@ class Connection {
 
   /** Who leaves in the middle of a request leaves a line in the log, as with node. */
   #noteLost(): void {
-    const { options } = this.#front
+    const { options } = this.#fastPath
     const reading = this.#held === null ? 'other' : this.#read(this.#held)
     if (typeof reading === 'string') return
     const exchange = options.begin(reading.head)
@@ -239,7 +239,7 @@ class Connection {
   #expectWithin(ms: number): void {
     this.#patienceMs = ms
     // The next tick may be a moment away, and counts as none.
-    this.#silentAt = this.#front.ticks + 1 + Math.ceil(ms / TICK_MS)
+    this.#silentAt = this.#fastPath.ticks + 1 + Math.ceil(ms / TICK_MS)
   }
 }
 
@@ -248,14 +248,14 @@ class PlainCall implements IntakeCall {
   readonly route: Route
   readonly head: RequestHead
   readonly exchange: Exchange
-  readonly #front: Front
+  readonly #fastPath: FastPath
   readonly #connection: Connection
   readonly #body: Buffer
   readonly #isLast: boolean
   #isAnswered = false
 
-  constructor(front: Front, connection: Connection, request: PlainRequest, exchange: Exchange) {
-    this.#front = front
+  constructor(fastPath: FastPath, connection: Connection, request: PlainRequest, exchange: Exchange) {
+    this.#fastPath = fastPath
     this.#connection = connection
     this.route = request.route
     this.head = request.head
@@ -278,9 +278,9 @@ class PlainCall implements IntakeCall {
     if (this.#isAnswered) return
     this.#isAnswered = true
     const { exchange, head } = this
-    const { lifecycle, end } = this.#front.options
+    const { lifecycle, end } = this.#fastPath.options
     const isLast = this.#isLast || lifecycle.stopping
-    const connection = isLast ? 'Connection: close' : this.#front.keepAlive
+    const connection = isLast ? 'Connection: close' : this.#fastPath.keepAlive
     const text = answerText(answer, exchange.requestId, exchange.rateFields, connection)
     const isOut = this.#connection.write(text, isLast)
     end(exchange, head, { status: isOut ? answer.status : null, isOut })

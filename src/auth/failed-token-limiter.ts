@@ -1,30 +1,30 @@
-// Back-off for addresses that keep coming with tokens nobody knows. It only ever changes the answer to a token that has been
-// looked at and found wrong: a valid token is never slowed or refused for where it comes from, since many share an address
-// (docs/internals/adr/0025). Bounded: the addresses that failed longest ago are forgotten first.
+// Rate limit for unknown tokens, per client network. It only changes the answer to a token that was checked and found
+// invalid: a valid token is never slowed or refused for its address, because many senders share one. Bounded: the networks
+// that failed longest ago are evicted first.
 
 import { networkOf } from './network.ts'
 import type { RateLimit } from '../model/rate-limit.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { TokenBucket } from './rate-limit.ts'
 
-/** Some 2 MB. Whoever has more addresses than this to come from is not stopped by counting them. */
+/** About 2 MB. */
 const MAX_ADDRESSES = 10_000
 
-export interface FailedTokensOptions {
-  /** Null: nothing is counted. */
+export interface FailedTokenLimiterOptions {
+  /** Null: no limit. */
   readonly limit: RateLimit | null
   readonly clock: Clock
   readonly maxAddresses?: number
 }
 
-export class FailedTokens {
+export class FailedTokenLimiter {
   readonly #limit: RateLimit | null
   readonly #clock: Clock
   readonly #maxAddresses: number
-  /** By network, the one that failed last at the end. */
+  /** By network, in the order of the last failure. */
   readonly #buckets = new Map<string, TokenBucket>()
 
-  constructor({ limit, clock, maxAddresses = MAX_ADDRESSES }: FailedTokensOptions) {
+  constructor({ limit, clock, maxAddresses = MAX_ADDRESSES }: FailedTokenLimiterOptions) {
     this.#limit = limit
     this.#clock = clock
     this.#maxAddresses = maxAddresses
@@ -34,8 +34,8 @@ export class FailedTokens {
     return this.#buckets.size
   }
 
-  /** Counts a failure. Null while the address may go on trying; otherwise how many seconds it should wait. */
-  note(address: string | undefined): number | null {
+  /** Counts a failure. Null while the network is below the limit; otherwise the seconds to wait. */
+  recordFailure(address: string | undefined): number | null {
     if (this.#limit === null || address === undefined) return null
     const key = networkOf(address)
     const now = this.#clock.now()

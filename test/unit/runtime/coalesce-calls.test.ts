@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { sharedCall } from '../../../src/runtime/shared-call.ts'
+import { coalesceCalls } from '../../../src/runtime/coalesce-calls.ts'
 
 /** Calls that are answered by hand, each with its number. */
 function byHand() {
   const calls: PromiseWithResolvers<number>[] = []
-  const ask = sharedCall(() => {
+  const ask = coalesceCalls(() => {
     const begun = Promise.withResolvers<number>()
     calls.push(begun)
     return begun.promise
@@ -57,7 +57,7 @@ describe('one question for all who ask it at the same time', () => {
 
   test('after a failure the next is asked', async () => {
     let asked = 0
-    const ask = sharedCall(async () => {
+    const ask = coalesceCalls(async () => {
       asked += 1
       if (asked === 1) throw new Error('away')
       return asked

@@ -5,7 +5,7 @@
 /** So much of each body is not counted. */
 const UNCOUNTED_BYTES = 64 * 1024
 
-export class Receiving {
+export class BodyMemory {
   readonly #maxBytes: number
   #bytes = 0
 

@@ -8,19 +8,19 @@ import type { Logger } from '../../runtime/log.ts'
 import { exchangeOf } from '../exchange.ts'
 import { renderProblem } from '../problem.ts'
 import { answerText } from './answer-text.ts'
-import { openAnswers } from './open-answers.ts'
+import { pendingAnswers } from './pending-answers.ts'
 
 /** Sockets whose open answers have been left to finish. */
 const finishing = new WeakSet<Socket>()
 
-export function createBrokenRequestHandler(logger: Logger): (error: Error, socket: Socket) => void {
+export function createClientErrorHandler(logger: Logger): (error: Error, socket: Socket) => void {
   return (error, socket) => {
     const code = (error as NodeJS.ErrnoException).code ?? ''
     if (code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    const open = openAnswers(socket)
+    const open = pendingAnswers(socket)
     if (finishThenClose(socket)) return
     const exchange = open[0] ? exchangeOf(open[0]) : null
     const requestId = exchange?.requestId ?? newUuid()
@@ -36,7 +36,7 @@ export function createBrokenRequestHandler(logger: Logger): (error: Error, socke
  * answers are let out, then the connection is closed. False if there are none.
  */
 export function finishThenClose(socket: Socket): boolean {
-  const lastWhole = openAnswers(socket).findLast((res) => res.headersSent || res.req.complete)
+  const lastWhole = pendingAnswers(socket).findLast((res) => res.headersSent || res.req.complete)
   if (!lastWhole) return false
   if (finishing.has(socket)) return true
   finishing.add(socket)

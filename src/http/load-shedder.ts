@@ -1,0 +1,69 @@
+// Load shedding: answers inbox requests 503 while intake is under pressure, because storing messages comes first. Requests
+// that finish work (ack, extend, release) still pass, because unacknowledged events are processed again; they may exceed a
+// tenant's share. Also bounds the inbox requests in progress: on a node, for a tenant, and pipelined on a connection.
+
+import type { IncomingMessage } from 'node:http'
+import type { Problem } from '../model/errors.ts'
+import { tenantText } from '../model/principal.ts'
+import { type Release, ConcurrencyLimiter } from '../runtime/concurrency-limiter.ts'
+import type { Exchange } from './exchange.ts'
+import type { OperationName, Route } from './routes.ts'
+import { pendingAnswers } from './wire/pending-answers.ts'
+
+export interface LoadShedderOptions {
+  readonly inboxMaxRequests: number
+  readonly inboxMaxClaims: number
+  readonly inboxMaxPipelined: number
+  /** Percent of the slots. */
+  readonly tenantShare: number
+  /** Intake backpressure. */
+  readonly isUnderPressure: () => boolean
+}
+
+/** Operations that finish work in progress. */
+const FINISHING: ReadonlySet<OperationName> = new Set(['ack', 'extend', 'release'])
+
+export class LoadShedder {
+  readonly #options: LoadShedderOptions
+  readonly #requests: ConcurrencyLimiter
+  readonly #claims: ConcurrencyLimiter
+
+  constructor(options: LoadShedderOptions) {
+    this.#options = options
+    this.#requests = new ConcurrencyLimiter(options.inboxMaxRequests, options.tenantShare)
+    this.#claims = new ConcurrencyLimiter(options.inboxMaxClaims, options.tenantShare)
+  }
+
+  /** Requests in progress; claims include those that wait for events. */
+  get inProgress(): { readonly requests: number; readonly claims: number } {
+    return { requests: this.#requests.inUse, claims: this.#claims.inUse }
+  }
+
+  /** A slot to release once the request is answered, or why there is none. */
+  acquire(route: Route, req: IncomingMessage, { principal }: Exchange): Release | Problem {
+    if (route.scope !== 'processor') return NO_SLOT
+    const { inboxMaxPipelined, isUnderPressure } = this.#options
+    if (pendingAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined) return TOO_MANY_HERE
+    const isFinishing = FINISHING.has(route.operation)
+    if (!isFinishing && isUnderPressure()) return UNDER_PRESSURE
+    // Streams have slots of their own, and those that open at once share one read of the store.
+    if (route.operation === 'stream') return NO_SLOT
+    const limiter = route.operation === 'claim' ? this.#claims : this.#requests
+    return limiter.acquire(tenantText(principal!), isFinishing) ?? TOO_MANY
+  }
+}
+
+const NO_SLOT: Release = () => {}
+const UNDER_PRESSURE: Problem = {
+  code: 'overloaded',
+  message: 'The service is busy storing messages, which come before reads. Ask again after Retry-After seconds.',
+}
+const TOO_MANY: Problem = {
+  code: 'overloaded',
+  message:
+    'Too many inbox requests are in progress, on this node or for this tenant. Ask again after Retry-After seconds.',
+}
+const TOO_MANY_HERE: Problem = {
+  code: 'overloaded',
+  message: 'Too many requests on this connection are waiting for answers. Wait for some, or open another connection.',
+}
