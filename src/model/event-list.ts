@@ -33,8 +33,18 @@ export function accessPathOf(filter: Filters): AccessPath {
   return filter.state === undefined ? 'all' : 'state'
 }
 
-/** Ids read at once while filters still have to be applied to them. */
-const CHUNK = 1000
+/** Then a search stops between two queries and says how far it came. */
+export const SEARCH_MS = 500
+
+/** Ids read at once while filters, or words, still have to be compared with each. */
+const FILTERED_CHUNK = 1000
+const WORDS_CHUNK = 16
+
+/** Null: a page is read at once. */
+export function chunkOf(isFiltered: boolean, hasWordsLeft: boolean): number | null {
+  if (hasWordsLeft) return WORDS_CHUNK
+  return isFiltered ? FILTERED_CHUNK : null
+}
 
 export interface FoundIds {
   /** Highest first. */
@@ -55,27 +65,29 @@ type Later<T> = T | Promise<T>
 export interface IdSource {
   readonly below: number
   readonly limit: number
-  /** Few of the ids may match, so they are read in large chunks. */
-  readonly filtered: boolean
+  /** How many ids to read at once: few of them may match. Null: as many as the page needs. */
+  readonly chunk: number | null
+  /** The time for this page is used up. */
+  readonly isOver: () => boolean
   readonly find: (below: number, limit: number) => Later<FoundIds>
   /** The ids that match the remaining filters, in the same order. */
   readonly matching: (ids: readonly number[]) => Later<readonly number[]>
 }
 
-/** One page from a source of ids: applies the remaining filters and stops after SCAN_ROWS. */
-export async function pageOfIds({ below, limit, filtered, find, matching }: IdSource): Promise<IdPage> {
+/** One page from a source of ids: applies the remaining filters and stops after SCAN_ROWS, or when the time is over. */
+export async function pageOfIds({ below, limit, chunk, isOver, find, matching }: IdSource): Promise<IdPage> {
   const page: number[] = []
   let from = below
   let scanned = 0
   while (scanned < SCAN_ROWS) {
-    const wanted = filtered || scanned > 0 ? Math.min(CHUNK, SCAN_ROWS - scanned) : limit + 1
+    const wanted = chunk === null && scanned === 0 ? limit + 1 : Math.min(chunk ?? FILTERED_CHUNK, SCAN_ROWS - scanned)
     const { ids, searchedDownTo } = await find(from, wanted)
     page.push(...(await matching(ids)))
     if (page.length > limit) return { ids: page.slice(0, limit), next: page[limit - 1]!, partial: false }
     if (searchedDownTo === null) return { ids: page, next: null, partial: false }
     from = searchedDownTo
     scanned += ids.length
-    if (ids.length < wanted) break
+    if (ids.length < wanted || isOver()) break
   }
   return { ids: page, next: from, partial: true }
 }

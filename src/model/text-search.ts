@@ -1,6 +1,6 @@
 // Full-text search: cuts text into words, folds them, and plans a search over spans of ids. Our own code does this, so
 // that every database finds the same. A query is cut by the same function; each of its words must be a prefix of a word
-// of the event.
+// of the event; a single letter or digit must be the whole word.
 //
 // - Case and accents do not matter: "Zoë" is "zoe", "Straße" is "strasse", "İstanbul" and "ISTANBUL" are "istanbul".
 // - A word is a run of letters and digits. An emoji is a word. In scripts without spaces, every two neighbouring
@@ -16,7 +16,7 @@ export const MAX_WORD_LENGTH = 40
 /** More than any indexed text needs; bounds hostile ones. */
 export const MAX_WORDS = 2048
 /** In one query. */
-export const MAX_QUERY_WORDS = 16
+export const MAX_QUERY_WORDS = 8
 
 const WORD = /[\p{L}\p{N}]+|\p{Extended_Pictographic}/gu
 const MARKS = /\p{M}+/gu
@@ -121,12 +121,13 @@ function cutTo(word: string, length: number): string {
   return word.length <= length ? word : Array.from(word).slice(0, length).join('')
 }
 
-/** Ids per span. */
-export const SPAN_IDS = 16_384
-/** Spans per query: the newest alone, then more and more, since common words are found in the first. */
-const SPANS_PER_QUERY = [1, 4, 16, 64] as const
+/**
+ * Ids per span. A query costs at most the words of the events in its spans, about 0.1 µs each: with 256 words in every event
+ * 30 ms.
+ */
+export const SPAN_IDS = 1024
 /** Then the search stops and says how far it came. */
-const MAX_QUERIES = 20
+const MAX_SPANS = 4096
 
 export function spanOf(id: number): number {
   return Math.floor(id / SPAN_IDS)
@@ -143,12 +144,22 @@ export interface Search {
   /** Ids below this one. */
   readonly below: number
   readonly limit: number
+  /** Of the first query, the second and so on; the last number counts for all that follow. */
+  readonly spansPerQuery: readonly number[]
+  /** The time is used up: asked between two queries. */
+  readonly isOver: () => boolean
 }
 
-/** One query to the database: the events that have all words in one of the spans, highest ids first, below the bound. */
+/** A word as it is stored, with the prefix of its tenant and span. */
+export interface Term {
+  readonly text: string
+  /** Otherwise each word that begins with it is meant. */
+  readonly isWhole: boolean
+}
+
+/** One query to the database: the events that have all terms in one of the spans, highest ids first, below the bound. */
 export interface SpanQuery {
-  /** For each span, the word prefixes that an event must have. */
-  readonly spans: readonly (readonly string[])[]
+  readonly spans: readonly (readonly Term[])[]
   readonly below: number
   readonly limit: number
 }
@@ -162,34 +173,45 @@ export interface SearchResult {
 
 /** Query for one event: it has the words if it is the highest match below the next id. */
 export function spanQueryFor(tenant: Tenant, words: readonly string[], id: number): SpanQuery {
-  const prefix = wordPrefix(tenant, spanOf(id))
-  return { spans: [words.map((word) => prefix + word)], below: id + 1, limit: 1 }
+  return { spans: [termsOf(tenant, spanOf(id), words)], below: id + 1, limit: 1 }
+}
+
+function termsOf(tenant: Tenant, span: number, words: readonly string[]): Term[] {
+  const prefix = wordPrefix(tenant, span)
+  return words.map((word) => ({ text: prefix + word, isWhole: isWhole(word) }))
+}
+
+/** One letter begins too many words to be looked for as a prefix. Scripts without spaces have few words for each. */
+function isWhole(word: string): boolean {
+  return word.length === 1 && !UNSPACED.test(word)
+}
+
+/** Without the words that others begin with: an event that has those has these, and each look-up has its price. */
+function withoutPrefixes(words: readonly string[]): string[] {
+  return words.filter((word) => isWhole(word) || !words.some((other) => other !== word && other.startsWith(word)))
 }
 
 /**
  * The search algorithm, independent of the database. It yields queries and receives ids: for a SpanQuery the matches,
  * for a number the tenant's highest id below it, so that the search skips ids of other tenants.
  */
-export function* search({
-  tenant,
-  words,
-  below,
-  limit,
-}: Search): Generator<SpanQuery | number, SearchResult, number[]> {
+export function* search(wanted: Search): Generator<SpanQuery | number, SearchResult, number[]> {
+  const { tenant, below, limit, spansPerQuery, isOver } = wanted
+  const words = withoutPrefixes(wanted.words)
   const ids: number[] = []
   let from = below
-  for (let query = 0; query < MAX_QUERIES; query++) {
+  let searched = 0
+  for (let query = 0; searched < MAX_SPANS; query++) {
     const [highest] = yield from
     if (highest === undefined) return { ids, searchedDownTo: null }
     const top = spanOf(highest)
-    const bottom = Math.max(0, top - (SPANS_PER_QUERY[query] ?? SPANS_PER_QUERY.at(-1)!) + 1)
-    const spans = Array.from({ length: top - bottom + 1 }, (_, n) => {
-      const prefix = wordPrefix(tenant, top - n)
-      return words.map((word) => prefix + word)
-    })
+    const bottom = Math.max(0, top - (spansPerQuery[query] ?? spansPerQuery.at(-1)!) + 1)
+    const spans = Array.from({ length: top - bottom + 1 }, (_, n) => termsOf(tenant, top - n, words))
     ids.push(...(yield { spans, below: from, limit: limit - ids.length }))
     if (ids.length >= limit) return { ids, searchedDownTo: ids.at(-1)! }
     from = bottom * SPAN_IDS
+    searched += spans.length
+    if (isOver()) break
   }
   return { ids, searchedDownTo: from }
 }

@@ -9,8 +9,8 @@ import type { ClaimedEvent, DeliveryRecord } from '../store/contract/processing.
  * written anew, big numbers would lose digits and doubled keys would be one. What cannot stand inside JSON (a BOM, bytes that
  * are not JSON) goes as base64.
  */
-export function claimedEventJson(claimed: ClaimedEvent): string {
-  const { event, payload } = claimed
+export function claimedEventJson(claimed: ClaimedEvent): Buffer {
+  const { event } = claimed
   const meta = JSON.stringify({
     id: event.id,
     lease_id: claimed.leaseId,
@@ -27,27 +27,18 @@ export function claimedEventJson(claimed: ClaimedEvent): string {
     size: event.size,
     sha256: Buffer.from(event.sha256).toString('hex'),
   })
-  return `${meta.slice(0, -1)},${payload === null ? missingPart(claimed) : payloadPart(payload)}}`
+  return Buffer.concat([Buffer.from(`${meta.slice(0, -1)},`), ...payloadParts(claimed), CLOSING])
 }
 
-function missingPart({ event }: ClaimedEvent): string {
-  return `"payload":null,"payload_missing":"${event.erasedAt === null ? 'damaged' : 'erased'}"`
-}
+const CLOSING = Buffer.from('}')
 
-function payloadPart(payload: Uint8Array): string {
-  const text = embeddable(payload)
-  return text === null ? `"payload_base64":"${Buffer.from(payload).toString('base64')}"` : `"payload":${text}`
-}
-
-/** Its text, if that is JSON as it stands: otherwise it would break the whole answer. */
-function embeddable(payload: Uint8Array): string | null {
-  try {
-    const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload)
-    JSON.parse(text)
-    return text
-  } catch {
-    return null
+function payloadParts({ event, payload, isJson }: ClaimedEvent): Uint8Array[] {
+  if (payload === null) {
+    return [Buffer.from(`"payload":null,"payload_missing":"${event.erasedAt === null ? 'damaged' : 'erased'}"`)]
   }
+  if (isJson) return [Buffer.from('"payload":'), payload]
+  const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+  return [Buffer.from(`"payload_base64":"${bytes.toString('base64')}"`)]
 }
 
 export function settledView(one: Settled): Record<string, unknown> {

@@ -4,7 +4,7 @@ import type { Conversation } from '../model/conversation.ts'
 import type { EventIndexEntry, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
-import { isIntact } from '../model/payload.ts'
+import { isEmbeddable, isIntact } from '../model/payload.ts'
 import type { Tenant } from '../model/principal.ts'
 import type { Delivery, DeliveryState, HistoryEntry } from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
@@ -32,14 +32,16 @@ export function claimedEvent(
   { leaseId, leaseExpiresAt }: ClaimRequest,
 ): ClaimedEvent {
   const event = storedEvent(cells)
-  const payload = payloadOf(cells)
+  const stored = payloadOf(cells)
+  const payload = stored !== null && isIntact(stored, event.sha256) ? stored : null
   return {
     event,
     conversationId: event.channelRef === null ? null : lane,
     attempts,
     leaseId,
     leaseExpiresAt,
-    payload: payload !== null && isIntact(payload, event.sha256) ? payload : null,
+    payload,
+    isJson: payload !== null && isEmbeddable(payload),
   }
 }
 

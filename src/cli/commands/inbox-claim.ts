@@ -68,7 +68,9 @@ export const inboxClaim: Subcommand = {
 
 /** JSON strings contain no raw line breaks, so those of a payload stand between tokens and may become spaces. */
 function jsonLine(one: ClaimedEvent): string {
-  return `${claimedEventJson(one).replaceAll(/[\r\n]/g, ' ')}\n`
+  return `${claimedEventJson(one)
+    .toString()
+    .replaceAll(/[\r\n]/g, ' ')}\n`
 }
 
 async function show(store: Store, claimed: readonly ClaimedEvent[]): Promise<void> {

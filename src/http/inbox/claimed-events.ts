@@ -7,10 +7,16 @@ import { JSON_CONTENT } from '../wire/answer.ts'
 
 type ClaimedEvent = NonNullable<Awaited<ReturnType<Claims['claim']>>>[number]
 
+const COMMA = Buffer.from(',')
+
 export function claimedEvents(claimed: readonly ClaimedEvent[]): Answer {
   return {
     status: 200,
     headers: { 'Content-Type': JSON_CONTENT, 'Cache-Control': 'no-store' },
-    body: Buffer.from(`{"ok":true,"events":[${claimed.map(claimedEventJson).join(',')}]}`),
+    body: Buffer.concat([
+      Buffer.from('{"ok":true,"events":['),
+      ...claimed.flatMap((one, n) => (n === 0 ? [claimedEventJson(one)] : [COMMA, claimedEventJson(one)])),
+      Buffer.from(']}'),
+    ]),
   }
 }

@@ -8,6 +8,7 @@ import { settledView } from '../../processing/views.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, readCommand } from '../call.ts'
 import type { Answer } from '../problem.ts'
 import { claimedEvents } from './claimed-events.ts'
+import { watchClient } from './client-gone.ts'
 
 /** Room for the longest list of leases there may be. */
 const MAX_COMMAND_BYTES = 256 * 1024
@@ -43,7 +44,8 @@ export function createClaimOperations(claims: Claims) {
   return {
     claim: (call: Call) =>
       commanded(call, readClaim, async (command) => {
-        const client = watch(call)
+        // Nobody half-closes and goes on waiting for work.
+        const client = watchClient(call, { onEnd: true })
         try {
           const claimed = await claims.claim(callerOf(call), command, client.gone)
           return claimed === null ? NO_SUBSCRIPTION : claimedEvents(claimed)
@@ -80,22 +82,5 @@ export async function available(work: () => Promise<Outcome>): Promise<Outcome> 
   } catch (error) {
     if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNAVAILABLE
     throw error
-  }
-}
-
-/** Tells when the client is gone. One that closes its side has hung up: nobody half-closes and goes on waiting for work. */
-function watch({ req }: Call): { readonly gone: AbortSignal; forget(): void } {
-  const { socket } = req
-  const controller = new AbortController()
-  const leave = () => controller.abort()
-  if (socket.destroyed || socket.readableEnded) leave()
-  socket.once('close', leave)
-  socket.once('end', leave)
-  return {
-    gone: controller.signal,
-    forget: () => {
-      socket.off('close', leave)
-      socket.off('end', leave)
-    },
   }
 }

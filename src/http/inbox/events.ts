@@ -39,8 +39,8 @@ export function eventOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
-    const payload = await events.payload(event.id, callerOf(call))
-    if (!payload) return ERASED
+    const payload = await events.payloadText(event.id, callerOf(call))
+    if (payload === null) return ERASED
     const state = (await statesOf(callerOf(call), [event]))(event)
     const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event), state)
     return withPayload(jsonAnswer({ event: detail, ...lagField(lag) }), payload)
@@ -94,21 +94,8 @@ export function eventOperations(options: InboxOptions) {
  * The payload is put into the answer as it was sent: parsed and written again, big numbers would lose digits and repeated
  * keys a value.
  */
-function withPayload(answer: Answer, payload: Uint8Array): Answer {
-  return { ...answer, body: `${(answer.body as string).slice(0, -1)},"payload":${jsonText(payload)}}` }
-}
-
-/** As text without its BOM, which has no place inside of a document. Null for bytes that intake would not have taken. */
-function jsonText(payload: Uint8Array): string {
-  const text = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
-    .toString('utf8')
-    .replace(/^\uFEFF/, '')
-  try {
-    JSON.parse(text)
-    return text
-  } catch {
-    return 'null'
-  }
+function withPayload(answer: Answer, payload: string): Answer {
+  return { ...answer, body: `${(answer.body as string).slice(0, -1)},"payload":${payload}}` }
 }
 
 function isKnown({ req }: Call, etag: string): boolean {

@@ -13,6 +13,7 @@ import type { EventFilter } from '../../store/contract/inbox.ts'
 import { callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { readQuery } from '../query.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
+import { watchClient } from './client-gone.ts'
 import { cursorParameter, DEFAULT_LIMIT, eventCursorParameter, limitParameter, nextAfter } from './cursor.ts'
 import type { InboxOptions } from './options.ts'
 import { createStates } from './states.ts'
@@ -90,7 +91,8 @@ export function listOperations(options: InboxOptions) {
       if (!known.some(({ name }) => name === subscription)) return NO_SUBSCRIPTION
     }
     const lag = await awaitIndex()
-    const page = await inbox.events(tenant, filter, cursor ?? null, limit)
+    const client = watchClient(call, { onEnd: false })
+    const page = await inbox.events(tenant, filter, cursor ?? null, limit, client.gone).finally(client.forget)
     return jsonAnswer({
       // Where a state was asked for, all have it: what changed since then, or is so elsewhere, would only confuse.
       events: state ? page.events.map((row) => eventView(row, state)) : await eventViews(tenant, page.events),

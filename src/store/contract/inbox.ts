@@ -72,8 +72,17 @@ export interface Coverage {
 
 export interface InboxReader {
   coverage(): Promise<Coverage>
-  /** Newest first: by id; or by time and id, if there is a bound of time and none of the filters above it. */
-  events(tenant: Tenant, filter: EventFilter, after: EventPosition | null, limit: number): Promise<EventPage>
+  /**
+   * Newest first: by id; or by time and id, if there is a bound of time and none of the filters above it. Ends
+   * between two statements once the caller is gone.
+   */
+  events(
+    tenant: Tenant,
+    filter: EventFilter,
+    after: EventPosition | null,
+    limit: number,
+    gone?: AbortSignal,
+  ): Promise<EventPage>
   /** Revisions of an event, oldest first, from after the given id. */
   revisions(tenant: Tenant, eventId: number, afterId: number, limit: number): Promise<ListedEvent[]>
   /** Latest activity first: conversations whose last event is below the given id. */

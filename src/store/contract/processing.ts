@@ -45,6 +45,8 @@ export interface ClaimedEvent {
   readonly leaseExpiresAt: number
   /** Null if it was erased or does not match its digest. */
   readonly payload: Uint8Array | null
+  /** The payload can stand inside of a JSON document as it is. */
+  readonly isJson: boolean
 }
 
 export interface SettleRequest extends QueueName {

@@ -1,6 +1,8 @@
 // The PostgreSQL store: composes its parts. Any number of servers and commands use one database; they share no state
 // but the database.
 
+import { type Tenant, tenantText } from '../../model/principal.ts'
+import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
@@ -30,6 +32,11 @@ const OLDEST_VERSION = 150_000
  * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/internals/adr/0036).
  */
 const APPENDS_IN_FLIGHT = 2
+
+/** Reads of tenants use at most this part of the pool: the others are left to claims, indexing and administration. */
+const READ_SHARE = 2
+/** More than the requests that a tenant may have in progress by default. */
+const MAX_WAITING_READS = 2000
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -102,20 +109,25 @@ async function prepare(
 function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
+  const processing = createProcessing(pool)
+  const { countDead, history, counts, states, subscriptions } = processing
+  const refusals = createRefusalStore(pool)
+  const slots = new FairSlots(Math.max(1, Math.floor(pool.size / READ_SHARE)), MAX_WAITING_READS)
+  const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: lifecycle.guard({ append }),
-    events: lifecycle.guard(createEventReader(pool)),
-    inbox: lifecycle.guard(createInboxReader(pool, identity.dedupeKey)),
-    follow: lifecycle.guard(createFollower(pool)),
+    events: lifecycle.guard(inTurn(createEventReader(pool))),
+    inbox: lifecycle.guard(inTurn(createInboxReader(pool, identity.dedupeKey))),
+    follow: lifecycle.guard(inTurn(createFollower(pool))),
     index: lifecycle.guard(createIndexing(pool)),
-    processing: lifecycle.guard(createProcessing(pool)),
+    processing: lifecycle.guard({ ...processing, ...inTurn({ countDead, history, counts, states, subscriptions }) }),
     tokens: lifecycle.guard(createTokenStore(pool)),
-    refusals: lifecycle.guard(createRefusalStore(pool)),
+    refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     operators: lifecycle.guard(createOperatorStore(pool)),
-    traffic: lifecycle.guard(createTrafficReader(pool)),
+    traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
     nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
     diagnosis: lifecycle.guard(createDiagnosis(pool)),
@@ -185,6 +197,28 @@ class Lifecycle {
     this.#fatal = failure
     for (const listener of this.#fatalListeners.splice(0)) listener(failure)
   }
+}
+
+/** A read that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
+function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
+  const calls = Object.entries(reads as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
+  const wrapped = calls.map(([name, call]) => [
+    name,
+    (...args: readonly unknown[]) => {
+      const tenant = args.map(tenantIn).find((one) => one !== null)
+      if (!tenant) return call(...args)
+      return (
+        slots.run(tenantText(tenant), () => call(...args)) ??
+        Promise.reject(new StoreFailure('unavailable', 'too many reads of this tenant are waiting'))
+      )
+    },
+  ])
+  return Object.fromEntries(wrapped) as T
+}
+
+function tenantIn(value: unknown): Tenant | null {
+  const owner = (value as { tenant?: unknown } | null | undefined)?.tenant ?? value
+  return typeof owner === 'object' && owner !== null && 'companyId' in owner ? (owner as Tenant) : null
 }
 
 /** Why the database could not be opened: a sentence that says what to do and names no secret. */

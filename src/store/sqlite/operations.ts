@@ -80,12 +80,22 @@ export type IndexOperations = ReturnType<typeof prepareIndexOperations>
 export type Operations = ReturnType<typeof prepareOperations>
 export type OperationName = keyof Operations
 
-export interface Executor<O extends Record<string, (...args: never[]) => unknown>> {
+export type Calls = Record<string, (...args: never[]) => unknown>
+
+export interface RunOptions {
+  readonly transfer?: readonly ArrayBuffer[]
+  /** Whose turn the job takes, where holders are served in turn. */
+  readonly holder?: string
+  /** Cancels the job once its caller is gone. */
+  readonly gone?: AbortSignal | undefined
+}
+
+export interface Executor<O extends Calls> {
   run<N extends keyof O & string>(
     name: N,
     args: Parameters<O[N]>,
-    transfer?: readonly ArrayBuffer[],
-  ): Promise<ReturnType<O[N]>>
+    options?: RunOptions,
+  ): Promise<Awaited<ReturnType<O[N]>>>
   onFatal(listener: (failure: Error) => void): void
   close(): Promise<void>
 }

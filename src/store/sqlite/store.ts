@@ -1,16 +1,16 @@
-// The SQLite store: composes its parts. A server writes the journal and the index in one thread each and reads on a
-// read-only connection; a command does all of it in its own process, beside a server or alone.
+// The SQLite store: composes its parts. A server writes the journal, writes the index and reads in one thread each;
+// what is constant in time and needed for every request, it reads on the main thread. A command does all of it in its own
+// process, beside a server or alone.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { type Tenant, tenantText } from '../../model/principal.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
-import { readMetrics } from './admin/metrics.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
-import { findRefusal, listRefusals } from './admin/refusals.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
@@ -21,25 +21,24 @@ import {
   sqliteVersion,
   storeFailure,
 } from './connection.ts'
-import { createInboxReader } from './index/inbox.ts'
+import { readCoverage } from './index/inbox.ts'
 import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index/index-file.ts'
 import { readProgress } from './index/indexing.ts'
-import { prepareTrafficReads } from './index/traffic.ts'
 import { outcomeOf } from './journal/append.ts'
 import { packBatch } from './journal/append-batch.ts'
-import { prepareEventReads } from './journal/events.ts'
 import { prepareFollow } from './journal/follow.ts'
+import { readSequence } from './journal/sequence.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import {
+  type Calls,
   type Executor,
   type IndexOperations,
   type Operations,
   prepareIndexOperations,
   prepareOperations,
 } from './operations.ts'
-import { countDead } from './processing/processing.ts'
-import { prepareProcessingReads } from './processing/processing-reads.ts'
-import { type Clearing, readSubscriptions } from './processing/subscriptions.ts'
+import type { Clearing } from './processing/subscriptions.ts'
+import { type Reads, prepareReads } from './reads.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
 
@@ -58,7 +57,9 @@ interface Parts {
   readonly facts: Store['facts']
   readonly writer: Executor<Operations>
   readonly indexer: Executor<IndexOperations>
-  readonly reader: DatabaseSync
+  readonly reader: Executor<Reads>
+  /** For reads of a few rows that a request cannot do without: tokens, sessions, positions. */
+  readonly main: DatabaseSync
   /** Called after all of them are closed. */
   readonly release: () => void
 }
@@ -82,12 +83,17 @@ async function openToolStore(db: DatabaseSync, path: string): Promise<Store> {
   db.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES.journal}`)
   index.exec(`PRAGMA wal_autocheckpoint = ${served ? 0 : CHECKPOINT_PAGES.index}`)
   attachIndex(db, path)
+  const main = openReader(path)
   return composeStore({
     path,
     facts,
     writer: runInProcess(db, prepareOperations(db)),
     indexer: runInProcess(index, prepareIndexOperations(index)),
-    reader: openReader(path),
+    reader: runInProcess(
+      main,
+      prepareReads(main)(async () => {}),
+    ),
+    main,
     release: () => {},
   })
 }
@@ -110,9 +116,11 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     const writer = await StoreThread.start<Operations>('writer', path)
     opened.push(writer)
     await writer.run('forgetNodes', [])
-    return composeStore({ path, facts, writer, indexer, reader: openReader(path), release })
+    const reader = await StoreThread.start<Reads>('reader', path)
+    opened.push(reader)
+    return composeStore({ path, facts, writer, indexer, reader, main: openReader(path), release })
   } catch (error) {
-    for (const one of opened) await one.close()
+    for (const one of opened.toReversed()) await one.close()
     release()
     throw error
   }
@@ -142,14 +150,21 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
   }
 }
 
-function composeStore({ path, facts, writer, indexer, reader, release }: Parts): Store {
-  const dedupeKey = readMeta(reader, 'dedupe_key')
-  const events = prepareEventReads(reader)
-  const follow = prepareFollow(reader)
-  const tokens = prepareTokenReads(reader)
-  const processing = prepareProcessingReads(reader)
-  const operators = prepareOperatorReads(reader)
-  const traffic = prepareTrafficReads(reader)
+function composeStore({ path, facts, writer, indexer, reader, main, release }: Parts): Store {
+  const tokens = prepareTokenReads(main)
+  const operators = prepareOperatorReads(main)
+  const position = prepareFollow(main)
+  /** A read in the turn of a tenant. */
+  const read = <N extends keyof Reads>(
+    { companyId, accountId }: Tenant,
+    name: N,
+    args: Parameters<Reads[N]>,
+    gone?: AbortSignal,
+  ) => reader.run(name, args, { holder: tenantText({ companyId, accountId }), gone })
+  /** A read of the node itself or of an operator. */
+  const readOwn = <N extends keyof Reads>(name: N, args: Parameters<Reads[N]>) => reader.run(name, args)
+  const readFor = <N extends keyof Reads>(tenant: Tenant | undefined, name: N, args: Parameters<Reads[N]>) =>
+    tenant ? read(tenant, name, args) : readOwn(name, args)
   return {
     traits: { concurrentWriters: false, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
@@ -157,43 +172,51 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       append: (items) =>
         appendValid(items, async (valid) => {
           const batch = packBatch(valid)
-          const written = await writer.run('append', [batch], [batch.payloads.buffer])
+          const written = await writer.run('append', [batch], { transfer: [batch.payloads.buffer] })
           return written.map(outcomeOf)
         }),
     },
     events: {
-      watermark: () => guard(() => events.watermark()),
-      find: (id, tenant) => guard(() => events.find(id, tenant)),
-      payload: (id, tenant) => guard(() => events.payload(id, tenant)),
-      revisions: (eventId, afterId, limit) => guard(() => events.revisions(eventId, afterId, limit)),
-      indexEntry: (event) => guard(() => events.indexEntry(event)),
-      repeats: (event) => guard(() => events.repeats(event)),
-      conversation: (tenant, channelRef) => guard(() => events.conversation(tenant, channelRef)),
+      watermark: () => guard(() => readSequence(main, 'events')),
+      find: (id, tenant) => readFor(tenant, 'findEvent', [id, tenant]),
+      payload: (id, tenant) => readFor(tenant, 'payload', [id, tenant]),
+      payloadText: (id, tenant) => read(tenant, 'payloadText', [id, tenant]),
+      revisions: (eventId, afterId, limit) => readOwn('revisionsOf', [eventId, afterId, limit]),
+      indexEntry: (event) => read(event, 'indexEntry', [event]),
+      repeats: (event) => read(event, 'repeats', [event]),
+      conversation: (tenant, channelRef) => read(tenant, 'conversationOf', [tenant, channelRef]),
     },
-    inbox: guardAll(createInboxReader(reader, dedupeKey)),
+    inbox: {
+      coverage: () => guard(() => readCoverage(main)),
+      events: (tenant, filter, after, limit, gone) => read(tenant, 'listEvents', [tenant, filter, after, limit], gone),
+      revisions: (tenant, ...args) => read(tenant, 'listRevisions', [tenant, ...args]),
+      conversations: (tenant, ...args) => read(tenant, 'listConversations', [tenant, ...args]),
+      conversation: (tenant, id) => read(tenant, 'conversation', [tenant, id]),
+      conversationEvents: (tenant, ...args) => read(tenant, 'conversationEvents', [tenant, ...args]),
+    },
     follow: {
-      after: (tenant, afterId, limit) => guard(() => follow.after(tenant, afterId, limit)),
-      head: () => guard(() => follow.head()),
-      tenantsBetween: (afterId, throughId) => guard(() => follow.tenantsBetween(afterId, throughId)),
+      after: (tenant, afterId, limit) => read(tenant, 'followedAfter', [tenant, afterId, limit]),
+      head: () => guard(() => position.head()),
+      tenantsBetween: (afterId, throughId) => readOwn('tenantsBetween', [afterId, throughId]),
     },
     index: {
       step: (limits) => indexer.run('indexStep', [limits]),
-      progress: () => guard(() => readProgress(reader)),
+      progress: () => guard(() => readProgress(main)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
     processing: {
       claim: async (request) => {
         const grants = await writer.run('claim', [request])
-        return grants && guard(() => processing.claimed(grants, request))
+        return grants && (grants.length > 0 ? read(request.tenant, 'claimed', [grants, request]) : [])
       },
       ack: (request) => writer.run('ack', [request]),
       extend: (request) => writer.run('extend', [request]),
       release: (request) => writer.run('release', [request]),
       requeue: (request) => writer.run('requeue', [request]),
-      countDead: (queue, filter) => guard(() => countDead(reader, queue, filter)),
-      ready: (queues, now) => guard(() => queues.map((queue) => processing.ready(queue, now))),
-      subscriptions: (tenant) => guard(() => readSubscriptions(reader, tenant)),
+      countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
+      ready: (queues, now) => readOwn('ready', [queues, now]),
+      subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),
       createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
         const begin = await writer.run('deleteSubscription', [queue, at])
@@ -201,17 +224,17 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
         while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
         return begin !== null
       },
-      history: (tenant, eventId) => guard(() => processing.history(tenant, eventId)),
-      counts: (queue, ids) => guard(() => processing.counts(queue, ids)),
-      states: (queue, ids, now) => guard(() => processing.states(queue, ids, now)),
+      history: (tenant, eventId) => read(tenant, 'history', [tenant, eventId]),
+      counts: (queue, ids) => read(queue.tenant, 'counts', [queue, ids]),
+      states: (queue, ids, now) => read(queue.tenant, 'states', [queue, ids, now]),
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),
       createFirst: (token) => writer.run('createFirstToken', [token]),
       find: (keyId) => guard(() => tokens.find(keyId)),
-      list: () => guard(() => tokens.list()),
-      listOf: (tenant, before, limit) => guard(() => tokens.listOf(tenant, before, limit)),
-      tenants: (after, limit) => guard(() => tokens.tenants(after, limit)),
+      list: () => readOwn('listTokens', []),
+      listOf: (tenant, before, limit) => read(tenant, 'listTokensOf', [tenant, before, limit]),
+      tenants: (after, limit) => readOwn('listTenants', [after, limit]),
       hasTenant: (tenant) => guard(() => tokens.hasTenant(tenant)),
       successorOf: (keyId) => guard(() => tokens.successorOf(keyId)),
       setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
@@ -223,15 +246,15 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     },
     refusals: {
       add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
-      list: (tenant, beforeId, limit) => guard(() => listRefusals(reader, tenant, beforeId, limit)),
-      find: (tenant, id) => guard(() => findRefusal(reader, tenant, id)),
+      list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),
+      find: (tenant, id) => read(tenant, 'findRefusal', [tenant, id]),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
     },
     operators: {
       create: (operator) => writer.run('createOperator', [operator]),
       createFirst: (operator) => writer.run('createFirstOperator', [operator]),
       findByName: (name) => guard(() => operators.findByName(name)),
-      list: () => guard(() => operators.list()),
+      list: () => readOwn('listOperators', []),
       setPassword: (name, password) => writer.run('setOperatorPassword', [name, password]),
       setDisabled: (name, disabledAt) => writer.run('setOperatorDisabled', [name, disabledAt]),
       openSession: (session, maxSessions, password) => writer.run('openSession', [session, maxSessions, password]),
@@ -244,22 +267,22 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
       useLink: async (hash, now) =>
         (await guard(() => operators.hasLink(hash, now))) ? writer.run('useSignInLink', [hash, now]) : null,
       addAudit: (entry) => writer.run('addAudit', [entry]),
-      listAudit: (beforeId, limit) => guard(() => operators.listAudit(beforeId, limit)),
+      listAudit: (beforeId, limit) => readOwn('listAudit', [beforeId, limit]),
       prune: (now, auditBefore) => writer.run('pruneOperators', [now, auditBefore]),
     },
     traffic: {
-      minutes: (tenant, from) => guard(() => traffic.minutes(tenant, from)),
-      hours: (tenant, from) => guard(() => traffic.hours(tenant, from)),
-      queueDepth: (tenant, now) => guard(() => traffic.queueDepth(tenant, now)),
-      refusalCounts: (tenant, since) => guard(() => traffic.refusalCounts(tenant, since)),
+      minutes: (tenant, from) => read(tenant, 'trafficMinutes', [tenant, from]),
+      hours: (tenant, from) => read(tenant, 'trafficHours', [tenant, from]),
+      queueDepth: (tenant, now) => read(tenant, 'queueDepth', [tenant, now]),
+      refusalCounts: (tenant, since) => read(tenant, 'refusalCounts', [tenant, since]),
     },
     nodes: {
       report: (state) => writer.run('reportNode', [state]),
       remove: (nodeId) => writer.run('removeNode', [nodeId]),
-      live: () => guard(() => (isServerRunning(path) ? readNodes(reader) : [])),
+      live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
-    metrics: { read: (now) => guard(() => readMetrics(reader, now)) },
-    diagnosis: guardAll(createDiagnosis(reader)),
+    metrics: { read: (now) => readOwn('metrics', [now]) },
+    diagnosis: guardAll(createDiagnosis(main)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
       let told = false
@@ -267,10 +290,11 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
         if (!told) listener(failure)
         told = true
       }
-      for (const thread of [writer, indexer]) thread.onFatal(once)
+      for (const thread of [writer, indexer, reader]) thread.onFatal(once)
     },
     close: async () => {
-      if (reader.isOpen) reader.close()
+      if (main.isOpen) main.close()
+      await reader.close()
       await indexer.close()
       await writer.close()
       release()
@@ -302,12 +326,15 @@ function guardAll<T extends object>(capability: T): T {
 }
 
 /** Runs operations in this process. */
-function runInProcess<O extends Record<string, (...args: never[]) => unknown>>(
-  db: DatabaseSync,
-  operations: O,
-): Executor<O> {
+function runInProcess<O extends Calls>(db: DatabaseSync, operations: O): Executor<O> {
   return {
-    run: (name, args) => guard(() => operations[name]!(...(args as never[]))) as never,
+    run: async (name, args) => {
+      try {
+        return (await operations[name]!(...args)) as never
+      } catch (error) {
+        throw storeFailure(error)
+      }
+    },
     onFatal: () => {},
     close: async () => {
       if (db.isOpen) db.close()

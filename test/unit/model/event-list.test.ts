@@ -37,16 +37,18 @@ function source(newest: number, each: number) {
   }
 }
 
+const never = () => false
+
 test('without a filter a page asks for one more than it shows', async () => {
   const { asked, ...rest } = source(100, 1)
-  const page = await pageOfIds({ ...rest, below: 1000, limit: 10, filtered: false })
+  const page = await pageOfIds({ ...rest, below: 1000, limit: 10, chunk: null, isOver: never })
   assert.deepEqual(page, { ids: [100, 99, 98, 97, 96, 95, 94, 93, 92, 91], next: 91, partial: false })
   assert.equal(asked(), 11)
 })
 
 test('the last page has no next', async () => {
   const { asked: _, ...rest } = source(100, 1)
-  assert.deepEqual(await pageOfIds({ ...rest, below: 3, limit: 10, filtered: false }), {
+  assert.deepEqual(await pageOfIds({ ...rest, below: 3, limit: 10, chunk: null, isOver: never }), {
     ids: [2, 1],
     next: null,
     partial: false,
@@ -55,12 +57,12 @@ test('the last page has no next', async () => {
 
 test('with a filter a page looks on until it is full, at most so far, and goes on from where it stopped', async () => {
   const { asked, ...rest } = source(50_000, 4000)
-  const first = await pageOfIds({ ...rest, below: 1_000_000, limit: 10, filtered: true })
+  const first = await pageOfIds({ ...rest, below: 1_000_000, limit: 10, chunk: 1000, isOver: never })
   assert.deepEqual(first, { ids: [48_000, 44_000], next: 50_000 - SCAN_ROWS + 1, partial: true })
   assert.equal(asked(), SCAN_ROWS)
   const ids: number[] = []
   for (let below: number | null = 1_000_000; below !== null; ) {
-    const page = await pageOfIds({ ...rest, below, limit: 2, filtered: true })
+    const page = await pageOfIds({ ...rest, below, limit: 2, chunk: 1000, isOver: never })
     ids.push(...page.ids)
     below = page.next
   }
@@ -74,7 +76,8 @@ test('a search that gave up is a partial page, however little it found', async (
   const page = await pageOfIds({
     below: 100,
     limit: 10,
-    filtered: false,
+    chunk: null,
+    isOver: never,
     find: () => ({ ids: [90], searchedDownTo: 80 }),
     matching: (ids) => ids,
   })

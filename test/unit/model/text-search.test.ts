@@ -84,10 +84,19 @@ test('an e-mail address is compared without regard to case and space around it',
 })
 
 describe('a search', () => {
+  const ONE = { tenant: TENANT, words: ['xy'], below: SPAN_IDS, limit: 5 }
+
   /** Runs a search over events that all have the word, and notes what it asks. */
   function run(ids: readonly number[], limit: number, below = Number.MAX_SAFE_INTEGER) {
     const queries: SpanQuery[] = []
-    const course = search({ tenant: TENANT, words: ['a', 'b'], below, limit })
+    const course = search({
+      tenant: TENANT,
+      words: ['an', 'be'],
+      below,
+      limit,
+      spansPerQuery: [1, 4, 16],
+      isOver: () => false,
+    })
     let asked = course.next()
     while (!asked.done) {
       const question = asked.value
@@ -96,7 +105,7 @@ describe('a search', () => {
         continue
       }
       queries.push(question)
-      const spans = question.spans.map(([first]) => Number(first!.split('.')[2]))
+      const spans = question.spans.map(([first]) => Number(first!.text.split('.')[2]))
       const found = ids.filter((id) => id < question.below && spans.includes(spanOf(id))).toReversed()
       asked = course.next(found.slice(0, question.limit))
     }
@@ -110,7 +119,14 @@ describe('a search', () => {
     assert.equal(searchedDownTo, found.at(-1))
     assert.deepEqual(
       queries.map(({ spans }) => spans),
-      [[['42.7.5.a', '42.7.5.b']]],
+      [
+        [
+          [
+            { text: '42.7.5.an', isWhole: false },
+            { text: '42.7.5.be', isWhole: false },
+          ],
+        ],
+      ],
     )
   })
 
@@ -126,8 +142,8 @@ describe('a search', () => {
   })
 
   test('ends somewhere, and goes on from there', () => {
-    const ids = Array.from({ length: 3000 }, (_, n) => n * SPAN_IDS)
-    const none = search({ tenant: TENANT, words: ['x'], below: 3000 * SPAN_IDS, limit: 5 })
+    const ids = Array.from({ length: 9000 }, (_, n) => n * SPAN_IDS)
+    const none = search({ ...ONE, below: 9000 * SPAN_IDS, spansPerQuery: [1, 4, 16], isOver: () => false })
     let questions = 0
     let asked = none.next()
     while (!asked.done) {
@@ -135,15 +151,40 @@ describe('a search', () => {
       const question = asked.value
       asked = none.next(typeof question === 'number' ? ids.filter((id) => id < question).slice(-1) : [])
     }
-    assert.ok(questions <= 40)
+    assert.ok(questions <= 600)
     const { searchedDownTo } = asked.value
     assert.ok(searchedDownTo !== null && searchedDownTo > 0)
     assert.deepEqual(run(ids, 3, searchedDownTo).ids[0], searchedDownTo - SPAN_IDS)
   })
 
+  test('stops when the time is over, after one query at least, and says how far it came', () => {
+    const course = search({ ...ONE, below: 9 * SPAN_IDS, spansPerQuery: [1], isOver: () => true })
+    assert.equal(course.next().value, 9 * SPAN_IDS)
+    assert.equal((course.next([9 * SPAN_IDS - 1]).value as SpanQuery).spans.length, 1)
+    assert.deepEqual(course.next([]), { done: true, value: { ids: [], searchedDownTo: 8 * SPAN_IDS } })
+  })
+
+  test('looks for a single letter or digit as a whole word, and for a single character of a script without spaces as a prefix', () => {
+    const [terms] = spanQueryFor(TENANT, ['a', '7', '京', 'ab'], 1).spans
+    assert.deepEqual(
+      terms!.map(({ isWhole }) => isWhole),
+      [true, true, false, false],
+    )
+  })
+
+  test('leaves out words that others begin with, but not whole words', () => {
+    const course = search({ ...ONE, words: ['an', 'anna', 'a'], spansPerQuery: [1], isOver: () => true })
+    course.next()
+    const [terms] = (course.next([1]).value as SpanQuery).spans
+    assert.deepEqual(
+      terms!.map(({ text }) => text.split('.').at(-1)),
+      ['anna', 'a'],
+    )
+  })
+
   test('of one event asks for that event alone', () => {
-    assert.deepEqual(spanQueryFor(TENANT, ['a'], SPAN_IDS), {
-      spans: [[`${wordPrefix(TENANT, 1)}a`]],
+    assert.deepEqual(spanQueryFor(TENANT, ['an'], SPAN_IDS), {
+      spans: [[{ text: `${wordPrefix(TENANT, 1)}an`, isWhole: false }]],
       below: SPAN_IDS + 1,
       limit: 1,
     })

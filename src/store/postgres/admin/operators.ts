@@ -88,7 +88,7 @@ export function createOperatorStore(pool: Pool): OperatorStore {
         return true
       }),
     findSession: async (hash, now) => {
-      const [row] = await pool.use((connection) => connection.query(SELECT_SESSION, [hash, now]))
+      const [row] = await pool.lookUp((connection) => connection.query(SELECT_SESSION, [hash, now]))
       return row ? { session: sessionRecord(row), operator: operatorRecord(row) } : null
     },
     touchSession: (hash, seenAt) => run(TOUCH_SESSION, [hash, seenAt]),

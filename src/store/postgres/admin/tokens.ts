@@ -63,7 +63,7 @@ export function createTokenStore(pool: Pool): TokenStore {
         await insert(connection, token)
         return true
       }),
-    find: (keyId) => pool.use((connection) => find(connection, keyId)),
+    find: (keyId) => pool.lookUp((connection) => find(connection, keyId)),
     list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
     listOf: async ({ companyId, accountId }, before, limit) => {
       const below = [before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '']
@@ -76,7 +76,7 @@ export function createTokenStore(pool: Pool): TokenStore {
       return rows.map((row) => ({ accountId: row.account_id as number, companyId: row.company_id as number }))
     },
     hasTenant: ({ companyId, accountId }) =>
-      pool.use(async (connection) => (await connection.query(SELECT_TENANT, [companyId, accountId])).length > 0),
+      pool.lookUp(async (connection) => (await connection.query(SELECT_TENANT, [companyId, accountId])).length > 0),
     successorOf: (keyId) => pool.use((connection) => successorOf(connection, keyId)),
     setActive: (keyId, isActive, now) => change((connection) => setActive(connection, keyId, isActive, now)),
     setRateLimit: (keyId, rateLimit) =>
@@ -104,11 +104,11 @@ export function createTokenStore(pool: Pool): TokenStore {
         ])
       }),
     generation: async () => {
-      const [row] = await pool.use((connection) => connection.query<{ generation: number }>(SELECT_GENERATION))
+      const [row] = await pool.lookUp((connection) => connection.query<{ generation: number }>(SELECT_GENERATION))
       return row!.generation
     },
     changedSince: async (generation) =>
-      (await pool.use((connection) => connection.query(SELECT_CHANGED, [generation]))).map(tokenRecord),
+      (await pool.lookUp((connection) => connection.query(SELECT_CHANGED, [generation]))).map(tokenRecord),
   }
 }
 

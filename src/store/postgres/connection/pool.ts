@@ -56,6 +56,10 @@ export class Pool {
     this.#address = address
   }
 
+  get size(): number {
+    return this.#address.poolSize
+  }
+
   /** Runs one or more statements, each in its own transaction. */
   async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.acquire()
@@ -64,6 +68,15 @@ export class Pool {
     } finally {
       this.release(connection)
     }
+  }
+
+  /**
+   * Runs a single statement that every request needs, such as the look-up of a token. If all connections are in use, it
+   * goes over the shared one instead of waiting for a free one.
+   */
+  async lookUp<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+    if (this.#idle.length > 0 || this.#open < this.#address.poolSize) return this.use(work)
+    return work(await this.shared())
   }
 
   transaction<T>(work: (connection: Connection) => Promise<T>, first?: 'reads' | 'writes'): Promise<T> {

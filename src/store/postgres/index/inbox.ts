@@ -1,7 +1,7 @@
 // Reads the inbox on PostgreSQL. Readers see committed rows only, always on the server that accepts writes.
 
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { accessPathOf, type FoundIds, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import { accessPathOf, chunkOf, type FoundIds, pageOfIds, SCAN_ROWS, SEARCH_MS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
 import type { EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
@@ -86,6 +86,8 @@ const SELECT_CONVERSATION_EVENTS: Statement = {
   ORDER BY conversation_id, event_id LIMIT $5`,
 }
 
+/** The newest span alone, then more, since common words are found in the first; each query is a message to the server. */
+const SPANS_PER_QUERY = [1, 4, 16]
 const NEWEST = Number.MAX_SAFE_INTEGER
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 
@@ -115,9 +117,9 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
     idsOf(SEARCH, [companyId, accountId, below, queryText(spans), limit])
 
   /** Runs a search to its end. */
-  const findWords = async (wanted: Search): Promise<FoundIds> => {
+  const findWords = async (wanted: Omit<Search, 'spansPerQuery'>): Promise<FoundIds> => {
     const { companyId, accountId } = wanted.tenant
-    const course = search(wanted)
+    const course = search({ ...wanted, spansPerQuery: SPANS_PER_QUERY })
     let asked = course.next()
     while (!asked.done) {
       const question = asked.value
@@ -196,7 +198,9 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
         covered: { events: row!.events as number, resends: row!.resends as number },
       }
     },
-    async events(tenant, filter, after, limit) {
+    async events(tenant, filter, after, limit, gone) {
+      const began = performance.now()
+      const isOver = () => gone?.aborted === true || performance.now() - began > SEARCH_MS
       const path = accessPathOf(filter)
       const conversationId = filter.channelRef === undefined ? null : await conversationOf(tenant, filter.channelRef)
       if (filter.channelRef !== undefined && conversationId === null) return NOTHING
@@ -214,11 +218,12 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       const page = await pageOfIds({
         below: after?.id ?? NEWEST,
         limit,
-        filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+        chunk: chunkOf((path === 'state' ? rest : conditions).length > 0, wordsLeft !== undefined),
+        isOver,
         find: (below, many) => {
           if (path === 'state') return findInState(pool, state!, below, many)
           return first === null
-            ? findWords({ tenant, words: filter.words!, below, limit: many })
+            ? findWords({ tenant, words: filter.words!, below, limit: many, isOver })
             : findSource(tenant, first, below, many)
         },
         matching: async (ids) => {
@@ -258,6 +263,8 @@ function positionOf(row: Row): EventPosition {
 }
 
 /** Words hold letters and digits only, so a quoted word contains no tsquery syntax. */
-function queryText(spans: readonly (readonly string[])[]): string {
-  return spans.map((words) => `(${words.map((word) => `'${word}':*`).join(' & ')})`).join(' | ')
+function queryText(spans: SpanQuery['spans']): string {
+  return spans
+    .map((words) => `(${words.map(({ text, isWhole }) => `'${text}'${isWhole ? '' : ':*'}`).join(' & ')})`)
+    .join(' | ')
 }

@@ -2,7 +2,8 @@
 // standby may lag behind acknowledged commits.
 
 import type { Repeats } from '../../../model/event.ts'
-import { isIntact } from '../../../model/payload.ts'
+import { isIntact, jsonText } from '../../../model/payload.ts'
+import type { Tenant } from '../../../model/principal.ts'
 import type { EventReader } from '../../contract/events.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
@@ -47,6 +48,17 @@ export function createEventReader(pool: Pool): EventReader {
   const byId = async <C extends readonly unknown[]>(statement: Statement, id: number): Promise<C | null> =>
     Number.isSafeInteger(id) ? ((await cells<C>(statement, [id]))[0] ?? null) : null
 
+  const intactPayload = async (id: number, tenant?: Tenant): Promise<Uint8Array | null> => {
+    const found = await byId<[number, number, Uint8Array, Uint8Array | null]>(SELECT_PAYLOAD, id)
+    if (!found) return null
+    const [accountId, companyId, sha256, payload] = found
+    if (!belongsTo({ accountId, companyId }, tenant) || payload === null) return null
+    if (!isIntact(payload, sha256)) {
+      throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
+    }
+    return payload
+  }
+
   return {
     watermark: () => pool.use((connection: Connection) => readWatermark(connection)),
     async find(id, tenant) {
@@ -54,15 +66,10 @@ export function createEventReader(pool: Pool): EventReader {
       const event = found && storedEvent(found)
       return event && belongsTo(event, tenant) ? event : null
     },
-    async payload(id, tenant) {
-      const found = await byId<[number, number, Uint8Array, Uint8Array | null]>(SELECT_PAYLOAD, id)
-      if (!found) return null
-      const [accountId, companyId, sha256, payload] = found
-      if (!belongsTo({ accountId, companyId }, tenant) || payload === null) return null
-      if (!isIntact(payload, sha256)) {
-        throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
-      }
-      return payload
+    payload: intactPayload,
+    async payloadText(id, tenant) {
+      const payload = await intactPayload(id, tenant)
+      return payload && jsonText(payload)
     },
     revisions: async (eventId, afterId, limit) =>
       (await cells<EventCells>(SELECT_REVISIONS, [eventId, afterId, limit])).map(storedEvent),

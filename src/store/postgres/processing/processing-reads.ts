@@ -1,5 +1,6 @@
 // Processing reads on PostgreSQL: the events of a claim, whether a claim is worthwhile, and the deliveries of an event.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../../model/processing.ts'
 import type { Grant } from '../../../model/processing-enqueue.ts'
@@ -68,6 +69,10 @@ export async function readCounts(connection: Connection, queue: Queue, lanes: re
   return new Map(rows.map((row) => [row.lane, { done: row.done_count, dead: row.dead_count }]))
 }
 
+/** Payloads are checked on the main thread: so much in one turn, with a price for each row. */
+const TURN_BYTES = 64 * 1024
+const EVENT_BYTES = 2048
+
 export async function readClaimed(
   connection: Connection,
   grants: readonly Grant[],
@@ -77,11 +82,19 @@ export async function readClaimed(
   const ids = bigints(grants.map(({ eventId }) => eventId))
   const rows = await connection.rows<EventCells>(SELECT_EVENTS, [request.tenant.companyId, ids])
   const byId = new Map(rows.map((cells) => [cells[0], cells]))
-  return grants.map((grant) => {
+  const claimed: ClaimedEvent[] = []
+  let bytes = 0
+  for (const grant of grants) {
     const cells = byId.get(grant.eventId)
     if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
-    return claimedEvent(cells, grant, request)
-  })
+    const one = claimedEvent(cells, grant, request)
+    claimed.push(one)
+    bytes += EVENT_BYTES + one.event.size
+    if (bytes < TURN_BYTES) continue
+    bytes = 0
+    await nextTurn()
+  }
+  return claimed
 }
 
 export async function readReady(

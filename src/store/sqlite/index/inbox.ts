@@ -3,15 +3,24 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
-import { accessPathOf, type FoundIds, type IdPage, pageOfIds, SCAN_ROWS } from '../../../model/event-list.ts'
+import {
+  accessPathOf,
+  type FoundIds,
+  type IdPage,
+  chunkOf,
+  pageOfIds,
+  SCAN_ROWS,
+  SEARCH_MS,
+} from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
-import type { Coverage, EventFilter, EventPage, EventPosition, InboxReader, ListedEvent } from '../../contract/inbox.ts'
+import type { Coverage, EventFilter, EventPage, EventPosition, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { readCursors } from './indexing.ts'
 
 const SELECT_EVENT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ? AND company_id = ? AND account_id = ?`
@@ -41,8 +50,31 @@ const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index INDEXED BY 
 
 const NEWEST = Number.MAX_SAFE_INTEGER
 
-export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): InboxReader {
+/** Events whose rows are read in one step, and index rows that are scanned in one. */
+const STEP_EVENTS = 100
+const STEP_ROWS = 2000
+const ONE_SPAN = [1]
+
+/** How far the index follows the journal: a look at four counters. */
+export function readCoverage(db: DatabaseSync): Coverage {
+  const { events, resends } = readCursors(db)
+  return {
+    newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
+    covered: { events, resends },
+  }
+}
+
+export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTurn: Turn) {
   const digest = createDedupeDigest(dedupeKey)
+  /** Work of the running call, without its waits for a turn. */
+  let spentMs = 0
+  let since = 0
+  const turn: Turn = async () => {
+    spentMs += performance.now() - since
+    await nextTurn()
+    since = performance.now()
+  }
+  const isOver = () => spentMs + performance.now() - since > SEARCH_MS
 
   const idsOf = (sql: string, ...args: readonly (string | number | Uint8Array)[]): number[] =>
     db
@@ -50,27 +82,30 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       .all(...args)
       .map((row) => row.event_id as number)
 
-  const load = ({ companyId, accountId }: Tenant, ids: readonly number[]): ListedEvent[] => {
+  const load = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
     const selectEvent = db.prepare(SELECT_EVENT)
     selectEvent.setReturnArrays(true)
     const selectEntry = db.prepare(SELECT_ENTRY)
-    return ids.flatMap((id) => {
+    const listed: ListedEvent[] = []
+    for (const [n, id] of ids.entries()) {
+      if (n > 0 && n % STEP_EVENTS === 0) await turn()
       const event = selectEvent.get(id, companyId, accountId) as unknown as EventCells | undefined
       const entry = selectEntry.get(id, companyId, accountId)
-      return event && entry ? [{ event: storedEvent(event), entry: indexEntry(entry) }] : []
-    })
+      if (event && entry) listed.push({ event: storedEvent(event), entry: indexEntry(entry) })
+    }
+    return listed
   }
 
   const runQuery = ({ spans, below, limit }: SpanQuery): number[] => idsOf(SEARCH, matchText(spans), below, limit)
 
-  /** Runs a search to its end. Between two queries the event loop takes in messages. */
-  const findWords = async (wanted: Search): Promise<FoundIds> => {
+  /** One span of ids in each statement, since a statement cannot be interrupted. */
+  const findWords = async (wanted: Omit<Search, 'spansPerQuery'>): Promise<FoundIds> => {
     const { companyId, accountId } = wanted.tenant
-    const course = search(wanted)
+    const course = search({ ...wanted, spansPerQuery: ONE_SPAN })
     let asked = course.next()
     while (!asked.done) {
       const question = asked.value
-      if (typeof question !== 'number') await othersTurn()
+      if (typeof question !== 'number') await turn()
       asked = course.next(
         typeof question === 'number' ? idsOf(SELECT_HIGHEST, companyId, accountId, question) : runQuery(question),
       )
@@ -88,39 +123,62 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
   const firstOf = (tenant: Tenant, sourceRef: string): number | null =>
     idsOf(SELECT_SOURCE, tenant.companyId, digest(tenant, 'ref', sourceRef))[0] ?? null
 
-  const matching = (tenant: Tenant, conditions: readonly Condition[], ids: readonly number[]): number[] => {
+  const matching = async (
+    tenant: Tenant,
+    conditions: readonly Condition[],
+    ids: readonly number[],
+  ): Promise<number[]> => {
     const where = conditions.map(({ sql }) => ` AND ${sql}`).join('')
     const select = db.prepare(
       `SELECT 1 FROM event_index AS listed WHERE company_id = ? AND account_id = ? AND event_id = ?${where}`,
     )
     const values = conditions.flatMap((condition) => condition.values)
+    await turn()
     return ids.filter((id) => select.get(tenant.companyId, tenant.accountId, id, ...values) !== undefined)
   }
 
-  const pageByRange = (
+  /** Scans at most SCAN_ROWS rows, some of them in each step. */
+  const pageByRange = async (
     tenant: Tenant,
     filter: EventFilter,
     conditions: readonly Condition[],
     conversationId: number | null,
     after: EventPosition | null,
     limit: number,
-  ): { readonly ids: number[]; readonly next: EventPosition | null; readonly partial: boolean } => {
-    const range = rangeOf(tenant, filter, conversationId, after)
-    const from = `FROM ${range.table} WHERE ${range.where} ORDER BY ${range.order}`
+  ): Promise<{ readonly ids: number[]; readonly next: EventPosition | null; readonly partial: boolean }> => {
     const where = conditions.map(({ sql }) => sql).join(' AND ')
-    const rows =
-      where === ''
-        ? db.prepare(`SELECT event_id, received_at ${from} LIMIT ? + 0`).all(...range.values, limit + 1)
-        : db
-            .prepare(
-              `SELECT event_id, received_at FROM (SELECT * ${from} LIMIT ? + 0) AS listed WHERE ${where} LIMIT ? + 0`,
-            )
-            .all(...range.values, SCAN_ROWS, ...conditions.flatMap(({ values }) => values), limit + 1)
-    const ids = rows.slice(0, limit).map((row) => row.event_id as number)
-    if (rows.length > limit) return { ids, next: positionOf(rows[limit - 1]!), partial: false }
-    if (where === '') return { ids, next: null, partial: false }
-    const edge = db.prepare(`SELECT event_id, received_at ${from} LIMIT 1 OFFSET ?`).get(...range.values, SCAN_ROWS - 1)
-    return { ids, next: edge ? positionOf(edge) : null, partial: edge !== undefined }
+    const values = conditions.flatMap((condition) => condition.values)
+    const found: Record<string, unknown>[] = []
+    let from = after
+    for (let scanned = 0; scanned < SCAN_ROWS; scanned += STEP_ROWS) {
+      const range = rangeOf(tenant, filter, conversationId, from)
+      const rows = `FROM ${range.table} WHERE ${range.where} ORDER BY ${range.order}`
+      if (where === '') {
+        found.push(...db.prepare(`SELECT event_id, received_at ${rows} LIMIT ? + 0`).all(...range.values, limit + 1))
+      } else {
+        const select = `SELECT event_id, received_at FROM (SELECT * ${rows} LIMIT ? + 0) AS listed WHERE ${where} LIMIT ? + 0`
+        const wanted = limit + 1 - found.length
+        found.push(...db.prepare(select).all(...range.values, STEP_ROWS, ...values, wanted))
+      }
+      const ids = found.slice(0, limit).map((row) => row.event_id as number)
+      if (found.length > limit) return { ids, next: positionOf(found[limit - 1]!), partial: false }
+      if (where === '') return { ids, next: null, partial: false }
+      const last = `SELECT event_id, received_at ${rows} LIMIT 1 OFFSET ?`
+      const edge = db.prepare(last).get(...range.values, STEP_ROWS - 1)
+      if (!edge) return { ids, next: null, partial: false }
+      from = positionOf(edge)
+      await turn()
+    }
+    return { ids: found.map((row) => row.event_id as number), next: from, partial: true }
+  }
+
+  const having = async (tenant: Tenant, words: readonly string[], ids: readonly number[]): Promise<number[]> => {
+    const found: number[] = []
+    for (const id of ids) {
+      await turn()
+      if (runQuery(spanQueryFor(tenant, words, id))[0] === id) found.push(id)
+    }
+    return found
   }
 
   const events = async (
@@ -129,6 +187,8 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     after: EventPosition | null,
     limit: number,
   ): Promise<EventPage> => {
+    spentMs = 0
+    since = performance.now()
     const path = accessPathOf(filter)
     const conversationId = filter.channelRef === undefined ? null : conversationOf(tenant, filter.channelRef)
     if (filter.channelRef !== undefined && conversationId === null) return NOTHING
@@ -137,8 +197,8 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const rest = conditionsOf(filter, path, conversationId)
     const conditions = state === null ? rest : [...rest, stateCondition(state)]
     if (path !== 'source' && path !== 'words' && path !== 'state') {
-      const { ids, ...place } = pageByRange(tenant, filter, conditions, conversationId, after, limit)
-      return { events: load(tenant, ids), ...place }
+      const { ids, ...place } = await pageByRange(tenant, filter, conditions, conversationId, after, limit)
+      return { events: await load(tenant, ids), ...place }
     }
     const first = path === 'source' ? firstOf(tenant, filter.sourceRef!) : null
     if (path === 'source' && first === null) return NOTHING
@@ -146,21 +206,22 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
     const page: IdPage = await pageOfIds({
       below: after?.id ?? NEWEST,
       limit,
-      filtered: (path === 'state' ? rest : conditions).length > 0 || wordsLeft !== undefined,
+      chunk: chunkOf((path === 'state' ? rest : conditions).length > 0, wordsLeft !== undefined),
+      isOver,
       find: async (below, many) => {
-        await othersTurn()
+        await turn()
         if (path === 'state') return findInState(db, state!, below, many)
         return first === null
-          ? findWords({ tenant, words: filter.words!, below, limit: many })
+          ? findWords({ tenant, words: filter.words!, below, limit: many, isOver })
           : findSource(tenant, first, below, many)
       },
-      matching: (ids) => {
-        const matched = matching(tenant, conditions, ids)
-        return wordsLeft ? matched.filter((id) => runQuery(spanQueryFor(tenant, wordsLeft, id))[0] === id) : matched
+      matching: async (ids) => {
+        const matched = await matching(tenant, conditions, ids)
+        return wordsLeft ? having(tenant, wordsLeft, matched) : matched
       },
     })
     const next = page.next === null ? null : { id: page.next, receivedAt: null }
-    return { events: load(tenant, page.ids), next, partial: page.partial }
+    return { events: await load(tenant, page.ids), next, partial: page.partial }
   }
 
   const conversationOf = ({ companyId, accountId }: Tenant, channelRef: string): number | null => {
@@ -170,31 +231,21 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
 
   return {
     events,
-    coverage: async (): Promise<Coverage> => {
-      const covered = readCursors(db)
-      return {
-        newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
-        covered: { events: covered.events, resends: covered.resends },
-      }
-    },
-    revisions: async (tenant, eventId, afterId, limit): Promise<ListedEvent[]> =>
+    revisions: (tenant: Tenant, eventId: number, afterId: number, limit: number): Promise<ListedEvent[]> =>
       load(tenant, idsOf(SELECT_REVISIONS, eventId, tenant.companyId, tenant.accountId, afterId, limit)),
-    conversations: async (tenant, beforeEventId, limit): Promise<Conversation[]> =>
+    conversations: (tenant: Tenant, beforeEventId: number, limit: number): Conversation[] =>
       db
         .prepare(SELECT_CONVERSATIONS)
         .all(tenant.companyId, tenant.accountId, beforeEventId, limit)
         .map((row) => conversation(row, tenant, row.channel_ref as string)),
-    conversation: async (tenant, id): Promise<Conversation | null> => {
+    conversation: (tenant: Tenant, id: number): Conversation | null => {
       const row = db.prepare(SELECT_CONVERSATION).get(tenant.companyId, tenant.accountId, id)
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },
-    conversationEvents: async (tenant, id, afterId, limit): Promise<ListedEvent[]> =>
+    conversationEvents: (tenant: Tenant, id: number, afterId: number, limit: number): Promise<ListedEvent[]> =>
       load(tenant, idsOf(SELECT_CONVERSATION_EVENTS, tenant.companyId, tenant.accountId, id, afterId, limit)),
   }
 }
-
-/** Reads run on the main thread, which also takes messages in: long reads yield to the event loop between their parts. */
-const othersTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 
@@ -203,6 +254,8 @@ function positionOf(row: Record<string, unknown>): EventPosition {
 }
 
 /** Words hold letters and digits only, so a quoted word contains no FTS5 syntax. */
-function matchText(spans: readonly (readonly string[])[]): string {
-  return spans.map((words) => `(${words.map((word) => `"${word}"*`).join(' AND ')})`).join(' OR ')
+function matchText(spans: SpanQuery['spans']): string {
+  return spans
+    .map((words) => `(${words.map(({ text, isWhole }) => `"${text}"${isWhole ? '' : '*'}`).join(' AND ')})`)
+    .join(' OR ')
 }

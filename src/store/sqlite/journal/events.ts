@@ -3,12 +3,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../../model/event.ts'
-import { isIntact } from '../../../model/payload.ts'
+import { isIntact, jsonText } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { belongsTo, conversation, indexEntry } from '../../rows.ts'
-import { readSequence } from './sequence.ts'
 
 const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
@@ -32,20 +31,24 @@ export function prepareEventReads(db: DatabaseSync) {
     const owner = { accountId: row?.account_id as number, companyId: row?.company_id as number }
     return row && belongsTo(owner, tenant) ? row : null
   }
+  const intactPayload = (id: number, tenant?: Tenant): Uint8Array | null => {
+    const row = findPayload(id, tenant)
+    if (!row || row.payload === null) return null
+    const payload = row.payload as Uint8Array
+    if (!isIntact(payload, row.sha256 as Uint8Array)) {
+      throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
+    }
+    return payload
+  }
   return {
-    watermark: (): number => readSequence(db, 'events'),
     find(id: number, tenant?: Tenant): StoredEvent | null {
       const event = cellsOf(SELECT, id).map(storedEvent)[0]
       return event && belongsTo(event, tenant) ? event : null
     },
-    payload(id: number, tenant?: Tenant): Uint8Array | null {
-      const row = findPayload(id, tenant)
-      if (!row || row.payload === null) return null
-      const payload = row.payload as Uint8Array
-      if (!isIntact(payload, row.sha256 as Uint8Array)) {
-        throw new StoreFailure('rejected', `the bytes of event ${id} no longer match their digest`)
-      }
-      return payload
+    payload: intactPayload,
+    payloadText(id: number, tenant: Tenant): string | null {
+      const payload = intactPayload(id, tenant)
+      return payload && jsonText(payload)
     },
     revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
       cellsOf(SELECT_REVISIONS, eventId, afterId, limit).map(storedEvent),

@@ -9,6 +9,7 @@ import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness }
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
 import { claimedEvent, historyEntry } from '../../rows.ts'
 import { STATE_NOW } from '../index/inbox-states.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { queueOf } from './processing.ts'
 import { readSubscription, readSubscriptions } from './subscriptions.ts'
 
@@ -27,6 +28,11 @@ const SELECT_COUNTS = `SELECT done_count, dead_count FROM lanes WHERE ${OF_QUEUE
 const SELECT_HISTORY = `SELECT event_id, number, at, what, state, attempts, key_id, error FROM delivery_history
   WHERE ${OF_QUEUE} AND event_id = ? ORDER BY number`
 
+/** What one step reads: payloads, with a price for each row, and queues. */
+const STEP_BYTES = 256 * 1024
+const EVENT_BYTES = 2048
+const STEP_QUEUES = 100
+
 export function prepareProcessingReads(db: DatabaseSync) {
   const selectEvent = db.prepare(SELECT_EVENT)
   selectEvent.setReturnArrays(true)
@@ -36,23 +42,45 @@ export function prepareProcessingReads(db: DatabaseSync) {
   const selectDelivery = db.prepare(SELECT_DELIVERY)
   const selectState = db.prepare(SELECT_STATE)
 
-  return {
-    claimed: (grants: readonly Grant[], request: ClaimRequest): ClaimedEvent[] =>
-      grants.map((grant) => {
+  function readiness(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
+    const subscription = readSubscription(db, queue)
+    const key = queueOf(db, queue)
+    // The subscription is gone: a claim reports it.
+    if (!subscription || !key) return { ready: true, at: null }
+    if (hasNews.get(key[0], key[1], subscription.enqueuedUpTo)) return { ready: true, at: null }
+    const times = [firstReady.get(...key)?.at, queue.ordered ? null : firstOpen.get(...key)?.at]
+    const at = Math.min(...times.map((time) => (time as number | null | undefined) ?? Number.MAX_SAFE_INTEGER))
+    return { ready: at <= now, at: at === Number.MAX_SAFE_INTEGER ? null : at }
+  }
+
+  return (turn: Turn) => ({
+    async claimed(grants: readonly Grant[], request: ClaimRequest): Promise<ClaimedEvent[]> {
+      const claimed: ClaimedEvent[] = []
+      let bytes = 0
+      for (const grant of grants) {
+        if (bytes > STEP_BYTES) {
+          await turn()
+          bytes = 0
+        }
         const cells = selectEvent.get(grant.eventId) as unknown as EventCells | undefined
         if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
-        return claimedEvent(cells, grant, request)
-      }),
+        const one = claimedEvent(cells, grant, request)
+        bytes += EVENT_BYTES + one.event.size
+        claimed.push(one)
+      }
+      return claimed
+    },
 
-    ready(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
-      const subscription = readSubscription(db, queue)
-      const key = queueOf(db, queue)
-      // The subscription is gone: a claim reports it.
-      if (!subscription || !key) return { ready: true, at: null }
-      if (hasNews.get(key[0], key[1], subscription.enqueuedUpTo)) return { ready: true, at: null }
-      const times = [firstReady.get(...key)?.at, queue.ordered ? null : firstOpen.get(...key)?.at]
-      const at = Math.min(...times.map((time) => (time as number | null | undefined) ?? Number.MAX_SAFE_INTEGER))
-      return { ready: at <= now, at: at === Number.MAX_SAFE_INTEGER ? null : at }
+    async ready(
+      queues: readonly (QueueName & { readonly ordered: boolean })[],
+      now: number,
+    ): Promise<readonly Readiness[]> {
+      const found: Readiness[] = []
+      for (const [n, queue] of queues.entries()) {
+        if (n > 0 && n % STEP_QUEUES === 0) await turn()
+        found.push(readiness(queue, now))
+      }
+      return found
     },
 
     history: (tenant: Tenant, eventId: number): DeliveryRecord[] =>
@@ -99,5 +127,5 @@ export function prepareProcessingReads(db: DatabaseSync) {
       }
       return states
     },
-  }
+  })
 }

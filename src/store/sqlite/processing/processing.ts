@@ -23,6 +23,7 @@ import type {
   RequeueRequest,
 } from '../../contract/processing.ts'
 import { inTransaction } from '../connection.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
@@ -33,7 +34,12 @@ const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? A
 const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?
   AND state = 'dead' AND entries >= 0 AND state <> 'done' AND (?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6`
 const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7 + 0`
-const COUNT_DEAD = `SELECT count(*) AS count ${DEAD}`
+const COUNT_DEAD = `SELECT count(*) AS looked, max(event_id) AS last,
+    coalesce(sum((?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6), 0) AS count
+  FROM (SELECT event_id, lane, settled_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?1
+    AND account_id = ?2 AND subscription = ?3 AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?7
+    ORDER BY event_id LIMIT ?8 + 0)`
+const STEP_DEAD = 1000
 
 export function prepareProcessing(db: DatabaseSync) {
   const answers = prepareAnswers(db)
@@ -104,11 +110,26 @@ function deadIds(db: DatabaseSync, queue: Queue, { tenant, filter, limit }: Requ
     .map((row) => row.event_id as number)
 }
 
-export function countDead(db: DatabaseSync, name: QueueName, filter: DeadFilter): number | null {
+/** In steps: all dead events are looked at, and there may be any number. */
+export async function countDead(
+  db: DatabaseSync,
+  name: QueueName,
+  filter: DeadFilter,
+  turn: Turn,
+): Promise<number | null> {
   const queue = queueOf(db, name)
   const values = queue && deadValues(db, queue, name.tenant, filter)
   if (!queue) return null
-  return values ? Number(db.prepare(COUNT_DEAD).get(...values)?.count) : 0
+  if (!values) return 0
+  const select = db.prepare(COUNT_DEAD)
+  let count = 0
+  for (let after: number | null = 0; after !== null; ) {
+    const page: Record<string, unknown> = select.get(...values, after, STEP_DEAD)!
+    count += Number(page.count)
+    after = Number(page.looked) === STEP_DEAD ? Number(page.last) : null
+    if (after !== null) await turn()
+  }
+  return count
 }
 
 function deadValues(db: DatabaseSync, queue: Queue, tenant: Tenant, filter: DeadFilter) {

@@ -23,7 +23,7 @@ let broken: string | null = null
 
 port.on('message', (message: ToThread) => {
   if ('close' in message) close()
-  else execute(message)
+  else if ('name' in message) execute(message)
 })
 send('ready')
 

@@ -6,9 +6,11 @@ export interface Job<N extends string = string> {
   readonly seq: number
   readonly name: N
   readonly args: readonly unknown[]
+  /** For a thread that serves holders in turn. */
+  readonly holder?: string | undefined
 }
 
-export type ToThread<N extends string = string> = Job<N> | { readonly close: true }
+export type ToThread<N extends string = string> = Job<N> | { readonly close: true } | { readonly cancel: number }
 
 export type ThreadAnswer =
   | { readonly seq: number; readonly result: unknown }

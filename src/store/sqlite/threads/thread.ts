@@ -1,9 +1,9 @@
-// Main-thread side of a store thread (journal writer or indexer): sends jobs, matches answers, and detects when the
+// Main-thread side of a store thread (journal writer, indexer or reader): sends jobs, matches answers, and detects when the
 // thread is gone.
 
 import { Worker } from 'node:worker_threads'
 import { StoreFailure, type StoreFailureKind } from '../../contract/failure.ts'
-import type { Executor } from '../operations.ts'
+import type { Calls, Executor, RunOptions } from '../operations.ts'
 import type { FromThread, ThreadAnswer, ToThread } from './thread-jobs.ts'
 
 interface Pending {
@@ -11,12 +11,10 @@ interface Pending {
   reject(failure: StoreFailure): void
 }
 
-/** A set of operations. */
-type Calls = Record<string, (...args: never[]) => unknown>
-
 const SOURCES = {
   writer: new URL('./writer-thread.ts', import.meta.url),
   indexer: new URL('./indexer-thread.ts', import.meta.url),
+  reader: new URL('./reader-thread.ts', import.meta.url),
 }
 
 const CLOSED = new StoreFailure('unavailable', 'the store is closed')
@@ -50,18 +48,19 @@ export class StoreThread<O extends Calls> implements Executor<O> {
     return thread
   }
 
-  run<N extends keyof O & string>(
+  async run<N extends keyof O & string>(
     name: N,
     args: Parameters<O[N]>,
-    transfer: readonly ArrayBuffer[] = [],
-  ): Promise<ReturnType<O[N]>> {
-    if (this.#gone) return Promise.reject(this.#gone)
-    if (this.#closed) return Promise.reject(CLOSED)
+    { transfer = [], holder, gone }: RunOptions = {},
+  ): Promise<Awaited<ReturnType<O[N]>>> {
+    if (this.#gone) throw this.#gone
+    if (this.#closed) throw CLOSED
     const seq = this.#freePlace()
-    return new Promise((resolve, reject) => {
-      this.#pending[seq] = { resolve: resolve as Pending['resolve'], reject }
-      this.#worker.postMessage({ seq, name, args } satisfies ToThread, transfer)
+    const answered = new Promise<unknown>((resolve, reject) => {
+      this.#pending[seq] = { resolve, reject }
     })
+    this.#worker.postMessage({ seq, name, args, holder } satisfies ToThread, transfer)
+    return (gone ? await this.#cancelWith(gone, seq, answered) : await answered) as Awaited<ReturnType<O[N]>>
   }
 
   /** A listener added after a failure is called at once. */
@@ -78,6 +77,18 @@ export class StoreThread<O extends Calls> implements Executor<O> {
       else this.#worker.postMessage({ close: true } satisfies ToThread)
     })
     return this.#closed
+  }
+
+  /** The thread answers a cancelled job as well. A job that it has finished is not affected. */
+  async #cancelWith(gone: AbortSignal, seq: number, answered: Promise<unknown>): Promise<unknown> {
+    const cancel = () => this.#worker.postMessage({ cancel: seq } satisfies ToThread)
+    if (gone.aborted) cancel()
+    gone.addEventListener('abort', cancel)
+    try {
+      return await answered
+    } finally {
+      gone.removeEventListener('abort', cancel)
+    }
   }
 
   #freePlace(): number {

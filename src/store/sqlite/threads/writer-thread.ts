@@ -23,7 +23,7 @@ let broken: string | null = null
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
   if ('close' in message) scheduler.end()
-  else scheduler.push(message)
+  else if ('name' in message) scheduler.push(message)
 })
 send('ready')
 

@@ -1,0 +1,71 @@
+// All reads whose work a caller can choose, by name: the interface between the store and its reading connection, which is in
+// the server's reader thread or in a command's own process. A read that takes several statements waits for its `turn`
+// between two of them.
+
+import type { DatabaseSync } from 'node:sqlite'
+import type { DeadFilter, QueueName } from '../contract/processing.ts'
+import { readMetrics } from './admin/metrics.ts'
+import { prepareOperatorReads } from './admin/operators.ts'
+import { findRefusal, listRefusals } from './admin/refusals.ts'
+import { prepareTokenReads } from './admin/tokens.ts'
+import { createInboxReads } from './index/inbox.ts'
+import { prepareTrafficReads } from './index/traffic.ts'
+import { prepareEventReads } from './journal/events.ts'
+import { prepareFollow } from './journal/follow.ts'
+import { countDead } from './processing/processing.ts'
+import { prepareProcessingReads } from './processing/processing-reads.ts'
+import { readSubscriptions } from './processing/subscriptions.ts'
+import { readMeta } from './schema.ts'
+import type { Turn } from './threads/reader-scheduler.ts'
+
+export function prepareReads(db: DatabaseSync) {
+  const dedupeKey = readMeta(db, 'dedupe_key')
+  const events = prepareEventReads(db)
+  const follow = prepareFollow(db)
+  const tokens = prepareTokenReads(db)
+  const operators = prepareOperatorReads(db)
+  const traffic = prepareTrafficReads(db)
+  const processingOf = prepareProcessingReads(db)
+
+  return (turn: Turn) => {
+    const inbox = createInboxReads(db, dedupeKey, turn)
+    const processing = processingOf(turn)
+    return {
+      findEvent: events.find,
+      payload: events.payload,
+      payloadText: events.payloadText,
+      revisionsOf: events.revisions,
+      indexEntry: events.indexEntry,
+      repeats: events.repeats,
+      conversationOf: events.conversation,
+      listEvents: inbox.events,
+      listRevisions: inbox.revisions,
+      listConversations: inbox.conversations,
+      conversation: inbox.conversation,
+      conversationEvents: inbox.conversationEvents,
+      followedAfter: follow.after,
+      tenantsBetween: follow.tenantsBetween,
+      claimed: processing.claimed,
+      ready: processing.ready,
+      history: processing.history,
+      counts: processing.counts,
+      states: processing.states,
+      countDead: (queue: QueueName, filter: DeadFilter) => countDead(db, queue, filter, turn),
+      subscriptions: readSubscriptions.bind(null, db),
+      listTokens: tokens.list,
+      listTokensOf: tokens.listOf,
+      listTenants: tokens.tenants,
+      listRefusals: listRefusals.bind(null, db),
+      findRefusal: findRefusal.bind(null, db),
+      listOperators: operators.list,
+      listAudit: operators.listAudit,
+      trafficMinutes: traffic.minutes,
+      trafficHours: traffic.hours,
+      queueDepth: traffic.queueDepth,
+      refusalCounts: traffic.refusalCounts,
+      metrics: (now: number) => readMetrics(db, now),
+    }
+  }
+}
+
+export type Reads = ReturnType<ReturnType<typeof prepareReads>>

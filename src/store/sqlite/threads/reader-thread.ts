@@ -1,0 +1,48 @@
+// The reader thread: runs the server's reads on a read-only connection, so that no caller can make the main thread wait
+// for a statement.
+
+import { parentPort, workerData } from 'node:worker_threads'
+import { openReader } from '../index/index-file.ts'
+import { prepareReads } from '../reads.ts'
+import { ReaderScheduler } from './reader-scheduler.ts'
+import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
+
+const port = parentPort!
+const { path } = workerData as { path: string }
+const db = openReader(path)
+const readsOf = prepareReads(db)
+const scheduler = new ReaderScheduler()
+let isClosing = false
+
+port.on('message', (message: ToThread) => {
+  if ('close' in message) isClosing = true
+  else if ('cancel' in message) scheduler.cancel(message.cancel)
+  else void execute(message)
+  closeIfIdle()
+})
+send('ready')
+
+async function execute(job: Job): Promise<void> {
+  const { seq, name, args, holder = '' } = job
+  try {
+    const result = await scheduler.run(seq, holder, (turn) => {
+      const reads = readsOf(turn) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
+      return reads[name]!(...args)
+    })
+    send([{ seq, result }])
+  } catch (error) {
+    send(failureAnswers([job], error))
+  }
+  closeIfIdle()
+}
+
+function closeIfIdle(): void {
+  if (!isClosing || scheduler.size > 0) return
+  db.close()
+  send('closed')
+  port.close()
+}
+
+function send(message: FromThread): void {
+  port.postMessage(message)
+}
