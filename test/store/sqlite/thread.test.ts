@@ -24,7 +24,7 @@ async function openWithThread(
   process.on('worker', add)
   const store = await openStore(`sqlite:${path}`, { role: 'server' })
   t.after(() => store.close())
-  await until('both threads are known', () => threads.length === 2)
+  await until('all threads are known', () => threads.length === 3)
   process.off('worker', add)
   return { store, indexer: threads[0]!, thread: threads[1]! }
 }
