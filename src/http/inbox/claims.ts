@@ -1,15 +1,14 @@
-// Claims over HTTP: a processor asks for events, and says what became of them.
+// Claims over HTTP: claim events, then ack, extend or release their leases.
 
 import type { Problem } from '../../model/errors.ts'
 import type { LeaseItem, Settled } from '../../model/processing-plan.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { type LeaseCommand, type Read, readAck, readClaim, readExtend, readRelease } from '../../processing/commands.ts'
-import { settledView } from '../../processing/views.ts'
-import { type Call, callerOf, jsonAnswer, type Operation, readCommand } from '../call.ts'
-import type { Answer } from '../problem.ts'
-import { claimedEvents } from './claimed-events.ts'
+import { claimedEventJson, settledView } from '../../processing/views.ts'
+import { type Call, callerOf, jsonAnswer, type Operation, type Outcome, rawJsonAnswer, readCommand } from '../call.ts'
+import { orUnavailable } from '../unavailable.ts'
 
-/** Room for the longest list of leases there may be. */
+/** Fits the longest list of leases that is allowed. */
 const MAX_COMMAND_BYTES = 256 * 1024
 
 export const NO_SUBSCRIPTION: Problem = {
@@ -17,23 +16,21 @@ export const NO_SUBSCRIPTION: Problem = {
   message:
     'This tenant has no such subscription. Create it with POST /v1/inbox/subscriptions, or leave it out for default.',
 }
-const UNAVAILABLE: Problem = {
+export const OUTCOME_UNKNOWN: Problem = {
   code: 'storage_unavailable',
   message:
     'The database cannot be reached, so it is not known whether this was done. Send it again after Retry-After seconds: ' +
     'nothing is done twice.',
 }
 
-type Outcome = Answer | Problem
-
 export function createClaimOperations(claims: Claims) {
-  const settling =
+  const settleOperation =
     <C extends LeaseCommand<LeaseItem>>(
       read: (body: Record<string, unknown>) => Read<C>,
       work: (call: Call, command: C) => Promise<readonly Settled[] | null>,
     ): Operation =>
     (call) =>
-      commanded(call, read, async (command) => {
+      runCommand(call, read, async (command) => {
         const settled = await work(call, command)
         if (settled === null) return NO_SUBSCRIPTION
         if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
@@ -42,27 +39,28 @@ export function createClaimOperations(claims: Claims) {
 
   return {
     claim: (call: Call) =>
-      commanded(call, readClaim, async (command) => {
-        const client = watch(call)
+      runCommand(call, readClaim, async (command) => {
+        const client = watchClient(call)
         try {
-          const claimed = await claims.claim(callerOf(call), command, client.gone)
-          return claimed === null ? NO_SUBSCRIPTION : claimedEvents(claimed)
+          const claimed = await claims.claim(callerOf(call), command, client.disconnected)
+          if (claimed === null) return NO_SUBSCRIPTION
+          return rawJsonAnswer(Buffer.from(`{"ok":true,"events":[${claimed.map(claimedEventJson).join(',')}]}`))
         } finally {
-          client.forget()
+          client.unwatch()
         }
       }),
-    ack: settling(readAck, (call, { subscription, items }) => claims.ack(callerOf(call), subscription, items)),
-    extend: settling(readExtend, (call, { subscription, items, leaseMs }) =>
+    ack: settleOperation(readAck, (call, { subscription, items }) => claims.ack(callerOf(call), subscription, items)),
+    extend: settleOperation(readExtend, (call, { subscription, items, leaseMs }) =>
       claims.extend(callerOf(call), subscription, items, leaseMs),
     ),
-    release: settling(readRelease, (call, { subscription, items }) =>
+    release: settleOperation(readRelease, (call, { subscription, items }) =>
       claims.release(callerOf(call), subscription, items),
     ),
   } satisfies Record<string, Operation>
 }
 
-/** Reads the command and carries it out. */
-export async function commanded<C>(
+/** Reads a command from the body and runs it. */
+export async function runCommand<C>(
   call: Call,
   read: (body: Record<string, unknown>) => Read<C>,
   work: (command: C) => Promise<Outcome>,
@@ -70,32 +68,22 @@ export async function commanded<C>(
   const given = await readCommand(call, MAX_COMMAND_BYTES)
   if ('problem' in given) return given.problem
   const found = read(given.body)
-  return 'problem' in found ? found.problem : available(() => work(found.command))
+  return 'problem' in found ? found.problem : orUnavailable(() => work(found.command), OUTCOME_UNKNOWN)
 }
 
-/** What a store that cannot be reached means to a processor. */
-export async function available(work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work()
-  } catch (error) {
-    if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNAVAILABLE
-    throw error
-  }
-}
-
-/** Tells when the client is gone. One that closes its side has hung up: nobody half-closes and goes on waiting for work. */
-function watch({ req }: Call): { readonly gone: AbortSignal; forget(): void } {
+/** Signals when the client disconnects. A half-closed connection counts: no client half-closes and then waits for work. */
+function watchClient({ req }: Call): { readonly disconnected: AbortSignal; unwatch(): void } {
   const { socket } = req
   const controller = new AbortController()
-  const leave = () => controller.abort()
-  if (socket.destroyed || socket.readableEnded) leave()
-  socket.once('close', leave)
-  socket.once('end', leave)
+  const abort = () => controller.abort()
+  if (socket.destroyed || socket.readableEnded) abort()
+  socket.once('close', abort)
+  socket.once('end', abort)
   return {
-    gone: controller.signal,
-    forget: () => {
-      socket.off('close', leave)
-      socket.off('end', leave)
+    disconnected: controller.signal,
+    unwatch: () => {
+      socket.off('close', abort)
+      socket.off('end', abort)
     },
   }
 }

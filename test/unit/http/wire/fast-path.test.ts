@@ -21,7 +21,7 @@ function socketPair(): { client: Duplex; socket: Socket } {
 }
 
 interface Options {
-  readonly toNode: (socket: Socket) => void
+  readonly passToNode: (socket: Socket) => void
   readonly handler?: FastPathOptions['handler']
   readonly end?: () => void
 }
@@ -29,7 +29,7 @@ interface Options {
 const answerOk: FastPathOptions['handler'] = async (call) =>
   call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
 
-function newFront({ toNode, handler = answerOk, end = () => {} }: Options): FastPath {
+function newFront({ passToNode, handler = answerOk, end = () => {} }: Options): FastPath {
   const lifecycle = { stopping: false }
   return new FastPath({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
@@ -38,8 +38,8 @@ function newFront({ toNode, handler = answerOk, end = () => {} }: Options): Fast
     keepAliveTimeout: 1000,
     lifecycle,
     logger: createLogger('silent', () => {}),
-    toNode,
-    onBroken: (error) => assert.fail(error),
+    passToNode,
+    onClientError: (error) => assert.fail(error),
     begin: () => new Exchange(lifecycle),
     end,
   })
@@ -53,9 +53,9 @@ test('a client that does not read its answers is left to node, which stops readi
     answered += 1
     setImmediate(send)
   }
-  const front = newFront({ toNode: given.resolve, end })
+  const front = newFront({ passToNode: given.resolve, end })
   const send = () => client.write(REQUEST)
-  front.take(socket)
+  front.accept(socket)
   send()
   assert.equal(await given.promise, socket)
   assert.ok(answered > 1, `${answered} answers`)
@@ -72,7 +72,7 @@ test('who says nothing, or half of something, is node’s after half a second', 
     t.mock.timers.enable({ apis: ['setInterval'] })
     const { client, socket } = socketPair()
     const given: Socket[] = []
-    newFront({ toNode: (one) => given.push(one) }).take(socket)
+    newFront({ passToNode: (one) => given.push(one) }).accept(socket)
     if (said !== '') client.write(said)
     await settled()
     t.mock.timers.tick(500)
@@ -88,7 +88,7 @@ test('an idle connection is closed after its time and not before, and each answe
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { client, socket } = socketPair()
   client.resume()
-  newFront({ toNode: () => assert.fail('given to node') }).take(socket)
+  newFront({ passToNode: () => assert.fail('given to node') }).accept(socket)
   for (let request = 0; request < 3; request += 1) {
     client.write(REQUEST)
     await settled()
@@ -110,7 +110,7 @@ test('a request under way is neither given away nor closed, however long it take
     await gate.promise
     return answerOk(call)
   }
-  newFront({ toNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).take(socket)
+  newFront({ passToNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).accept(socket)
   client.write(REQUEST)
   await settled()
   t.mock.timers.tick(60_000)
@@ -124,9 +124,9 @@ test('a request under way is neither given away nor closed, however long it take
 
 test('nothing ticks without a connection, and it does again with the next', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
-  const front = newFront({ toNode: () => {} })
+  const front = newFront({ passToNode: () => {} })
   const ticksOf = async (socket: Socket) => {
-    front.take(socket)
+    front.accept(socket)
     const before = front.ticks
     t.mock.timers.tick(250)
     socket.destroy()

@@ -37,7 +37,7 @@ function good(body = '{"a":1}', ...more: readonly string[]): Buffer {
 
 function wholeOf(bytes: Buffer): PlainRequest {
   const reading = read(bytes)
-  if (typeof reading === 'string' || !reading.isWhole) assert.fail(`not taken: ${bytes}`)
+  if (typeof reading === 'string' || !reading.isComplete) assert.fail(`not taken: ${bytes}`)
   return reading
 }
 
@@ -71,8 +71,8 @@ test('what is missing is waited for', () => {
   const headEnd = bytes.indexOf('\r\n\r\n') + 4
   for (let length = 0; length < bytes.length; length += 1) {
     const reading = read(bytes.subarray(0, length))
-    if (length < headEnd) assert.equal(reading, 'more', `after ${length} bytes`)
-    else assert.equal(typeof reading !== 'string' && reading.isWhole, false, `after ${length} bytes`)
+    if (length < headEnd) assert.equal(reading, 'incomplete', `after ${length} bytes`)
+    else assert.equal(typeof reading !== 'string' && reading.isComplete, false, `after ${length} bytes`)
   }
 })
 
@@ -117,7 +117,7 @@ const OTHERS: Record<string, Buffer> = {
 
 for (const [what, bytes] of Object.entries(OTHERS)) {
   test(`${what} is left to node`, () => {
-    assert.equal(read(bytes), 'other')
+    assert.equal(read(bytes), 'not_plain')
   })
 }
 
@@ -192,7 +192,7 @@ test('node reads the same in everything that is taken, and a sloppy reader is fo
   let caught = 0
   const strict: Read = (bytes) => {
     const reading = read(bytes)
-    return typeof reading === 'string' || !reading.isWhole ? null : reading
+    return typeof reading === 'string' || !reading.isComplete ? null : reading
   }
   const template = good('{"a":1}', 'X-B: some words')
   const property = fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 3 }), async (mutations) => {
@@ -280,12 +280,12 @@ test('the limits hold for a head that is known too', () => {
   const atLimit = (body: string) => good(body, `X-A: ${'a'.repeat(filler)}`)
   const known = readerWith(SMALL_LIMIT)
   for (let times = 0; times < 3; times += 1) known(atLimit(''))
-  assert.notEqual(known(atLimit('123456789')), 'other')
-  assert.equal(known(atLimit('1234567890')), 'other', 'a digit more is too much')
+  assert.notEqual(known(atLimit('123456789')), 'not_plain')
+  assert.equal(known(atLimit('1234567890')), 'not_plain', 'a digit more is too much')
   const { reader: wide } = readerThatKnows(good())
-  assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'other')
-  assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'other')
-  assert.equal(wide(Buffer.concat([good(), good()])), 'other')
+  assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'not_plain')
+  assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'not_plain')
+  assert.equal(wide(Buffer.concat([good(), good()])), 'not_plain')
 })
 
 /** As one writes it in a minute. */
