@@ -24,31 +24,28 @@ export const OUTCOME_UNKNOWN: Problem = {
 }
 
 export function createClaimOperations(claims: Claims) {
-  const settleOperation =
-    <C extends LeaseCommand<LeaseItem>>(
-      read: (body: Record<string, unknown>) => Read<C>,
-      work: (call: Call, command: C) => Promise<readonly Settled[] | null>,
-    ): Operation =>
-    (call) =>
-      runCommand(call, read, async (command) => {
-        const settled = await work(call, command)
-        if (settled === null) return NO_SUBSCRIPTION
-        if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
-        return jsonAnswer({ events: settled.map(settledView) })
-      })
+  const settleOperation = <C extends LeaseCommand<LeaseItem>>(
+    read: (body: Record<string, unknown>) => Read<C>,
+    work: (call: Call, command: C) => Promise<readonly Settled[] | null>,
+  ) =>
+    withCommand(read, async (call, command) => {
+      const settled = await work(call, command)
+      if (settled === null) return NO_SUBSCRIPTION
+      if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
+      return jsonAnswer({ events: settled.map(settledView) })
+    })
 
   return {
-    claim: (call: Call) =>
-      runCommand(call, readClaim, async (command) => {
-        const client = watchClient(call)
-        try {
-          const claimed = await claims.claim(callerOf(call), command, client.disconnected)
-          if (claimed === null) return NO_SUBSCRIPTION
-          return rawJsonAnswer(Buffer.from(`{"ok":true,"events":[${claimed.map(claimedEventJson).join(',')}]}`))
-        } finally {
-          client.unwatch()
-        }
-      }),
+    claim: withCommand(readClaim, async (call, command) => {
+      const client = watchClient(call)
+      try {
+        const claimed = await claims.claim(callerOf(call), command, client.disconnected)
+        if (claimed === null) return NO_SUBSCRIPTION
+        return rawJsonAnswer(Buffer.from(`{"ok":true,"events":[${claimed.map(claimedEventJson).join(',')}]}`))
+      } finally {
+        client.unwatch()
+      }
+    }),
     ack: settleOperation(readAck, (call, { subscription, items }) => claims.ack(callerOf(call), subscription, items)),
     extend: settleOperation(readExtend, (call, { subscription, items, leaseMs }) =>
       claims.extend(callerOf(call), subscription, items, leaseMs),
@@ -59,16 +56,17 @@ export function createClaimOperations(claims: Claims) {
   } satisfies Record<string, Operation>
 }
 
-/** Reads a command from the body and runs it. */
-export async function runCommand<C>(
-  call: Call,
+/** An operation that reads a command from the body and runs it. */
+export function withCommand<C>(
   read: (body: Record<string, unknown>) => Read<C>,
-  work: (command: C) => Promise<Outcome>,
-): Promise<Outcome> {
-  const given = await readCommand(call, MAX_COMMAND_BYTES)
-  if ('problem' in given) return given.problem
-  const found = read(given.body)
-  return 'problem' in found ? found.problem : orUnavailable(() => work(found.command), OUTCOME_UNKNOWN)
+  work: (call: Call, command: C) => Promise<Outcome>,
+): Operation {
+  return async (call) => {
+    const given = await readCommand(call, MAX_COMMAND_BYTES)
+    if ('problem' in given) return given.problem
+    const found = read(given.body)
+    return 'problem' in found ? found.problem : orUnavailable(() => work(call, found.command), OUTCOME_UNKNOWN)
+  }
 }
 
 /** Signals when the client disconnects. A half-closed connection counts: no client half-closes and then waits for work. */

@@ -10,7 +10,7 @@ import { type Call, callerOf, idIn, jsonAnswer, type Operation, type Outcome } f
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
 import { orUnavailable } from '../unavailable.ts'
-import { createClaimOperations, NO_SUBSCRIPTION, OUTCOME_UNKNOWN, runCommand } from './claims.ts'
+import { createClaimOperations, NO_SUBSCRIPTION, OUTCOME_UNKNOWN, withCommand } from './claims.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
 
@@ -24,22 +24,20 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
 
   return {
     ...createClaimOperations(claims),
-    requeueEvent: (call: Call) =>
-      runCommand(call, readRequeueOne, async ({ subscription }) => {
-        const id = await eventOf(call)
-        if (id === null) return { code: 'not_found' }
-        const filter = { ids: [id], channelRef: null, deadAfter: null, deadBefore: null }
-        const count = await claims.requeue(callerOf(call), subscription, filter, 1)
-        return count === null ? NO_SUBSCRIPTION : jsonAnswer({ id, requeued: count === 1 })
-      }),
-    requeue: (call: Call) =>
-      runCommand(call, readRequeue, async ({ subscription, filter, limit, dryRun }) => {
-        const matched = await claims.countDead(callerOf(call), subscription, filter)
-        if (matched === null) return NO_SUBSCRIPTION
-        call.exchange.isNoOp = dryRun
-        const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
-        return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
-      }),
+    requeueEvent: withCommand(readRequeueOne, async (call, { subscription }) => {
+      const id = await eventOf(call)
+      if (id === null) return { code: 'not_found' }
+      const filter = { ids: [id], channelRef: null, deadAfter: null, deadBefore: null }
+      const count = await claims.requeue(callerOf(call), subscription, filter, 1)
+      return count === null ? NO_SUBSCRIPTION : jsonAnswer({ id, requeued: count === 1 })
+    }),
+    requeue: withCommand(readRequeue, async (call, { subscription, filter, limit, dryRun }) => {
+      const matched = await claims.countDead(callerOf(call), subscription, filter)
+      if (matched === null) return NO_SUBSCRIPTION
+      call.exchange.isNoOp = dryRun
+      const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
+      return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
+    }),
     eventHistory: withoutQuery(async (call) => {
       const id = await eventOf(call)
       if (id === null) return { code: 'not_found' }
@@ -48,13 +46,12 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
     subscriptions: withoutQuery(async (call) =>
       jsonAnswer({ subscriptions: (await claims.subscriptions(callerOf(call))).map(subscriptionBody) }),
     ),
-    createSubscription: (call: Call) =>
-      runCommand(call, readSubscription, async ({ name, from }) => {
-        call.exchange.auditTarget = name
-        const made = await claims.createSubscription(callerOf(call), name, from)
-        if (made === null) return { code: 'too_many_subscriptions' }
-        return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
-      }),
+    createSubscription: withCommand(readSubscription, async (call, { name, from }) => {
+      call.exchange.auditTarget = name
+      const made = await claims.createSubscription(callerOf(call), name, from)
+      if (made === null) return { code: 'too_many_subscriptions' }
+      return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
+    }),
     deleteSubscription: withoutQuery(async (call) => {
       const name = call.params.name ?? ''
       if (name === DEFAULT_SUBSCRIPTION) {
