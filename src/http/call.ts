@@ -17,7 +17,7 @@ export interface Call {
   readonly req: IncomingMessage
   readonly exchange: Exchange
   readonly route: Route
-  /** The path parameters. */
+  /** Path parameters by name. */
   readonly params: Readonly<Record<string, string>>
 }
 

@@ -151,8 +151,8 @@ function createOperations(options: ControlPlaneOptions): Operations {
 function operationHandler(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Handler {
   const { auth, loadShedder } = options
   return async (route, req, res, exchange) => {
-    const needsToken = route.scope !== 'public' && route.operation !== 'tester'
-    const refused = needsToken ? await authenticate(auth, route, req, exchange) : null
+    const needsCaller = route.scope !== 'public' && route.operation !== 'tester'
+    const refused = needsCaller ? await authenticate(auth, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
     const release = loadShedder.acquire(route, req, exchange)
     if (typeof release !== 'function') return sendProblem(req, res, exchange, release)

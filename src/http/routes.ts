@@ -25,20 +25,7 @@ export type OperationName =
   | 'ping'
   | 'tester'
   | 'intake'
-  | InboxOperationName
-  | 'stream'
-  | ProcessingOperation
-  | ConsoleOperationName
-  | 'consolePage'
-  | 'consoleFile'
-  | 'livez'
-  | 'readyz'
-  | 'openapiYaml'
-  | 'openapiJson'
-  | 'docs'
-
-/** Reads of the inbox, in http/inbox/. */
-export type InboxOperationName =
+  // Reads of the inbox, in http/inbox/.
   | 'listEvents'
   | 'showEvent'
   | 'eventPayload'
@@ -48,8 +35,8 @@ export type InboxOperationName =
   | 'showConversation'
   | 'listConversationEvents'
   | 'listRefusals'
-/** Operations of processors, in http/inbox/. */
-export type ProcessingOperation =
+  | 'stream'
+  // Operations of processors, in http/inbox/.
   | 'claim'
   | 'ack'
   | 'extend'
@@ -60,8 +47,7 @@ export type ProcessingOperation =
   | 'subscriptions'
   | 'createSubscription'
   | 'deleteSubscription'
-/** Operations of the console, in http/console/. */
-export type ConsoleOperationName =
+  // Operations of the console, in http/console/.
   | 'signIn'
   | 'showSession'
   | 'signOut'
@@ -76,6 +62,14 @@ export type ConsoleOperationName =
   | 'acceptRefusal'
   | 'sendTestEvent'
   | 'listAudit'
+  // Console files, health checks and documents.
+  | 'consolePage'
+  | 'consoleFile'
+  | 'livez'
+  | 'readyz'
+  | 'openapiYaml'
+  | 'openapiJson'
+  | 'docs'
 
 type Method = Route['method']
 

@@ -15,7 +15,6 @@ interface ExampleCall {
   readonly isStream: boolean
 }
 
-/** Path parameters of the examples. */
 const PATH_PARAMETERS: Readonly<Record<string, string>> = { id: '4711', name: 'crm' }
 
 /** Null for a call that takes no token: it is not for scripts. */

@@ -86,7 +86,7 @@ export function listOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const page = await inbox.events(tenant, filter, cursor ?? null, limit)
     return jsonAnswer({
-      // With a filter by state every row shows that state, also where it changed since the read.
+      // With a filter by state every row shows that state, also if it changed since the read.
       events: state ? page.events.map((row) => eventView(row, state)) : await eventViews(tenant, page.events),
       next: page.next && (byTime ? writeCursor(page.next) : idCursor(page.next.id)),
       ...(page.partial ? { partial: true } : {}),

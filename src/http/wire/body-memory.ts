@@ -17,7 +17,6 @@ export class BodyMemory {
     return this.#bytes
   }
 
-  /** The reservation of one body. */
   newReservation(): BodyReservation {
     let held = 0
     return {

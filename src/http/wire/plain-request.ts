@@ -56,7 +56,7 @@ const NOT_PLAIN: ReadonlySet<string> = new Set([
 const MAX_NAMES = 500
 const MAX_NAME_LENGTH = 64
 
-/** Heads that a connection may remember in a row. Not the first one: many connections send one message. */
+/** Unknown heads in a row after which none is remembered. Nor is the first: many connections send one message. */
 const MAX_NEW_HEADS = 10
 /** Bounds of a remembered head, which lives as long as its connection. */
 const MAX_KNOWN_HEAD_BYTES = 2048
