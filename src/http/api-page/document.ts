@@ -163,7 +163,7 @@ function mergeFields(alternatives: readonly (readonly Field[])[]): readonly Fiel
 }
 
 /** The type of a value, or its allowed values. */
-export function typeOf(document: ApiDocument, schema: Schema): string {
+function typeOf(document: ApiDocument, schema: Schema): string {
   const found = resolve(document, schema)
   if (found.const !== undefined) return JSON.stringify(found.const)
   if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(' | ')
