@@ -17,21 +17,21 @@ import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
-import { type Command, CommandError } from '../command.ts'
+import { command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
-import { parseFlags } from '../flags.ts'
 import { welcome } from '../starter.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** After a fatal failure the last answers still have this long to go out. */
 const FAIL_STOP_GRACE_MS = 500
 
-export const serve: Command = {
-  name: 'serve',
-  summary: 'Run the service.',
-  help: helpText(),
-  async run(args) {
-    const { values } = parseFlags(args, flagOptions())
+export const serve = command({
+  about: 'Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.',
+  flags: {
+    'print-config': { about: 'Print the settings in effect, without secrets, and exit.' },
+    ...Object.fromEntries(SETTING_NAMES.map((name) => [flagName(name), settingFlag(name)])),
+  },
+  async run(values) {
     const config = loadConfig(process.env, settingFlags(values))
     if (values['print-config']) {
       process.stdout.write(`${printConfig(config)}\n`)
@@ -41,7 +41,7 @@ export const serve: Command = {
     if (cluster.isWorker) return runWorker(config, log)
     return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
   },
-}
+})
 
 async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
@@ -136,10 +136,8 @@ function onStopRequest(listener: (signal: string) => void): void {
   process.on('message', (message) => message === STOP_MESSAGE && listener(STOP_MESSAGE))
 }
 
-function flagOptions(): Record<string, { type: 'string' | 'boolean' }> {
-  const options: Record<string, { type: 'string' | 'boolean' }> = { 'print-config': { type: 'boolean' } }
-  for (const name of SETTING_NAMES) options[flagName(name)] = { type: 'string' }
-  return options
+function settingFlag(name: SettingName) {
+  return { value: '', about: `${SETTINGS[name].about} [${defaultText(name)}]` }
 }
 
 function settingFlags(values: Record<string, unknown>): Partial<Record<SettingName, string>> {
@@ -149,16 +147,4 @@ function settingFlags(values: Record<string, unknown>): Partial<Record<SettingNa
     if (typeof value === 'string') flags[name] = value
   }
   return flags
-}
-
-function helpText(): string {
-  const rows = SETTING_NAMES.map(
-    (name) => `  --${flagName(name).padEnd(22)} ${SETTINGS[name].about} [${defaultText(name)}]`,
-  )
-  return `Usage: ./intray serve [flags]
-
-Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.
-
-  --print-config           Print the settings in effect, without secrets, and exit.
-${rows.join('\n')}`
 }
