@@ -20,7 +20,7 @@ export const RAW_FLAG = {
 export const JSON_FLAG = { json: { about: 'Print one JSON object.' } } as const satisfies Flags
 export const JSON_LINES_FLAG = { json: { about: 'Print one JSON object a line.' } } as const satisfies Flags
 
-/** Undefined where the flag was not given. */
+/** Undefined if the flag was not given. */
 export function flag<T>(name: string, text: string | undefined, read: Parameter<T>): T | undefined {
   if (text === undefined) return undefined
   try {

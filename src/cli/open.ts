@@ -1,4 +1,4 @@
-// What every command beside the server needs: the settings, the store, and the store closed again.
+// Opens the store for a command and closes it afterwards.
 
 import { type Config, loadConfig } from '../config.ts'
 import type { Store } from '../store/contract/store.ts'

@@ -1,4 +1,4 @@
-// What commands print: tables for people, one JSON object a line for scripts.
+// Prints the results of commands: tables for people, one JSON object a line for scripts.
 
 /** Columns as wide as their widest cell, with control characters escaped. Lines are cut to `width`. */
 export function table(

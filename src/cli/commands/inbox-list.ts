@@ -64,7 +64,7 @@ export const inboxList = command({
   },
 })
 
-/** Reads pages until the limit: a page may end early where few rows match. */
+/** Reads pages until the limit: a page may end early if few rows match. */
 async function read(
   store: Store,
   tenant: Tenant,

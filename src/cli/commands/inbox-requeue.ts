@@ -58,7 +58,7 @@ async function isDead(context: ProcessingContext, id: number): Promise<number> {
   return 1
 }
 
-/** In bounded steps, and no more than were counted: events that die meanwhile are left alone. */
+/** Requeues in bounded steps, and no more events than were counted: events that die meanwhile stay dead. */
 async function requeue(context: ProcessingContext, filter: DeadFilter, count: number): Promise<number> {
   let done = 0
   while (done < count) {

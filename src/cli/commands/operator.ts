@@ -24,7 +24,7 @@ import { type Command, command, CommandError, commandGroup, UsageError } from '.
 import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { note, print, printJson, printList, record } from '../output.ts'
-import { linkUrl } from '../starter.ts'
+import { linkUrl } from '../bootstrap.ts'
 
 const add = command({
   args: 'NAME',
@@ -179,7 +179,7 @@ async function recordAction(store: Store, action: AuditAction, target: string): 
   await audit({ action, operator, target, origin: { requestId: null, address: null } })
 }
 
-/** Not echoed, and never an argument: arguments show up in process lists and shell histories. */
+/** Read without echo, and not from an argument: process lists and shell histories show arguments. */
 async function readPassword(name: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const isTerminal = process.stdin.isTTY === true

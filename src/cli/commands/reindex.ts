@@ -27,7 +27,7 @@ touched. Works with a running server, whose intake goes on; until it is done, li
 
 async function rebuild(store: Store): Promise<void> {
   await store.index.requestRebuild()
-  // Later arrivals are not waited for: under steady intake the index is never complete.
+  // Does not wait for later arrivals: under steady intake the index is never complete.
   const goal = await store.events.watermark()
   const progressLine = createProgress('reindex')
   for (;;) {

@@ -89,7 +89,7 @@ const TOO_LONG: SendResult = {
   message: `The message is longer than ${MAX_LINE_BYTES} bytes and was not sent. Split it.`,
 }
 
-/** Sends with bounded concurrency. Stops at a refusal that every other message would get too. */
+/** Sends with bounded concurrency. Stops at a refusal that applies to every message. */
 async function sendAll(
   lines: AsyncIterable<Line>,
   concurrency: number,
@@ -130,7 +130,7 @@ class Tally {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0)
   }
 
-  /** True once a message failed after all its tries: the service is unreachable, and every other would take as long. */
+  /** True once a message failed after all its tries: the service is unreachable, and the other messages would fail too. */
   get hasGivenUp(): boolean {
     return this.#counts.failed > 0
   }
@@ -183,7 +183,7 @@ function openInput(file: string, isLines: boolean): { lines: AsyncIterable<Line>
   return { lines: cut(stream, MAX_LINE_BYTES), share: () => (size > 0 ? Math.min(1, stream.bytesRead / size) : null) }
 }
 
-/** `[####----]  50 %  `, where the size of the input is known. */
+/** `[####----]  50 %  `, if the size of the input is known. */
 function bar(share: number | null): string {
   if (share === null) return ''
   const full = Math.round(share * BAR_WIDTH)

@@ -19,10 +19,10 @@ import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
 import { command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
-import { welcome } from '../starter.ts'
+import { bootstrap } from '../bootstrap.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
-/** After a fatal failure the last answers still have this long to go out. */
+/** Time for the last answers after a fatal failure. */
 const FAIL_STOP_GRACE_MS = 500
 
 export const serve = command({
@@ -48,7 +48,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   const app = await listen(config, store, log)
   const ended = untilEnded(app, store, log)
   try {
-    const text = await welcome(store, config, app.address, systemClock.now())
+    const text = await bootstrap(store, config, app.address, systemClock.now())
     process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
     if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   } catch (error) {
@@ -58,7 +58,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   return ended
 }
 
-/** One of several on the port: started, stopped and replaced by the primary process (cli/workers.ts). */
+/** Runs one of several workers; the primary process (cli/workers.ts) starts, stops and replaces it. */
 async function runWorker(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = await listen(withMetricsOf(config, workerSlot()), store, log)
@@ -128,7 +128,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
   })
 }
 
-/** A worker listens to the primary process alone: a signal to the process group would reach it twice. */
+/** A worker ignores signals and obeys the primary process: a signal to the process group would reach it twice. */
 function onStopRequest(listener: (signal: string) => void): void {
   const fromSignal = (signal: NodeJS.Signals) => (cluster.isWorker ? undefined : listener(signal))
   process.on('SIGTERM', fromSignal)
