@@ -7,7 +7,7 @@ import { readRelease } from '../processing/commands.ts'
 import { settledView } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
-import { type Command, command, type Flags, UsageError } from './command.ts'
+import { type Command, command, type Flags, type FlagValues, UsageError } from './command.ts'
 import { flag, JSON_LINES_FLAG, secondsBetween, SUBSCRIPTION_FLAG, TENANT_FLAGS, tenantOf } from './flags.ts'
 import { type Line, splitLines } from './line-reader.ts'
 import { withProcessing, requireSubscription, type ProcessingContext, subscriptionOf } from './processing-context.ts'
@@ -18,31 +18,24 @@ const MAX_LINE_BYTES = 160 * 1024 * 1024
 
 type Settle = (context: ProcessingContext, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
 
+const SETTLE_FLAGS = {
+  ...TENANT_FLAGS,
+  stdin: { about: "Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them." },
+  ...SUBSCRIPTION_FLAG,
+  ...JSON_LINES_FLAG,
+} as const satisfies Flags
+
+type SettleValues = FlagValues<typeof SETTLE_FLAGS> & { readonly delay?: string; readonly error?: string }
+
 /** `ownFlags`: --delay and --error, if the command takes them. */
 export function settleCommand(about: string, ownFlags: Flags, work: Settle): Command {
   return command({
     args: '[ID LEASE_ID]...',
     about: `${about} Give ID LEASE_ID for each event, or --stdin.`,
-    flags: {
-      ...TENANT_FLAGS,
-      ...ownFlags,
-      stdin: { about: "Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them." },
-      ...SUBSCRIPTION_FLAG,
-      ...JSON_LINES_FLAG,
-    },
+    flags: { ...ownFlags, ...SETTLE_FLAGS },
     notes: 'Prints one line for each event. If a lease was lost, its event is unchanged and the exit code is 1.',
     run: (values, args) => settle(values as SettleValues, args, work),
   })
-}
-
-interface SettleValues {
-  readonly account?: string
-  readonly company?: string
-  readonly subscription?: string
-  readonly delay?: string
-  readonly error?: string
-  readonly stdin?: boolean
-  readonly json?: boolean
 }
 
 async function settle(values: SettleValues, args: readonly string[], work: Settle): Promise<number> {
