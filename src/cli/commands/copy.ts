@@ -5,9 +5,9 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
-import { openCopySide, openStore } from '../../store/open.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
+import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
 
 const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
@@ -81,15 +81,6 @@ async function release(side: CopySide): Promise<void> {
   }
   await side.release()
   print('The database takes messages again.\n')
-}
-
-async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
-  const side = await openCopySide(url, { mustExist })
-  try {
-    return await use(side)
-  } finally {
-    await side.close()
-  }
 }
 
 /** Null if this copy is already complete. */
@@ -171,19 +162,18 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
 }
 
 /** The index is not copied: it is built from the copied journal. */
-async function buildIndex(url: string): Promise<void> {
-  const store = await openStore(url, { role: 'tool' })
+function buildIndex(databaseUrl: string): Promise<void> {
   const progress = createProgress('index')
-  try {
-    for (;;) {
-      const { lag, clearing } = await store.index.step(INDEX_LIMITS)
-      progress.say(`${lag} rows left`)
-      if (lag === 0 && !clearing) break
-    }
-  } finally {
-    progress.end()
-    await store.close()
-  }
+  return withStore(
+    async (store) => {
+      for (;;) {
+        const { lag, clearing } = await store.index.step(INDEX_LIMITS)
+        progress.say(`${lag} rows left`)
+        if (lag === 0 && !clearing) break
+      }
+    },
+    { databaseUrl },
+  ).finally(progress.end)
 }
 
 function printReports(reports: readonly TableReport[] | null): void {

@@ -5,10 +5,10 @@ import { type Config, loadConfig } from '../../config.ts'
 import { StoreFailure } from '../../store/contract/failure.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { openCopySide, openStore } from '../../store/open.ts'
 import { command, UsageError } from '../command.ts'
 import { type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
 import { JSON_FLAG } from '../flags.ts'
+import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
 
 type Verdict = 'ok' | 'warning' | 'wrong'
@@ -52,13 +52,11 @@ function sampleOf(text: string | undefined): number | null {
   return count
 }
 
-async function examine({ databaseUrl }: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
-  // Opened first, because it does not create a missing database.
-  const side = await openCopySide(databaseUrl, { mustExist: true })
-  try {
-    const store = await openStore(databaseUrl, { role: 'tool' })
-    try {
-      return [
+function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
+  // The side is opened first, because it does not create a missing database.
+  return withSide(config.databaseUrl, true, (side) =>
+    withStore(
+      async (store) => [
         opened(store),
         synced(store),
         await writable(store),
@@ -67,13 +65,10 @@ async function examine({ databaseUrl }: Pick<Config, 'databaseUrl'>, sample: num
         await index(store, side),
         await watermark(store),
         await refusals(side),
-      ]
-    } finally {
-      await store.close()
-    }
-  } finally {
-    await side.close()
-  }
+      ],
+      config,
+    ),
+  )
 }
 
 function ok(name: string, summary: string): Check {
