@@ -35,7 +35,7 @@ export class TokenBucket {
   }
 
   /** The state, without taking one. */
-  look(now: number): Allowance {
+  peek(now: number): Allowance {
     this.#fill(now)
     return this.#allowance(this.#isOneLeft)
   }

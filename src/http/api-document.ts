@@ -1,4 +1,4 @@
-// The contract as it is served: the file itself, the same as JSON, and a page to read.
+// Serves the API document: the YAML file, the same as JSON, and the page at /docs.
 
 import { readFileSync } from 'node:fs'
 import { parse } from 'yaml'
@@ -10,13 +10,13 @@ const FILE = new URL('../../api/openapi.yaml', import.meta.url)
 export interface ApiDocumentAnswers {
   readonly yaml: Answer
   readonly json: Answer
-  /** For the address at which the client reached the server. */
+  /** `address`: the one at which the client reached the server. */
   page(address: string): Answer
 }
 
 let answers: ApiDocumentAnswers | null = null
 
-/** Read and rendered at the first request, then kept. */
+/** Memoized at the first request. */
 export function apiDocument(): ApiDocumentAnswers {
   answers ??= render()
   return answers

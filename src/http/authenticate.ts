@@ -1,5 +1,5 @@
-// Who is asking, as the route wants to know: a token and its scope, or an operator with a session, a role and a tenant.
-// An Authorization header always wins over the cookie; where the table says `operator: 'none'` no cookie is looked at.
+// Authenticates a request for a route: a token with a scope, or an operator's session with a role and a tenant. An
+// Authorization header takes precedence over the cookie; a route with `operator: 'none'` ignores the cookie.
 
 import { bearerToken, type Credentials } from '../auth/bearer.ts'
 import type { FailedTokenLimiter } from '../auth/failed-token-limiter.ts'
@@ -13,8 +13,10 @@ import { OPERATOR_SCOPE, type Principal, parseTenant, type Tenant } from '../mod
 import type { Clock } from '../runtime/clock.ts'
 import { sessionCookie } from './cookie.ts'
 import type { Exchange } from './exchange.ts'
+import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
 import { originProblem } from './same-origin.ts'
+import { orUnavailable } from './unavailable.ts'
 import { hasTokenInQuery, type RequestHead } from './wire/head.ts'
 import { headerValues } from './wire/raw-headers.ts'
 
@@ -23,27 +25,21 @@ export interface AuthServices {
   readonly intakeScopes: readonly string[] | null
   readonly failedTokens: FailedTokenLimiter
   readonly clock: Clock
-  /** Null: there is no console, and a cookie is worth nothing. */
+  /** Null while the console is turned off. */
   readonly operators: OperatorSessions | null
 }
 
 export interface OperatorSessions {
   find(cookie: string): Promise<SignedIn | null>
-  /** Whether there is such a tenant at all. */
   hasTenant(tenant: Tenant): Promise<boolean>
 }
 
 type Admission = Problem | null
 
 const NOT_SIGNED_IN: Problem = { code: 'not_signed_in' }
-const UNREACHABLE: Problem = {
-  code: 'storage_unavailable',
-  message: 'The database does not answer. Send the same request again after Retry-After seconds.',
-}
-const NO_TENANT: Problem = {
-  code: 'invalid_request',
-  message: 'The request does not name one tenant. Send the header "Intray-Tenant: <account_id>/<company_id>" once.',
-}
+const NO_TENANT = invalidRequest(
+  'The request does not name one tenant. Send the header "Intray-Tenant: <account_id>/<company_id>" once.',
+)
 const TOKEN_IN_QUERY: Problem = {
   code: 'missing_token',
   message:
@@ -55,7 +51,7 @@ const TOKEN_FOR_SESSION: Problem = {
   message: 'This address takes a session of the console, not a token. Sign in at /console.',
 }
 
-/** Null if the request may pass; the exchange then knows its principal. Answers at once for a token in memory. */
+/** Null if the request may pass; sets the exchange's principal. Synchronous for a cached token. */
 export function authenticate(
   auth: AuthServices,
   route: Route,
@@ -64,13 +60,13 @@ export function authenticate(
 ): Admission | Promise<Admission> {
   if (route.operator !== 'none' && auth.operators && req.headers.authorization === undefined) {
     const cookie = sessionCookie(req)
-    if (cookie !== null) return admitOperator(auth.operators, route, req, cookie, exchange)
+    if (cookie !== null) return originProblem(req) ?? admitOperator(auth.operators, route, req, cookie, exchange)
   }
   if (route.scope === 'operator') return req.headers.authorization === undefined ? NOT_SIGNED_IN : TOKEN_FOR_SESSION
   return admitBearer(auth, route, req, bearerToken(req.rawHeaders), exchange)
 }
 
-/** For a route that takes tokens only. */
+/** For a route that takes only tokens. */
 export function admitBearer(
   auth: AuthServices,
   route: Route,
@@ -86,17 +82,17 @@ export function admitBearer(
 export function admit(
   auth: AuthServices,
   route: Route,
-  shown: PresentedToken,
+  token: PresentedToken,
   exchange: Exchange,
 ): Admission | Promise<Admission> {
-  const judge = (found: Authentication): Admission => {
+  const decide = (found: Authentication): Admission => {
     if ('problem' in found) return failureProblem(auth, found.problem, exchange)
     exchange.principal = found.principal
     const forbidden = scopeProblem(auth, route, found.principal)
     return found.bucket === null ? forbidden : rateProblem(auth, found.bucket, forbidden, exchange)
   }
-  const answer = auth.principals.authenticate(shown)
-  return answer instanceof Promise ? answer.then(judge) : judge(answer)
+  const answer = auth.principals.authenticate(token)
+  return answer instanceof Promise ? answer.then(decide) : decide(answer)
 }
 
 function scopeProblem(auth: AuthServices, route: Route, principal: Principal): Problem | null {
@@ -106,16 +102,14 @@ function scopeProblem(auth: AuthServices, route: Route, principal: Principal): P
     : { code: 'forbidden_scope', ...scopeNeeded(route.scope, scope, auth.intakeScopes) }
 }
 
-async function admitOperator(
+function admitOperator(
   operators: OperatorSessions,
   route: Route,
   req: RequestHead,
   cookie: string,
   exchange: Exchange,
 ): Promise<Admission> {
-  const foreign = originProblem(req)
-  if (foreign) return foreign
-  try {
+  return orUnavailable<Admission>(async () => {
     const signedIn = await operators.find(cookie)
     if (!signedIn) return NOT_SIGNED_IN
     exchange.operator = signedIn
@@ -125,9 +119,9 @@ async function admitOperator(
     const [named = '', ...more] = headerValues(req.rawHeaders, 'intray-tenant')
     const tenant = more.length === 0 ? parseTenant(named.trim()) : null
     if (!tenant) return NO_TENANT
-    // Both are asked in any case: one that the operator may not see is answered like one that is not there, and as fast.
-    const isThere = await operators.hasTenant(tenant)
-    if (!isThere || !maySee(operator, tenant)) return { code: 'not_found' }
+    // Reads the store in both cases, so that a forbidden tenant and an unknown one get the same answer in the same time.
+    const exists = await operators.hasTenant(tenant)
+    if (!exists || !maySee(operator, tenant)) return { code: 'not_found' }
     const { id, name } = operator
     exchange.principal = {
       ...tenant,
@@ -136,19 +130,16 @@ async function admitOperator(
       operator: { id, name },
     }
     return null
-  } catch (error) {
-    if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return UNREACHABLE
-    throw error
-  }
+  })
 }
 
-/** Only what failed is counted, and only its answer changes. Whoever shows a whole secret (disabled, expired) is not guessing. */
+/** Counts failures of unknown tokens only: a client with a disabled or expired token knew its secret and is not guessing. */
 function failureProblem(auth: AuthServices, problem: Problem, { address }: Exchange): Problem {
   const waitS = problem.code === 'invalid_token' ? auth.failedTokens.recordFailure(address) : null
   return waitS === null ? problem : { code: 'too_many_failures', retryAfterS: waitS }
 }
 
-/** Tells a token with a limit where it stands, whatever the answer is. A call that its scope forbids takes nothing. */
+/** Sets the RateLimit fields in any case. A call that its scope forbids takes nothing from the bucket. */
 function rateProblem(
   auth: AuthServices,
   bucket: TokenBucket,
@@ -156,7 +147,7 @@ function rateProblem(
   exchange: Exchange,
 ): Problem | null {
   const now = auth.clock.now()
-  const { isAllowed, remaining, resetS } = forbidden ? bucket.look(now) : bucket.take(now)
+  const { isAllowed, remaining, resetS } = forbidden ? bucket.peek(now) : bucket.take(now)
   const { requests, windowMs } = bucket.limit
   exchange.rateFields = [
     ...['RateLimit-Policy', `"token";q=${requests};w=${Math.ceil(windowMs / 1000)}`],

@@ -1,4 +1,4 @@
-// One call of an operation behind the control plane: the request, its sender, what its address and its body say.
+// One call of an operation: the request, its caller, its path parameters and its body.
 
 import type { IncomingMessage } from 'node:http'
 import type { SignedIn } from '../auth/sessions.ts'
@@ -8,6 +8,7 @@ import type { Principal } from '../model/principal.ts'
 import type { Exchange } from './exchange.ts'
 import type { Answer } from './problem.ts'
 import type { Route } from './routes.ts'
+import { JSON_CONTENT } from './wire/answer.ts'
 import { collectBody, gunzipBody } from './wire/body.ts'
 import { declaredLength } from './wire/head.ts'
 import { contentEncoding, mediaProblem } from './wire/media.ts'
@@ -16,39 +17,46 @@ export interface Call {
   readonly req: IncomingMessage
   readonly exchange: Exchange
   readonly route: Route
-  /** What stands in the path's `{places}`. */
+  /** Path parameters by name. */
   readonly params: Readonly<Record<string, string>>
 }
 
-/** Answers, or says what is wrong. A route with a scope is called only for a token that may. */
-export type Operation = (call: Call) => Promise<Answer | Problem> | Answer | Problem
+export type Outcome = Answer | Problem
 
-/** The sender of a call whose route asks for a token. */
+/** Called only after the caller was authenticated for the route. */
+export type Operation = (call: Call) => Promise<Outcome> | Outcome
+
+/** The principal of a call whose route requires one. */
 export function callerOf({ exchange }: Call): Principal {
   if (exchange.principal === null) throw new Error(`${exchange.route} asked for no token`)
   return exchange.principal
 }
 
-/** The operator of a call whose route asks for a session. */
+/** The operator of a call whose route requires a session. */
 export function operatorOf({ exchange }: Call): SignedIn {
   if (exchange.operator === null) throw new Error(`${exchange.route} asked for no session`)
   return exchange.operator
 }
 
-const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8', 'Cache-Control': 'no-store' }
+const JSON_HEADERS = { 'Content-Type': JSON_CONTENT, 'Cache-Control': 'no-store' }
 
-/** 200 with an object; `ok` stands first. */
+/** 200 with an object whose first field is `ok`. */
 export function jsonAnswer(fields: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}): Answer {
-  return { status: 200, headers: { ...JSON_HEADERS, ...headers }, body: JSON.stringify({ ok: true, ...fields }) }
+  return rawJsonAnswer(JSON.stringify({ ok: true, ...fields }), headers)
 }
 
-/** An id in a path; null if it cannot be one, which is answered like one that does not exist. */
+/** 200 with a body that is JSON already. */
+export function rawJsonAnswer(body: string | Uint8Array, headers: Record<string, string> = {}): Answer {
+  return { status: 200, headers: { ...JSON_HEADERS, ...headers }, body }
+}
+
+/** An id in the path; null if malformed, which is answered like an unknown one. */
 export function idIn(call: Call, name = 'id'): number | null {
   const text = call.params[name] ?? ''
   return /^[1-9]\d{0,14}$/.test(text) ? Number(text) : null
 }
 
-/** The body of a command: one JSON object, under the same checks as a message, in the same order. */
+/** A body of one JSON object, with the same checks in the same order as for a message. */
 export async function readCommand(
   call: Call,
   maxBytes: number,
@@ -57,7 +65,7 @@ export async function readCommand(
   return 'problem' in read ? read : parseJsonObject(read.payload)
 }
 
-/** The bytes of a body that says it is JSON, uncompressed. */
+/** The uncompressed bytes of a body with a JSON content type. */
 export async function readPayload(
   { req, exchange }: Call,
   maxBytes: number,

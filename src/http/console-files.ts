@@ -1,8 +1,5 @@
-// The console as a browser gets it: what the build left in console/dist, read once, with headers under which nothing but
-// the console's own files can run.
-//
-// An address under /console without a file extension is a page of the application, which index.html is for. Until there is
-// a build, a plain page says how to make one.
+// Serves the console's build, console/dist, from memory, with a Content-Security-Policy for its own files alone. A path under
+// /console without a file extension gets index.html; without a build, a plain page explains how to build.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
@@ -68,15 +65,14 @@ interface File {
 }
 
 export interface ConsoleFiles {
-  /** The start page. */
   page(req: IncomingMessage): Answer
-  /** What stands at a path below /console/. */
+  /** `path` is relative to /console/. */
   file(req: IncomingMessage, path: string): Answer | Problem
 }
 
 export function createConsoleFiles(folder = DIST): ConsoleFiles {
   let files: ReadonlyMap<string, File> | null = null
-  /** Looked for again as long as there is no build. */
+  /** Checks again while there is no build. */
   const load = () => {
     if (!files && existsSync(join(folder, INDEX))) files = readFiles(folder)
     return files
@@ -96,7 +92,7 @@ export function createConsoleFiles(folder = DIST): ConsoleFiles {
   }
 }
 
-/** By their names: nothing that a request says becomes a path of the file system. */
+/** By name: no text of a request becomes a path of the file system. */
 function readFiles(folder: string): Map<string, File> {
   const files = new Map<string, File>()
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -109,7 +105,7 @@ function readFiles(folder: string): Map<string, File> {
   return files
 }
 
-/** What the build names by its content never changes. */
+/** Files in assets/ are named by their hash and never change. */
 function fileOf(name: string, type: string, bytes: Buffer): File {
   const isText = !/^(image\/(png|x-icon)|font\/)/.test(type)
   const isHashed = name.startsWith('assets/')

@@ -1,5 +1,5 @@
-// Routes all requests but those of the intake fast path: Fastify routes by the route table, and the operations answer. Also
-// answers unknown paths and methods.
+// Routes requests that are not for intake: Fastify matches the route table, and the route's operation answers. Also answers
+// unknown paths and methods.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -11,18 +11,26 @@ import { apiDocument } from './api-document.ts'
 import { admit, authenticate, type AuthServices } from './authenticate.ts'
 import { type Call, callerOf, type Operation } from './call.ts'
 import { createConsoleFiles } from './console-files.ts'
-import { createConsoleOperations } from './console/operations.ts'
+import { auditOperations } from './console/audit.ts'
 import type { ConsoleOptions } from './console/options.ts'
+import { overviewOperations } from './console/overview.ts'
+import { refusalOperations } from './console/refusals.ts'
+import { sessionOperations } from './console/session.ts'
+import { tenantOperations } from './console/tenants.ts'
+import { tokenOperations } from './console/tokens.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
 import { type Handler, logUnexpected, runHandler } from './handler.ts'
-import { createInboxOperations } from './inbox/operations.ts'
+import { conversationOperations } from './inbox/conversations.ts'
+import { eventOperations } from './inbox/events.ts'
+import { listOperations } from './inbox/lists.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
 import { createNearestRoute } from './nearest-route.ts'
-import type { Answer } from './problem.ts'
+import { type Answer, invalidRequest } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import { allowedMethods, type Route, routesOf, withoutTrailingSlash } from './routes.ts'
 import type { LoadShedder } from './load-shedder.ts'
+import { orUnavailable } from './unavailable.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
 import { pathOf } from './wire/head.ts'
@@ -55,26 +63,26 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
   const fastify = Fastify({
     serverFactory: options.serverFactory,
     clientErrorHandler: options.clientErrorHandler,
-    // Otherwise Fastify answers 503 without a body while closing; requests that arrived are still answered here.
+    // By default Fastify answers 503 without a body while closing; we still answer requests that arrived.
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    // An id that is too long is unknown like any other; the limit of the request line bounds it.
+    // The limit of the request line bounds ids; a long one is answered as unknown.
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: Number.MAX_SAFE_INTEGER },
     frameworkErrors: (error, request, reply) => {
       reply.hijack()
       sendProblem(request.raw, reply.raw, exchangeOf(reply.raw), problemOf(error, logger))
     },
   })
-  // No body parser of Fastify runs: the operations read their bodies themselves.
+  // Operations read bodies themselves; no body parser of Fastify runs.
   for (const route of routes) {
     fastify.route({
       method: route.method === 'GET' ? ['GET', 'HEAD'] : [route.method],
-      url: route.isOpen ? route.path.replace(/\{\w+\}$/, '*') : route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      url: route.isWildcard ? route.path.replace(/\{\w+\}$/, '*') : route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       onRequest: (request, reply) => {
         reply.hijack()
         const params = request.params as Call['params']
-        // The router matches an empty part, as in a path with two slashes in a row: that path is unknown.
-        const parts = Object.values(params).flatMap((value) => (route.isOpen ? value.split('/') : [value]))
+        // Fastify matches empty path parameters, as in `//`; we answer 404.
+        const parts = Object.values(params).flatMap((value) => (route.isWildcard ? value.split('/') : [value]))
         if (parts.includes('')) return answerUnrouted(request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
@@ -83,7 +91,7 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
       handler: () => {},
     })
   }
-  // In a hook, because Fastify parses a body before its not-found handler, and path and method come before the body.
+  // In a hook, because Fastify parses the body before it calls its not-found handler.
   fastify.addHook('onRequest', (request, reply, done) => {
     if (!request.is404) return done()
     reply.hijack()
@@ -104,7 +112,7 @@ function handlerOf(
 ): Handler {
   if (route.operation === 'intake') return options.intakeHandler
   if (route.operation === 'stream') return options.streamHandler
-  return answering(options, operations[route.operation], params)
+  return operationHandler(options, operations[route.operation], params)
 }
 
 type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
@@ -114,15 +122,22 @@ function createOperations(options: ControlPlaneOptions): Operations {
   const files = createConsoleFiles()
   const publicAddress = createPublicAddress(options.trustedProxies)
   return {
-    ...createInboxOperations(options.inbox),
+    ...listOperations(options.inbox),
+    ...eventOperations(options.inbox),
+    ...conversationOperations(options.inbox),
+    ...options.processing,
+    ...sessionOperations(options.console),
+    ...tenantOperations(options.console),
+    ...overviewOperations(options.console),
+    ...tokenOperations(options.console),
+    ...refusalOperations(options.console),
+    ...auditOperations(options.console),
     ping: (call) => pingAnswer(callerOf(call)),
     tester: async ({ req, exchange, route }) => {
       const found = testerToken(req)
       if ('problem' in found) return found.problem
       return (await admit(auth, route, found, exchange)) ?? testerAnswer(exchange.principal!)
     },
-    ...options.processing,
-    ...createConsoleOperations(options.console),
     consolePage: ({ req }) => files.page(req),
     consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
@@ -133,11 +148,11 @@ function createOperations(options: ControlPlaneOptions): Operations {
   }
 }
 
-function answering(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Handler {
+function operationHandler(options: ControlPlaneOptions, operation: Operation, params: Call['params']): Handler {
   const { auth, loadShedder } = options
   return async (route, req, res, exchange) => {
-    const asksForToken = route.scope !== 'public' && route.operation !== 'tester'
-    const refused = asksForToken ? await authenticate(auth, route, req, exchange) : null
+    const needsCaller = route.scope !== 'public' && route.operation !== 'tester'
+    const refused = needsCaller ? await authenticate(auth, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
     const release = loadShedder.acquire(route, req, exchange)
     if (typeof release !== 'function') return sendProblem(req, res, exchange, release)
@@ -146,7 +161,7 @@ function answering(options: ControlPlaneOptions, operation: Operation, params: C
       exchange.awaitsContinue = false
     }
     try {
-      const result = await operation({ req, exchange, route, params })
+      const result = await orUnavailable(() => operation({ req, exchange, route, params }))
       if ('status' in result && exchange.operator)
         await recordAudit(options.console, exchange.operator, route, exchange, params)
       if ('status' in result) sendAnswer(req, res, exchange, result)
@@ -157,7 +172,7 @@ function answering(options: ControlPlaneOptions, operation: Operation, params: C
   }
 }
 
-/** Writes the audit entry before the operator is answered. */
+/** Resolves once the audit entry is written; the answer follows. */
 async function recordAudit(
   { audit, remoteAddr }: ConsoleOptions,
   { operator }: SignedIn,
@@ -195,7 +210,7 @@ function wrongMethod(allow: string): Problem {
   return { code: 'method_not_allowed', allow, message: `This address does not take that method. Use one of ${allow}.` }
 }
 
-/** The path as the router sees it: without scheme and host, decoded except for separators (`%2f` is not a slash). */
+/** The path as Fastify's router sees it: without scheme and host, decoded except for separators (`%2f` is not a slash). */
 function decodedPath(target: string): string {
   const path = target.replace(/^https?:\/\/[^/]*/i, '')
   try {
@@ -208,10 +223,7 @@ function decodedPath(target: string): string {
 function problemOf(error: unknown, logger: Logger): Problem {
   const status = (error as { statusCode?: number }).statusCode ?? 500
   if (status >= 400 && status < 500) {
-    return {
-      code: 'invalid_request',
-      message: 'The path of the request cannot be decoded. Percent-encode it correctly and send it again.',
-    }
+    return invalidRequest('The path of the request cannot be decoded. Percent-encode it correctly and send it again.')
   }
   logUnexpected(logger, error, null)
   return { code: 'internal_error' }

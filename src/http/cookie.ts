@@ -1,14 +1,14 @@
-// The session cookie: read from a request, given and taken back with an answer.
+// The session cookie: reads it from a request, and formats Set-Cookie.
 
 import { isIP } from 'node:net'
 import type { RequestHead } from './wire/head.ts'
 import { headerValues } from './wire/raw-headers.ts'
 
 const NAME = 'intray_session'
-/** Browsers take a cookie of such a name only over TLS and only from this very host: none can be slipped in by another. */
+/** Browsers accept the `__Host-` prefix only over TLS and from this host: another host cannot set the cookie. */
 const NAME_OVER_TLS = `__Host-${NAME}`
 
-/** Null if there is none. Two of them are none: one was slipped in, and nobody can tell which. */
+/** Null if absent. Empty, and so invalid, if the cookie occurs twice: one of them may be forged. */
 export function sessionCookie(req: RequestHead): string | null {
   if (req.headers.cookie === undefined) return null
   const name = isLoopback(req.headers.host) ? NAME : NAME_OVER_TLS
@@ -28,7 +28,7 @@ export function clearCookie(req: RequestHead): string {
   return setCookie(req, '', 0)
 }
 
-/** This server itself speaks plain HTTP: whoever comes by another name than loopback comes through TLS, or has no business here. */
+/** The server speaks plain HTTP: only loopback names may work without a TLS proxy in front. */
 function isLoopback(host: string | undefined): boolean {
   const name = (host ?? '').replace(/:\d*$/, '').toLowerCase()
   return name === 'localhost' || name === '[::1]' || (isIP(name) === 4 && name.startsWith('127.'))

@@ -1,4 +1,4 @@
-// One request and what became of it: the notes that end up in its log line and in its answer.
+// The state of one request: what its answer and its log line need.
 
 import type { ServerResponse } from 'node:http'
 import type { SignedIn } from '../auth/sessions.ts'
@@ -6,9 +6,8 @@ import type { ErrorCode } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
 import { newUuid } from '../runtime/id.ts'
 
-/** What the server is about, as far as an answer has to know. */
 export interface Lifecycle {
-  /** Connections are closed after their answer. */
+  /** While true, connections are closed after their answer. */
   readonly stopping: boolean
 }
 
@@ -16,25 +15,25 @@ export class Exchange {
   readonly lifecycle: Lifecycle
   readonly requestId = newUuid()
   readonly startedAt = performance.now()
-  /** The route's path as the table has it; null while unknown. */
+  /** The path in the route table; null while unknown. */
   route: string | null = null
   principal: Principal | null = null
-  /** The operator whose session it came with. */
+  /** The operator whose session the request has. */
   operator: SignedIn | null = null
-  /** What it was done to, for the audit log; null: what the address names. */
+  /** The target for the audit log; null: the path parameter. */
   auditTarget: string | null = null
-  /** It changed nothing after all, and the audit log has nothing to tell. */
+  /** The operation changed nothing and leaves no audit entry. */
   isNoOp = false
-  /** Where it comes from, as far as that is known. */
+  /** The address of the client, if known. */
   address: string | undefined = undefined
   /** RateLimit fields, for a token that has a limit. */
   rateFields: readonly string[] | null = null
   error: ErrorCode | null = null
   bytesIn = 0
   eventId: number | null = null
-  /** What intake made of it: stored, duplicate, conflict. */
+  /** Of intake: stored, duplicate or conflict. Of a stream: why it ended. */
   outcome: string | null = null
-  /** The client has not been told to go on sending: it may never send its body. */
+  /** The client waits for 100 Continue: its body may never come. */
   awaitsContinue = false
 
   constructor(lifecycle: Lifecycle) {
@@ -46,7 +45,7 @@ const EXCHANGE = Symbol('exchange')
 
 type WithExchange = ServerResponse & { [EXCHANGE]?: Exchange }
 
-/** Attached to the response, because that is what outlives the handlers. */
+/** Attached to the response, which outlives the handlers. */
 export function beginExchange(res: ServerResponse, lifecycle: Lifecycle): Exchange {
   const exchange = new Exchange(lifecycle)
   ;(res as WithExchange)[EXCHANGE] = exchange

@@ -1,4 +1,4 @@
-// A request handler: takes a request that has a route, and answers it.
+// Request handlers: the type, and a runner that answers unexpected failures.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { errorText, type Logger } from '../runtime/log.ts'
@@ -8,7 +8,7 @@ import { sendProblem } from './wire/answer.ts'
 
 export type Handler = (route: Route, req: IncomingMessage, res: ServerResponse, exchange: Exchange) => Promise<void>
 
-/** Runs a handler to its end. An unexpected failure is answered 500 without detail; the detail goes to the log. */
+/** An unexpected failure is answered 500 without detail; the detail goes to the log. */
 export function runHandler(
   handler: Handler,
   route: Route,

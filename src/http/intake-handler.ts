@@ -1,5 +1,5 @@
-// The intake handler: POST on the two intake paths, past every framework. It runs the checks in their order and the first
-// failure answers: token, scope, rate, encoding, media type, size, JSON, refs, capacity. (Framing, path and method came before.)
+// The intake handler: POST on the two intake paths, without Fastify. The first check that fails answers: token, scope, rate,
+// encoding, media type, size, JSON, refs, capacity. Framing, path and method were checked before.
 
 import type { Accept, AcceptResult } from '../intake/accept.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
@@ -13,7 +13,7 @@ import { renderProblem, type TextAnswer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
 import { JSON_CONTENT, sendAnswer } from './wire/answer.ts'
-import { type Collected, collectBeside, collectBody, gunzipBody } from './wire/body.ts'
+import { type CollectedBody, collectBodyStart, collectBody, gunzipBody } from './wire/body.ts'
 import { declaredLength, type RequestHead } from './wire/head.ts'
 import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './wire/intake-head.ts'
 import type { BodyMemory } from './wire/body-memory.ts'
@@ -27,22 +27,22 @@ export interface IntakeHandlerOptions {
   readonly remoteAddr: 'full' | 'truncated' | 'off'
 }
 
-/** A message on its way in, whoever reads it from the wire. */
+/** An intake request, from the fast path or from Node. */
 export interface IntakeCall {
   readonly route: Route
   readonly head: RequestHead
   readonly exchange: Exchange
-  /** Asked for once. At once where it has arrived. */
-  readBody(maxBytes: number): Collected | Promise<Collected>
-  /** The beginning of a body that was not asked for, as far as it comes. */
-  peekBody(maxBytes: number): Buffer | Promise<Buffer>
+  /** Called at most once. Synchronous if the body has arrived. */
+  readBody(maxBytes: number): CollectedBody | Promise<CollectedBody>
+  /** The start of a body that is not read otherwise, as much as arrives. */
+  readBodyStart(maxBytes: number): Buffer | Promise<Buffer>
   answer(answer: TextAnswer): void
 }
 
 export type IntakeHandler = (call: IntakeCall) => Promise<void>
 
-/** Refused for what they were: kept for the integrator. The others are our trouble or nobody's. */
-const KEPT: ReadonlySet<ErrorCode> = new Set([
+/** Refusals that are kept for the integrator: those that its request caused. */
+const KEPT_CODES: ReadonlySet<ErrorCode> = new Set([
   'forbidden_scope',
   'payload_too_large',
   'unsupported_media_type',
@@ -64,19 +64,19 @@ const NOTHING = Buffer.alloc(0)
 export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandler {
   const { auth, accept, maxBodyBytes } = options
 
-  /** Answers with a problem and, if it is one to keep, keeps the request. */
+  /** Answers with a problem and, for the codes above, records the refusal. */
   async function refuse(call: IntakeCall, problem: Problem, body?: Buffer): Promise<void> {
-    if (call.exchange.principal === null || !KEPT.has(problem.code)) return answerProblem(call, problem)
-    // What has not arrived yet is collected while the answer goes out: a sender does not wait for our notes.
-    const head = body ?? call.peekBody(REFUSAL_BODY_BYTES)
+    if (call.exchange.principal === null || !KEPT_CODES.has(problem.code)) return answerProblem(call, problem)
+    // The answer does not wait for the rest of the body.
+    const start = body ?? call.readBodyStart(REFUSAL_BODY_BYTES)
     answerProblem(call, problem)
-    const bytes = Buffer.isBuffer(head) ? head : await head
+    const bytes = Buffer.isBuffer(start) ? start : await start
     options.recordRefusal(refusalOf(call, problem, bytes, options.clock.now()))
   }
 
   return async (call) => {
     const { route, head, exchange } = call
-    // Without a pause where there is no need for one: the body is on its way, or here.
+    // Awaits only promises: an await of a value would cost a turn.
     const admission = admitBearer(auth, route, head, credentialsOf(head), exchange)
     const notAdmitted = admission instanceof Promise ? await admission : admission
     if (notAdmitted) return refuse(call, notAdmitted)
@@ -86,9 +86,9 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     const reading = call.readBody(maxBodyBytes)
     const collected = reading instanceof Promise ? await reading : reading
     exchange.bytesIn = collected.bytes.length
-    if (collected.state === 'gone') return
-    if (collected.state === 'no_room') return answerProblem(call, { code: 'overloaded' })
-    if (collected.state === 'more') {
+    if (collected.state === 'aborted') return
+    if (collected.state === 'no_memory') return answerProblem(call, { code: 'overloaded' })
+    if (collected.state === 'too_large') {
       return refuse(call, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
     const payload = read.encoding === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
@@ -111,7 +111,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   }
 }
 
-/** The intake handler for requests that node reads. */
+/** The intake handler for requests that Node parses. */
 export function createNodeIntakeHandler(handler: IntakeHandler, bodyMemory: BodyMemory): Handler {
   return (route, req, res, exchange) =>
     handler({
@@ -123,10 +123,10 @@ export function createNodeIntakeHandler(handler: IntakeHandler, bodyMemory: Body
           res.writeContinue()
           exchange.awaitsContinue = false
         }
-        return collectBody(req, maxBytes, bodyMemory.begin())
+        return collectBody(req, maxBytes, bodyMemory.newReservation())
       },
-      peekBody: (maxBytes) =>
-        exchange.awaitsContinue ? NOTHING : collectBeside(req, maxBytes).then(({ bytes }) => bytes),
+      readBodyStart: (maxBytes) =>
+        exchange.awaitsContinue ? NOTHING : collectBodyStart(req, maxBytes).then(({ bytes }) => bytes),
       answer: (answer) => sendAnswer(req, res, exchange, answer),
     })
 }
@@ -136,7 +136,7 @@ export function answerProblem(call: IntakeCall, problem: Problem): void {
   call.answer(renderProblem(problem, call.exchange.requestId))
 }
 
-/** What the headers alone tell: encoding, media type, size. */
+/** Checks of the headers: encoding, media type, declared size. */
 function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, maxBodyBytes: number): Problem | null {
   if (typeof encoding !== 'string') return encoding
   if (mediaProblem) return mediaProblem
@@ -147,12 +147,12 @@ const RECEIPT_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT })
 const REPLAYED_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' })
 
 function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem }>): TextAnswer {
-  const again =
+  const flags =
     outcome === 'stored' ? '' : outcome === 'duplicate' ? ',"duplicate":true' : ',"duplicate":true,"conflict":true'
   return {
     status: 200,
     headers: outcome === 'duplicate' ? REPLAYED_HEADERS : RECEIPT_HEADERS,
-    body: `{"ok":true,"id":${id}${again}}`,
+    body: `{"ok":true,"id":${id}${flags}}`,
   }
 }
 

@@ -39,14 +39,15 @@ export class LoadShedder {
     return { requests: this.#requests.inUse, claims: this.#claims.inUse }
   }
 
-  /** A slot to release once the request is answered, or why there is none. */
+  /** A slot to release once the request is answered, or the problem to answer with. */
   acquire(route: Route, req: IncomingMessage, { principal }: Exchange): Release | Problem {
     if (route.scope !== 'processor') return NO_SLOT
     const { inboxMaxPipelined, isUnderPressure } = this.#options
-    if (pendingAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined) return TOO_MANY_HERE
+    if (pendingAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined)
+      return TOO_MANY_PIPELINED
     const isFinishing = FINISHING.has(route.operation)
     if (!isFinishing && isUnderPressure()) return UNDER_PRESSURE
-    // Streams have slots of their own, and those that open at once share one read of the store.
+    // The stream hub bounds the number of streams.
     if (route.operation === 'stream') return NO_SLOT
     const limiter = route.operation === 'claim' ? this.#claims : this.#requests
     return limiter.acquire(tenantText(principal!), isFinishing) ?? TOO_MANY
@@ -63,7 +64,7 @@ const TOO_MANY: Problem = {
   message:
     'Too many inbox requests are in progress, on this node or for this tenant. Ask again after Retry-After seconds.',
 }
-const TOO_MANY_HERE: Problem = {
+const TOO_MANY_PIPELINED: Problem = {
   code: 'overloaded',
   message: 'Too many requests on this connection are waiting for answers. Wait for some, or open another connection.',
 }

@@ -1,6 +1,6 @@
-// Figures for Prometheus, on a port of their own: whoever may look at them is decided by the network, and they never share
-// a port with what is reachable from outside. Off unless an address is set.
+// Serves the metrics for Prometheus on a port of its own, so that the network decides who reads them. Off by default.
 
+import { once } from 'node:events'
 import http, { type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Service } from '../runtime/service.ts'
@@ -36,14 +36,11 @@ export class MetricsListener implements Service {
       )
     })
     this.#server = server
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject)
-      // Each process has figures of its own: a port that several share would show one of them by chance.
-      server.listen({ ...listen, exclusive: true }, () => resolve())
-    })
+    // Exclusive: on a shared port a scrape would reach a random process.
+    await once(server.listen({ ...listen, exclusive: true }), 'listening')
   }
 
-  /** Where it listens; null if it does not. */
+  /** The URL it listens at; null if it is off. */
   get address(): string | null {
     const address = this.#server?.address() as AddressInfo | null | undefined
     return address ? `http://${address.address}:${address.port}/metrics` : null

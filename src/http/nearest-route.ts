@@ -1,8 +1,7 @@
-// The route that an unknown path most likely means, for the message of a 404. Looks at the route table alone, which /docs
-// shows to everybody: it says nothing about ids or tenants.
+// Suggests the nearest route in the message of a 404, from the route table alone, which is public.
 //
-// Paths are compared part by part. A part that is missing or too many costs 1, a misspelt one half of that, and an id
-// costs nothing. Long paths get no suggestion, so that the requests of a scanner stay cheap.
+// Edit distance over the parts of a path: a missing or extra part costs 1, a misspelt one 0.5, an id nothing. Long paths get
+// no suggestion, so that the requests of a scanner stay cheap.
 
 import { nearest } from '../runtime/nearest.ts'
 import type { Route } from './routes.ts'
@@ -11,15 +10,16 @@ const MAX_PATH_LENGTH = 100
 const MAX_PARTS = 6
 const MISSPELT = 0.5
 const MISSING = 1
-/** Above this the two paths have too little in common. */
 const MAX_COST = 2
 
 /** Gives `GET /v1/inbox/events`, or null if no route resembles the path. */
 export type NearestRoute = (method: string, path: string) => string | null
 
 export function createNearestRoute(routes: readonly Route[]): NearestRoute {
-  const candidates = routes.filter(({ isOpen }) => !isOpen).map((route) => ({ route, parts: partsOf(route.path) }))
-  const names = new Set(candidates.flatMap(({ parts }) => parts).filter((part) => !isPlace(part)))
+  const candidates = routes
+    .filter(({ isWildcard }) => !isWildcard)
+    .map((route) => ({ route, parts: partsOf(route.path) }))
+  const names = new Set(candidates.flatMap(({ parts }) => parts).filter((part) => !isParameter(part)))
 
   return (method, path) => {
     if (path.length > MAX_PATH_LENGTH) return null
@@ -45,11 +45,11 @@ function partsOf(path: string): string[] {
   return path.split('/').filter((part) => part !== '')
 }
 
-function isPlace(part: string): boolean {
+function isParameter(part: string): boolean {
   return part.startsWith('{')
 }
 
-/** What a part costs where a route has one of these names; other names do not resemble it. */
+/** The cost of a part against each name that equals or resembles it. */
 function costsOf(given: string, names: ReadonlySet<string>): ReadonlyMap<string, number> {
   if (names.has(given)) return new Map([[given, 0]])
   const near = nearest(given, [...names])
@@ -67,7 +67,7 @@ function pathDistance(
     const row = [MISSING * i]
     for (let j = 1; j <= route.length; j++) {
       const part = route[j - 1]!
-      const own = isPlace(part) ? placeCost(given[i - 1]!) : (costs[i - 1]!.get(part) ?? 2 * MISSING)
+      const own = isParameter(part) ? parameterCost(given[i - 1]!) : (costs[i - 1]!.get(part) ?? 2 * MISSING)
       row.push(Math.min(previous[j - 1]! + own, previous[j]! + MISSING, row[j - 1]! + MISSING))
     }
     previous = row
@@ -75,7 +75,7 @@ function pathDistance(
   return previous[route.length]!
 }
 
-/** Ids have digits; a word in the place of one is rather a name that is wrong. */
-function placeCost(given: string): number {
+/** Ids have digits; a word is more likely a wrong name. */
+function parameterCost(given: string): number {
   return /\d/.test(given) ? 0 : MISSING
 }

@@ -1,4 +1,4 @@
-// The only file that picks error statuses: turns a problem into status, headers and body.
+// Turns a problem into status, headers and body. The only file that picks error statuses.
 
 import { type ErrorCode, ERRORS, type ErrorKind, type FieldProblem, type Problem } from '../model/errors.ts'
 
@@ -21,7 +21,6 @@ const STATUS: Record<ErrorKind, number> = {
   unavailable: 503,
 }
 
-/** Seconds after which it makes sense to send again. */
 const RETRY_AFTER_S = 1
 
 const REALM = 'Bearer realm="intray"'
@@ -38,6 +37,10 @@ export interface Answer {
 /** An answer whose body is text. */
 export type TextAnswer = Answer & { readonly body: string }
 
+export function invalidRequest(message: string): Problem {
+  return { code: 'invalid_request', message }
+}
+
 export function statusOf(problem: Problem): number {
   return STATUS[ERRORS[problem.code].kind]
 }
@@ -48,7 +51,7 @@ export function renderProblem(problem: Problem, requestId: string): TextAnswer {
 
 function bodyOf(problem: Problem, requestId: string): string {
   const { code } = problem
-  // Fixed by the interface, to the letter. Its sentence is in WWW-Authenticate.
+  // The interface fixes this body; the message is in WWW-Authenticate.
   if (code === 'forbidden_scope') return '{"ok":false,"error":"forbidden_scope"}'
   const row = ERRORS[code]
   return JSON.stringify({
@@ -63,7 +66,7 @@ function bodyOf(problem: Problem, requestId: string): string {
   })
 }
 
-/** The most exact sentence known: that of the problem itself, else of its first field, else of the catalogue. */
+/** The most specific message: of the problem, else of its first field, else of the catalogue. */
 function messageOf({ code, message, fields }: Problem): string {
   if (message !== undefined) return message
   return fields?.[0] ? fieldsMessage(fields[0], fields.length - 1) : ERRORS[code].message
@@ -76,7 +79,7 @@ function fieldsMessage({ path, message }: FieldProblem, others: number): string 
   return `${located} ${others === 1 ? 'Another problem is' : `${others} other problems are`} listed in fields.`
 }
 
-/** For a 503 the sender has to know whether a second copy is possible. */
+/** Tells the sender of a 503 whether the message may have been stored. */
 function storedOf({ code }: Problem): string | undefined {
   if (code === 'storage_unavailable') return 'unknown'
   return ERRORS[code].kind === 'unavailable' ? 'no' : undefined
@@ -86,7 +89,7 @@ function headersOf(problem: Problem): Record<string, string> {
   const { kind } = ERRORS[problem.code]
   const headers: Record<string, string> = {
     'Content-Type': 'application/json; charset=utf-8',
-    // A refused URL may hold a token by mistake: caches must not keep it, and browsers must not pass it on.
+    // A refused URL may hold a token by mistake: caches must not keep it, and browsers must not send it as referrer.
     'Cache-Control': 'no-store',
     'Referrer-Policy': 'no-referrer',
   }

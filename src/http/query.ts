@@ -1,24 +1,39 @@
-// The query of a read route: every parameter is known, given once, and of the form its row asks for.
+// The query of a request: each parameter must be known, given once, and well-formed.
 
 import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
 import type { Parameter } from '../runtime/parameter.ts'
+import type { Call, Operation, Outcome } from './call.ts'
+import { invalidRequest } from './problem.ts'
 import { hasTokenInQuery } from './wire/head.ts'
 
-export type QueryResult<S extends Record<string, Parameter<unknown>>> =
-  | { readonly values: { readonly [N in keyof S]: ReturnType<S[N]> | undefined } }
-  | { readonly problem: Problem }
+type Parameters = Record<string, Parameter<unknown>>
+type Values<P extends Parameters> = { readonly [N in keyof P]: ReturnType<P[N]> | undefined }
 
-export function readQuery<S extends Record<string, Parameter<unknown>>>(req: IncomingMessage, spec: S): QueryResult<S> {
+/** An operation whose query may have these parameters and no others. */
+export function withQuery<P extends Parameters>(
+  parameters: P,
+  work: (call: Call, values: Values<P>) => Outcome | Promise<Outcome>,
+): Operation {
+  return (call) => {
+    const query = readQuery(call.req, parameters)
+    return 'problem' in query ? query.problem : work(call, query.values)
+  }
+}
+
+export function readQuery<P extends Parameters>(
+  req: IncomingMessage,
+  parameters: P,
+): { readonly values: Values<P> } | { readonly problem: Problem } {
   const url = req.url ?? ''
   const at = url.indexOf('?')
-  // With its question mark, which is taken off: of two, the second would be as well.
+  // URLSearchParams removes one leading question mark, so it gets the one that starts the query.
   const given = new URLSearchParams(at === -1 ? '' : url.slice(at))
   const values: Record<string, unknown> = {}
   for (const name of new Set(given.keys())) {
-    // What was sent is never repeated: it may be a token in the wrong place.
-    const parse = Object.hasOwn(spec, name) ? spec[name] : undefined
-    if (!parse) return refuse(unknownParameter(req, Object.keys(spec)))
+    // The answer does not repeat an unknown name or a value: it may be a token in the wrong place.
+    const parse = Object.hasOwn(parameters, name) ? parameters[name] : undefined
+    if (!parse) return refuse(unknownParameter(req, Object.keys(parameters)))
     const texts = given.getAll(name)
     if (texts.length > 1) return refuse(`The query holds ${name} more than once. Give it once.`)
     try {
@@ -38,5 +53,5 @@ function unknownParameter(req: IncomingMessage, known: readonly string[]): strin
 }
 
 function refuse(message: string): { readonly problem: Problem } {
-  return { problem: { code: 'invalid_request', message } }
+  return { problem: invalidRequest(message) }
 }

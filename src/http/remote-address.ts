@@ -1,4 +1,4 @@
-// How much of the sender's address is kept with an event.
+// The part of a client's address that is stored with an event: all, the network, or nothing.
 
 import { isIPv4 } from 'node:net'
 

@@ -1,44 +1,31 @@
-// THE table: every address of the service, what it asks of a token, and which operation answers. The contract in
-// api/openapi.yaml, the documentation and the tests of scopes are all held against it.
+// The route table: every path of the service, the scope or role it requires, and the operation that answers. Tests compare
+// api/openapi.yaml and the documentation with it.
 
 import type { ScopeRule } from '../auth/scope.ts'
 import type { AuditAction, OperatorRole } from '../model/operator.ts'
 
 export interface Route {
   readonly method: 'GET' | 'POST' | 'DELETE'
-  /** As in the contract: `{id}` stands for one part of the path. */
+  /** As in api/openapi.yaml: `{id}` is a path parameter. */
   readonly path: string
   readonly scope: ScopeRule
-  /** The role an operator needs who comes with a session instead of a token. `none`: a session is worth nothing here. */
+  /** The least role of an operator with a session. `none`: the route takes no session. */
   readonly operator: OperatorRole | 'none'
   readonly operation: OperationName
-  /** `none`: an operator need not say which tenant is meant. */
+  /** `none`: an operator does not name a tenant. */
   readonly tenant?: 'none'
-  /** How the audit log calls it when an operator did it. */
+  /** The action that the audit log records for an operator. */
   readonly audit?: AuditAction
-  /** The last place stands for the whole rest of the path. */
-  readonly isOpen?: true
+  /** The last path parameter matches the whole rest of the path. */
+  readonly isWildcard?: true
 }
 
-/** `intake` and `stream` have handlers of their own; `tester` takes its token from elsewhere. */
+/** `intake` and `stream` have their own handlers; `tester` also takes a token from the query. */
 export type OperationName =
   | 'ping'
   | 'tester'
   | 'intake'
-  | InboxOperationName
-  | 'stream'
-  | ProcessingOperation
-  | ConsoleOperationName
-  | 'consolePage'
-  | 'consoleFile'
-  | 'livez'
-  | 'readyz'
-  | 'openapiYaml'
-  | 'openapiJson'
-  | 'docs'
-
-/** Reading the inbox: http/inbox/ answers. */
-export type InboxOperationName =
+  // Reads of the inbox, in http/inbox/.
   | 'listEvents'
   | 'showEvent'
   | 'eventPayload'
@@ -48,8 +35,8 @@ export type InboxOperationName =
   | 'showConversation'
   | 'listConversationEvents'
   | 'listRefusals'
-/** What processors do. */
-export type ProcessingOperation =
+  | 'stream'
+  // Operations of processors, in http/inbox/.
   | 'claim'
   | 'ack'
   | 'extend'
@@ -60,9 +47,7 @@ export type ProcessingOperation =
   | 'subscriptions'
   | 'createSubscription'
   | 'deleteSubscription'
-
-/** What the console is made of: http/console/ answers. */
-export type ConsoleOperationName =
+  // Operations of the console, in http/console/.
   | 'signIn'
   | 'showSession'
   | 'signOut'
@@ -77,219 +62,107 @@ export type ConsoleOperationName =
   | 'acceptRefusal'
   | 'sendTestEvent'
   | 'listAudit'
+  // Console files, health checks and documents.
+  | 'consolePage'
+  | 'consoleFile'
+  | 'livez'
+  | 'readyz'
+  | 'openapiYaml'
+  | 'openapiJson'
+  | 'docs'
+
+type Method = Route['method']
+
+function publicRoute(method: Method, path: string, operation: OperationName): Route {
+  return { method, path, scope: 'public', operator: 'none', operation }
+}
+
+/** For tokens of the scope, not for sessions. */
+function tokenRoute(method: Method, path: string, operation: OperationName, scope: ScopeRule): Route {
+  return { method, path, scope, operator: 'none', operation }
+}
+
+/** For processor tokens, and for operators with at least the role. */
+function inboxRoute(
+  method: Method,
+  path: string,
+  operation: OperationName,
+  operator: OperatorRole,
+  audit?: AuditAction,
+): Route {
+  return { method, path, scope: 'processor', operator, operation, ...(audit && { audit }) }
+}
+
+/** For operators with at least the role. */
+function consoleRoute(...row: Parameters<typeof inboxRoute>): Route {
+  return { ...inboxRoute(...row), scope: 'operator' }
+}
 
 export const ROUTES: readonly Route[] = [
-  { method: 'GET', path: '/api/ping', scope: 'any', operator: 'none', operation: 'ping' },
-  { method: 'GET', path: '/api/inbox-test', scope: 'any', operator: 'none', operation: 'tester' },
-  { method: 'POST', path: '/v1/inbox/events', scope: 'intake', operator: 'none', operation: 'intake' },
-  { method: 'POST', path: '/api/inbox', scope: 'intake', operator: 'none', operation: 'intake' },
-  { method: 'GET', path: '/v1/inbox/events', scope: 'processor', operator: 'viewer', operation: 'listEvents' },
-  { method: 'GET', path: '/v1/inbox/events/{id}', scope: 'processor', operator: 'viewer', operation: 'showEvent' },
-  {
-    method: 'GET',
-    path: '/v1/inbox/events/{id}/payload',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'eventPayload',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/events/{id}/revisions',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'listRevisions',
-  },
-  {
-    method: 'POST',
-    path: '/v1/inbox/events/{id}/promote',
-    scope: 'processor',
-    operator: 'admin',
-    operation: 'promoteRevision',
-    audit: 'promote',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/conversations',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'listConversations',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/conversations/{id}',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'showConversation',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/conversations/{id}/events',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'listConversationEvents',
-  },
-  { method: 'GET', path: '/v1/inbox/refusals', scope: 'processor', operator: 'viewer', operation: 'listRefusals' },
-  { method: 'GET', path: '/v1/inbox/stream', scope: 'processor', operator: 'viewer', operation: 'stream' },
-  { method: 'POST', path: '/v1/inbox/claims', scope: 'processor', operator: 'none', operation: 'claim' },
-  { method: 'POST', path: '/v1/inbox/claims/ack', scope: 'processor', operator: 'none', operation: 'ack' },
-  { method: 'POST', path: '/v1/inbox/claims/extend', scope: 'processor', operator: 'none', operation: 'extend' },
-  { method: 'POST', path: '/v1/inbox/claims/release', scope: 'processor', operator: 'none', operation: 'release' },
-  {
-    method: 'POST',
-    path: '/v1/inbox/requeue',
-    scope: 'processor',
-    operator: 'admin',
-    operation: 'requeue',
-    audit: 'requeue',
-  },
-  {
-    method: 'POST',
-    path: '/v1/inbox/events/{id}/requeue',
-    scope: 'processor',
-    operator: 'admin',
-    operation: 'requeueEvent',
-    audit: 'requeue',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/events/{id}/history',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'eventHistory',
-  },
-  {
-    method: 'GET',
-    path: '/v1/inbox/subscriptions',
-    scope: 'processor',
-    operator: 'viewer',
-    operation: 'subscriptions',
-  },
-  {
-    method: 'POST',
-    path: '/v1/inbox/subscriptions',
-    scope: 'processor',
-    operator: 'admin',
-    operation: 'createSubscription',
-    audit: 'subscription_create',
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/inbox/subscriptions/{name}',
-    scope: 'processor',
-    operator: 'admin',
-    operation: 'deleteSubscription',
-    audit: 'subscription_delete',
-  },
-  { method: 'POST', path: '/v1/console/session', scope: 'public', operator: 'none', operation: 'signIn' },
-  {
-    method: 'GET',
-    path: '/v1/console/session',
-    scope: 'operator',
-    operator: 'viewer',
-    operation: 'showSession',
-    tenant: 'none',
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/console/session',
-    scope: 'operator',
-    operator: 'viewer',
-    operation: 'signOut',
-    tenant: 'none',
-  },
-  {
-    method: 'GET',
-    path: '/v1/console/tenants',
-    scope: 'operator',
-    operator: 'viewer',
-    operation: 'listTenants',
-    tenant: 'none',
-  },
-  { method: 'GET', path: '/v1/console/overview', scope: 'operator', operator: 'viewer', operation: 'overview' },
-  { method: 'GET', path: '/v1/console/tokens', scope: 'operator', operator: 'viewer', operation: 'listTokens' },
-  {
-    method: 'POST',
-    path: '/v1/console/tokens',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'createToken',
-    audit: 'token_create',
-  },
-  {
-    method: 'POST',
-    path: '/v1/console/tokens/{key_id}/rotate',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'rotateToken',
-    audit: 'token_rotate',
-  },
-  {
-    method: 'POST',
-    path: '/v1/console/tokens/{key_id}/disable',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'disableToken',
-    audit: 'token_disable',
-  },
-  {
-    method: 'POST',
-    path: '/v1/console/tokens/{key_id}/enable',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'enableToken',
-    audit: 'token_enable',
-  },
-  { method: 'GET', path: '/v1/console/refusals/{id}', scope: 'operator', operator: 'viewer', operation: 'showRefusal' },
-  {
-    method: 'POST',
-    path: '/v1/console/refusals/{id}/accept',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'acceptRefusal',
-    audit: 'refusal_accept',
-  },
-  {
-    method: 'POST',
-    path: '/v1/console/test-events',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'sendTestEvent',
-    audit: 'test_event',
-  },
-  {
-    method: 'GET',
-    path: '/v1/console/audit',
-    scope: 'operator',
-    operator: 'admin',
-    operation: 'listAudit',
-    tenant: 'none',
-  },
-  { method: 'GET', path: '/console', scope: 'public', operator: 'none', operation: 'consolePage' },
-  { method: 'GET', path: '/console/{path}', scope: 'public', operator: 'none', operation: 'consoleFile', isOpen: true },
-  { method: 'GET', path: '/livez', scope: 'public', operator: 'none', operation: 'livez' },
-  { method: 'GET', path: '/readyz', scope: 'public', operator: 'none', operation: 'readyz' },
-  { method: 'GET', path: '/openapi.yaml', scope: 'public', operator: 'none', operation: 'openapiYaml' },
-  { method: 'GET', path: '/openapi.json', scope: 'public', operator: 'none', operation: 'openapiJson' },
-  { method: 'GET', path: '/docs', scope: 'public', operator: 'none', operation: 'docs' },
+  tokenRoute('GET', '/api/ping', 'ping', 'any'),
+  tokenRoute('GET', '/api/inbox-test', 'tester', 'any'),
+  tokenRoute('POST', '/v1/inbox/events', 'intake', 'intake'),
+  tokenRoute('POST', '/api/inbox', 'intake', 'intake'),
+  inboxRoute('GET', '/v1/inbox/events', 'listEvents', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/events/{id}', 'showEvent', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/events/{id}/payload', 'eventPayload', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/events/{id}/revisions', 'listRevisions', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/events/{id}/promote', 'promoteRevision', 'admin', 'promote'),
+  inboxRoute('GET', '/v1/inbox/conversations', 'listConversations', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/conversations/{id}', 'showConversation', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/conversations/{id}/events', 'listConversationEvents', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/refusals', 'listRefusals', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/stream', 'stream', 'viewer'),
+  tokenRoute('POST', '/v1/inbox/claims', 'claim', 'processor'),
+  tokenRoute('POST', '/v1/inbox/claims/ack', 'ack', 'processor'),
+  tokenRoute('POST', '/v1/inbox/claims/extend', 'extend', 'processor'),
+  tokenRoute('POST', '/v1/inbox/claims/release', 'release', 'processor'),
+  inboxRoute('POST', '/v1/inbox/requeue', 'requeue', 'admin', 'requeue'),
+  inboxRoute('POST', '/v1/inbox/events/{id}/requeue', 'requeueEvent', 'admin', 'requeue'),
+  inboxRoute('GET', '/v1/inbox/events/{id}/history', 'eventHistory', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/subscriptions', 'subscriptions', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/subscriptions', 'createSubscription', 'admin', 'subscription_create'),
+  inboxRoute('DELETE', '/v1/inbox/subscriptions/{name}', 'deleteSubscription', 'admin', 'subscription_delete'),
+  publicRoute('POST', '/v1/console/session', 'signIn'),
+  { ...consoleRoute('GET', '/v1/console/session', 'showSession', 'viewer'), tenant: 'none' },
+  { ...consoleRoute('DELETE', '/v1/console/session', 'signOut', 'viewer'), tenant: 'none' },
+  { ...consoleRoute('GET', '/v1/console/tenants', 'listTenants', 'viewer'), tenant: 'none' },
+  consoleRoute('GET', '/v1/console/overview', 'overview', 'viewer'),
+  consoleRoute('GET', '/v1/console/tokens', 'listTokens', 'viewer'),
+  consoleRoute('POST', '/v1/console/tokens', 'createToken', 'admin', 'token_create'),
+  consoleRoute('POST', '/v1/console/tokens/{key_id}/rotate', 'rotateToken', 'admin', 'token_rotate'),
+  consoleRoute('POST', '/v1/console/tokens/{key_id}/disable', 'disableToken', 'admin', 'token_disable'),
+  consoleRoute('POST', '/v1/console/tokens/{key_id}/enable', 'enableToken', 'admin', 'token_enable'),
+  consoleRoute('GET', '/v1/console/refusals/{id}', 'showRefusal', 'viewer'),
+  consoleRoute('POST', '/v1/console/refusals/{id}/accept', 'acceptRefusal', 'admin', 'refusal_accept'),
+  consoleRoute('POST', '/v1/console/test-events', 'sendTestEvent', 'admin', 'test_event'),
+  { ...consoleRoute('GET', '/v1/console/audit', 'listAudit', 'admin'), tenant: 'none' },
+  publicRoute('GET', '/console', 'consolePage'),
+  { ...publicRoute('GET', '/console/{path}', 'consoleFile'), isWildcard: true },
+  publicRoute('GET', '/livez', 'livez'),
+  publicRoute('GET', '/readyz', 'readyz'),
+  publicRoute('GET', '/openapi.yaml', 'openapiYaml'),
+  publicRoute('GET', '/openapi.json', 'openapiJson'),
+  publicRoute('GET', '/docs', 'docs'),
 ]
 
-/** The routes of a path, whatever their method. */
+/** The routes of a path, of any method. */
 export function routesOf(routes: readonly Route[], path: string): Route[] {
   const parts = path.split('/')
   return routes.filter((route) => {
     const pattern = route.path.split('/')
-    const fits = route.isOpen
+    const fits = route.isWildcard
       ? pattern.length <= parts.length && !parts.includes('', 1)
       : pattern.length === parts.length
-    return fits && pattern.every((part, n) => part === parts[n] || isPlace(part, parts[n]))
+    return fits && pattern.every((part, n) => part === parts[n] || isParameter(part, parts[n]))
   })
 }
 
-function isPlace(part: string, given: string | undefined): boolean {
+function isParameter(part: string, given: string | undefined): boolean {
   return part.startsWith('{') && given !== undefined && given !== ''
 }
 
-/** What there is of the console: addresses that are gone where it is turned off. */
+/** Routes that do not exist while the console is turned off. */
 export function isConsoleRoute({ path }: Route): boolean {
   return path.startsWith('/v1/console/') || /^\/console(\/|$)/.test(path)
 }
@@ -306,7 +179,7 @@ export function allowedMethods(routes: readonly Route[], path: string): string |
   ].join(', ')
 }
 
-/** One trailing slash is the same route. */
+/** A path with one trailing slash is the same route. */
 export function withoutTrailingSlash(path: string): string {
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
 }

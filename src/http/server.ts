@@ -1,26 +1,22 @@
-// The HTTP server: one node:http server of our own with every timeout and limit set where it works, a front that takes plain
-// requests for intake before node sees them, a dispatcher, and a stop that lets what is in flight finish.
+// The HTTP server: a node:http server with its timeouts and limits, the fast path for plain intake requests in front of it,
+// the dispatch to handlers, and a stop that lets open requests finish.
 
+import { once } from 'node:events'
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
-import type { Logger } from '../runtime/log.ts'
 import type { Service } from '../runtime/service.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
-import { type Answering, createAccessLog, type LogRequest } from './access-log.ts'
-import type { AuthServices } from './authenticate.ts'
-import type { ConsoleOptions } from './console/options.ts'
-import { createControlPlane } from './control-plane.ts'
+import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.ts'
+import { type ControlPlaneOptions, createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange } from './exchange.ts'
 import { type Handler, runHandler } from './handler.ts'
-import type { InboxOptions } from './inbox/options.ts'
-import type { ProcessingOperations } from './inbox/processing.ts'
 import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
+import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
-import type { LoadShedder } from './load-shedder.ts'
 import { sendProblem } from './wire/answer.ts'
-import { createClientErrorHandler, finishThenClose, rawAnswer } from './wire/client-error.ts'
+import { createClientErrorHandler, closeAfterPendingAnswers, rawAnswer } from './wire/client-error.ts'
 import { type ClientAddress, createClientAddress } from './wire/client-address.ts'
 import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
@@ -28,7 +24,8 @@ import { hostProblem } from './wire/host.ts'
 import { isClosing, pendingAnswers } from './wire/pending-answers.ts'
 import type { BodyMemory } from './wire/body-memory.ts'
 
-export interface HttpServerOptions {
+export interface HttpServerOptions
+  extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
   readonly host: string
   readonly port: number
   readonly headersTimeout: number
@@ -37,29 +34,19 @@ export interface HttpServerOptions {
   readonly maxHeaderBytes: number
   readonly maxConnections: number
   readonly stopTimeout: number
-  readonly trustedProxies: readonly string[]
   readonly remoteAddr: 'full' | 'truncated' | 'off'
-  readonly routes: readonly Route[]
-  readonly auth: AuthServices
-  readonly loadShedder: LoadShedder
   readonly intakeHandler: IntakeHandler
   readonly bodyMemory: BodyMemory
-  readonly inbox: InboxOptions
-  readonly streamHandler: Handler
-  readonly processing: ProcessingOperations
-  readonly console: ConsoleOptions
-  readonly readiness: () => Problem | null
-  readonly logger: Logger
-  /** After each answer, or when the client left without one. */
+  /** Called after each answer, or when the client left without one. */
   readonly onAnswered: (answered: Answered) => void
 }
 
-/** How often node looks for requests that are too slow. Often: those it finds are cut off in one go, and everybody else waits. */
+/** How often Node checks timeouts. Short, because Node closes all timed-out connections in one turn of the event loop. */
 const CHECK_CONNECTIONS_EVERY_MS = 100
-/** Whoever asked for a tunnel has so long to read the answer. */
-const TUNNEL_LINGER_MS = 1000
+/** Time for a client that sent CONNECT to read the answer. */
+const CONNECT_LINGER_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
-/** Connections that the system holds until we accept them. With node's 511 a burst of new ones is told to try again in 1, 3, 7 s. */
+/** Connections that the kernel queues before accept. With Node's 511, clients of a burst retry after 1, 3 and 7 s. */
 const BACKLOG = 4096
 
 type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean) => void
@@ -84,12 +71,12 @@ export class HttpServer implements Service {
   async start(): Promise<void> {
     const { host, port, logger, bodyMemory } = this.#options
     const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, bodyMemory)
-    const onBroken = createClientErrorHandler(logger)
+    const onClientError = createClientErrorHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({
       ...this.#options,
       intakeHandler,
-      clientErrorHandler: onBroken,
+      clientErrorHandler: onClientError,
       serverFactory: (fastifyHandler) => {
         server = this.#createServer(this.#createDispatch(intakeHandler, fastifyHandler))
         return server
@@ -97,23 +84,17 @@ export class HttpServer implements Service {
     })
     await fastify.ready()
     this.#server = server!
-    this.#fastPath = this.#installFastPath(server!, onBroken)
-    await new Promise<void>((resolve, reject) => {
-      server!.once('error', reject)
-      server!.listen({ host, port, backlog: BACKLOG }, () => {
-        server!.off('error', reject)
-        resolve()
-      })
-    })
+    this.#fastPath = this.#installFastPath(server!, onClientError)
+    await once(server!.listen({ host, port, backlog: BACKLOG }), 'listening')
   }
 
-  /** Where it listens, as a URL. */
+  /** The URL it listens at. */
   get address(): string {
     const { address, family, port } = this.#server!.address() as AddressInfo
     return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
   }
 
-  /** Takes no new connection, lets open requests finish, and cuts off what is left after the timeout. */
+  /** Stops accepting, lets open requests finish, and closes all connections after the timeout. */
   stop(): Promise<void> {
     this.#stopping ??= this.#drain()
     return this.#stopping
@@ -124,7 +105,7 @@ export class HttpServer implements Service {
     if (!server) return
     this.#lifecycle.stopping = true
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    // After close() node enforces no timeout and leaves keep-alive sockets to themselves: both are up to us.
+    // After close() Node neither enforces timeouts nor closes keep-alive connections that become idle.
     const closeIdle = () => {
       server.closeIdleConnections()
       this.#fastPath?.closeIdle()
@@ -150,27 +131,27 @@ export class HttpServer implements Service {
         keepAliveTimeout,
         connectionsCheckingInterval: Math.min(CHECK_CONNECTIONS_EVERY_MS, headersTimeout),
         maxHeaderSize: maxHeaderBytes,
-        // Node answers a missing Host with an empty body: we look ourselves.
+        // Node would answer a missing Host with an empty body; framingProblem() answers instead.
         requireHostHeader: false,
       },
       (req, res) => dispatch(req, res, false),
     )
     server.maxConnections = maxConnections
-    // A client that neither sends nor reads its answers is cut off.
+    // Closes a connection whose client neither sends nor reads.
     server.timeout = 2 * Math.max(requestTimeout, keepAliveTimeout)
-    // A client may close its side after the request: what was stored for it is still answered.
+    // A client may half-close after its request and still gets the answer.
     ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
-    // Bounded in bytes by maxHeaderSize. A bound in number would drop headers in silence.
+    // maxHeaderSize bounds the bytes; a bound on the count would drop headers silently.
     server.maxHeadersCount = 0
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
-    // An empty Expect expects nothing; what it may hold else is looked at in dispatch.
+    // An empty Expect expects nothing; dispatch checks other values.
     server.on('checkExpectation', (req, res) => dispatch(req, res, req.headers.expect?.trim() !== ''))
     server.on('connect', (_req, socket: Socket) => refuseTunnel(socket))
     return server
   }
 
-  /** Connections come to the front first; it has node's own listeners for those that are not for it. */
-  #installFastPath(server: Server, onBroken: (error: Error, socket: Socket) => void): FastPath {
+  /** Connections go to the fast path first, which passes others to Node's own listeners. */
+  #installFastPath(server: Server, onClientError: (error: Error, socket: Socket) => void): FastPath {
     const listeners = server.listeners('connection')
     const fastPath = new FastPath({
       routes: this.#intakeRoutes,
@@ -179,18 +160,18 @@ export class HttpServer implements Service {
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
       logger: this.#options.logger,
-      toNode: (socket) => {
+      passToNode: (socket) => {
         for (const listener of listeners) listener.call(server, socket)
       },
-      onBroken,
+      onClientError,
       begin: (head) => {
         const exchange = new Exchange(this.#lifecycle)
         exchange.address = this.#addressOf(head)
         return exchange
       },
-      end: (exchange, head, answering) => this.#end(exchange, head, answering),
+      end: (exchange, head, answer) => this.#end(exchange, head, answer),
     })
-    server.removeAllListeners('connection').on('connection', (socket: Socket) => fastPath.take(socket))
+    server.removeAllListeners('connection').on('connection', (socket: Socket) => fastPath.accept(socket))
     return fastPath
   }
 
@@ -222,16 +203,16 @@ export class HttpServer implements Service {
     res.once('close', () => {
       const open = pendingAnswers(req.socket)
       open.splice(open.indexOf(res), 1)
-      this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isOut: res.writableFinished })
+      this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isComplete: res.writableFinished })
     })
     return exchange
   }
 
-  #end(exchange: Exchange, head: RequestHead, answering: Answering): void {
+  #end(exchange: Exchange, head: RequestHead, answer: SentAnswer): void {
     const ms = performance.now() - exchange.startedAt
-    this.#logExchange(exchange, head, answering, ms)
+    this.#logExchange(exchange, head, answer, ms)
     const { route, outcome, error } = exchange
-    this.#options.onAnswered({ route, status: answering.status, seconds: ms / 1000, outcome, error })
+    this.#options.onAnswered({ route, status: answer.status, seconds: ms / 1000, outcome, error })
   }
 }
 
@@ -243,15 +224,12 @@ function intakeRoutesOf(routes: readonly Route[]): ReadonlyMap<string, Route> {
   return byPath
 }
 
-/** After CONNECT the socket is ours alone: node neither reads it, nor times it out, nor minds its errors. */
+/** After CONNECT Node neither reads the socket, nor times it out, nor handles its errors. */
 function refuseTunnel(socket: Socket): void {
-  const problem: Problem = {
-    code: 'invalid_request',
-    message: 'This server is not a proxy. Send the request directly.',
-  }
+  const problem = invalidRequest('This server is not a proxy. Send the request directly.')
   socket.on('error', () => socket.destroy())
-  if (finishThenClose(socket)) return
-  socket.setTimeout(TUNNEL_LINGER_MS, () => socket.destroy())
+  if (closeAfterPendingAnswers(socket)) return
+  socket.setTimeout(CONNECT_LINGER_MS, () => socket.destroy())
   socket.resume()
   socket.end(rawAnswer(problem, newUuid()))
 }
@@ -261,17 +239,16 @@ function expectationProblem(req: RequestHead): Problem | null {
   return expected === '' || expected === '100-continue' ? null : { code: 'expectation_failed' }
 }
 
-/** What RFC 9112 asks of every request and node lets pass: one Host, and a body framed in a way all agree on. */
+/** Checks of RFC 9112 that Node leaves out: one Host, and a body with unambiguous framing. */
 function framingProblem(req: RequestHead): Problem | null {
-  const complain = (message: string): Problem => ({ code: 'invalid_request', message })
-  if (req.httpVersionMajor !== 1) return complain('The request is not HTTP/1.1. Send it as HTTP/1.1.')
+  if (req.httpVersionMajor !== 1) return invalidRequest('The request is not HTTP/1.1. Send it as HTTP/1.1.')
   const host = hostProblem(req)
   if (host) return host
   const coding = req.headers['transfer-encoding']
   if (coding === undefined) return null
   if (coding.toLowerCase() !== 'chunked')
-    return complain(
+    return invalidRequest(
       'Transfer-Encoding is not chunked. Send "Transfer-Encoding: chunked"; gzip belongs in Content-Encoding.',
     )
-  return req.httpVersionMinor === 0 ? complain('HTTP/1.0 has no Transfer-Encoding. Send a Content-Length.') : null
+  return req.httpVersionMinor === 0 ? invalidRequest('HTTP/1.0 has no Transfer-Encoding. Send a Content-Length.') : null
 }

@@ -1,28 +1,26 @@
-// Ping and the legacy tester: is this token good, and whose is it? Nothing is stored.
+// Ping and the legacy tester: tell a sender whether its token is valid, and its tenant and scope. Nothing is stored.
 
 import type { IncomingMessage } from 'node:http'
 import { bearerToken } from '../auth/bearer.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Principal } from '../model/principal.ts'
-import type { Answer } from './problem.ts'
-import { JSON_CONTENT } from './wire/answer.ts'
+import { type Answer, invalidRequest } from './problem.ts'
+import { jsonAnswer } from './call.ts'
 
 /** When the tester was deprecated (RFC 9745): 2025-11-15. */
 const DEPRECATED_SINCE = '@1763164800'
+const TWO_TOKENS = invalidRequest('The request has two different tokens. Send one.')
 
 export function pingAnswer(principal: Principal): Answer {
-  return { status: 200, headers: NOT_CACHED, body: JSON.stringify(pingBody(principal)) }
+  return jsonAnswer(pingFields(principal))
 }
 
 export function testerAnswer(principal: Principal): Answer {
-  return {
-    status: 200,
-    headers: { ...NOT_CACHED, 'Referrer-Policy': 'no-referrer', Deprecation: DEPRECATED_SINCE },
-    body: JSON.stringify({ ...pingBody(principal), deprecated: true }),
-  }
+  const headers = { 'Referrer-Policy': 'no-referrer', Deprecation: DEPRECATED_SINCE }
+  return jsonAnswer({ ...pingFields(principal), deprecated: true }, headers)
 }
 
-/** The tester's token: in the query, in the header, or the same in both. Nothing else ever reads a token from a query. */
+/** The tester's token, from the query, the header, or the same in both. No other route reads a token from the query. */
 export function testerToken(req: IncomingMessage): { readonly token: string } | { readonly problem: Problem } {
   const url = (req.url ?? '').replace(/#.*$/, '')
   const query = url.includes('?') ? new URLSearchParams(url.slice(url.indexOf('?') + 1)) : null
@@ -32,14 +30,9 @@ export function testerToken(req: IncomingMessage): { readonly token: string } | 
   else if (header.problem.code !== 'missing_token') return header
   const [token, ...others] = tokens
   if (token === undefined) return header
-  if (others.length > 0) {
-    return { problem: { code: 'invalid_request', message: 'The request has two different tokens. Send one.' } }
-  }
-  return { token }
+  return others.length > 0 ? { problem: TWO_TOKENS } : { token }
 }
 
-const NOT_CACHED = { 'Content-Type': JSON_CONTENT, 'Cache-Control': 'no-store' }
-
-function pingBody({ accountId, companyId, scope }: Principal) {
-  return { ok: true, account_id: accountId, company_id: companyId, scope }
+function pingFields({ accountId, companyId, scope }: Principal) {
+  return { account_id: accountId, company_id: companyId, scope }
 }

@@ -1,5 +1,5 @@
-// The OpenAPI document as far as the page shows it, and queries over it: operations, fields, error codes. A reference that
-// leads nowhere, or in circles, throws: it is a mistake in the document.
+// The parts of the OpenAPI document that the page shows, and queries over them: operations, fields, error codes. An unknown or
+// circular reference throws, because it is a mistake in the document.
 
 export interface Reference {
   readonly $ref?: string
@@ -28,7 +28,7 @@ export interface Media {
   readonly examples?: Readonly<Record<string, Example>>
 }
 
-/** A parameter or a header: a value with a name. */
+/** A parameter or a header. */
 export interface Parameter extends Reference {
   readonly name?: string
   readonly in?: string
@@ -73,7 +73,7 @@ export interface ApiDocument {
   readonly components?: unknown
 }
 
-/** The node itself, or what its `$ref` points to. */
+/** The target of the `$ref`, or the node itself without one. */
 export function resolve<T extends Reference>(document: ApiDocument, node: T): T {
   let found: T = node
   for (let hops = 0; found.$ref !== undefined; hops++) {
@@ -97,7 +97,7 @@ export interface NamedOperation {
   readonly method: string
   readonly path: string
   readonly operation: Operation
-  /** The name of its anchor on the page. */
+  /** Its anchor on the page. */
   readonly anchor: string
 }
 
@@ -107,7 +107,7 @@ export interface OperationGroup {
   readonly operations: readonly NamedOperation[]
 }
 
-/** All operations under their first tag, in the order of the tags; those without a known one come last. */
+/** Operations by their first tag, in the order of the tags; unknown tags come last. */
 export function operationGroups(document: ApiDocument): readonly OperationGroup[] {
   const byTag = Map.groupBy(operationsOf(document), ({ operation }) => operation.tags?.[0] ?? 'Other')
   const tags = document.tags ?? []
@@ -138,7 +138,7 @@ export interface Field {
   readonly description: string
 }
 
-/** The fields of a schema, nested ones after their parent. Of alternatives each field comes once, with what it may be. */
+/** The fields of a schema, nested ones after their parent. Fields of alternatives are merged. */
 export function fieldsOf(document: ApiDocument, schema: Schema, prefix = ''): readonly Field[] {
   const resolved = resolve(document, schema)
   if (resolved.oneOf) return mergeFields(resolved.oneOf.map((one) => fieldsOf(document, one, prefix)))
@@ -162,8 +162,8 @@ function mergeFields(alternatives: readonly (readonly Field[])[]): readonly Fiel
   }))
 }
 
-/** What a value may be, in words: its type, or the values themselves where they are listed. */
-export function typeOf(document: ApiDocument, schema: Schema): string {
+/** The type of a value, or its allowed values. */
+function typeOf(document: ApiDocument, schema: Schema): string {
   const found = resolve(document, schema)
   if (found.const !== undefined) return JSON.stringify(found.const)
   if (found.enum) return found.enum.map((value) => JSON.stringify(value)).join(' | ')
@@ -171,48 +171,53 @@ export function typeOf(document: ApiDocument, schema: Schema): string {
   return typeof found.type === 'string' ? found.type : (found.type ?? ['any']).join(' | ')
 }
 
-/** The examples of a body, with the single one as a list of one. */
 export function examplesOf(document: ApiDocument, media: Media): readonly Example[] {
   if (media.example !== undefined) return [{ value: media.example }]
   return Object.values(media.examples ?? {}).map((example) => resolve(document, example))
 }
 
-/** The error codes of an answer, by its examples. */
+/** The error codes in the examples of an answer. */
 export function codesOf(document: ApiDocument, answer: Body): readonly string[] {
-  const examples = Object.values(answer.content ?? {}).flatMap((media) => examplesOf(document, media))
-  return unique(examples.map(({ value }) => errorOf(value) ?? ''))
+  return unique(examplesIn(document, answer).map(({ value }) => errorOf(value) ?? ''))
 }
 
-/** What the bodies of all errors have in common, and what some of them have besides: each field and header once. */
+function examplesIn(document: ApiDocument, { content = {} }: Body): readonly Example[] {
+  return Object.values(content).flatMap((media) => examplesOf(document, media))
+}
+
+/** The fields and headers of all error answers, each once. */
 export function errorParts(document: ApiDocument): {
   readonly fields: readonly Field[]
   readonly headers: readonly Field[]
 } {
   const fields = new Map<string, Field>()
   const headers = new Map<string, Field>()
-  for (const { operation } of operationsOf(document)) {
-    for (const [status, response] of Object.entries(operation.responses ?? {})) {
-      if (Number(status) < 400) continue
-      const answer = resolve(document, response)
-      for (const { schema = {} } of Object.values(answer.content ?? {})) {
-        for (const field of fieldsOf(document, schema)) if (!fields.has(field.path)) fields.set(field.path, field)
-      }
-      for (const field of headerFields(document, answer)) {
-        if (!headers.has(field.path)) headers.set(field.path, { ...field, required: false })
-      }
+  for (const { status, answer } of answersOf(document)) {
+    if (Number(status) < 400) continue
+    for (const { schema = {} } of Object.values(answer.content ?? {})) {
+      for (const field of fieldsOf(document, schema)) if (!fields.has(field.path)) fields.set(field.path, field)
+    }
+    for (const field of headerFields(document, answer)) {
+      if (!headers.has(field.path)) headers.set(field.path, { ...field, required: false })
     }
   }
   return { fields: [...fields.values()], headers: [...headers.values()] }
 }
 
-/** The headers of an answer. */
+/** All answers of all operations. */
+function answersOf(document: ApiDocument): readonly { readonly status: string; readonly answer: Body }[] {
+  return operationsOf(document).flatMap(({ operation }) =>
+    Object.entries(operation.responses ?? {}).map(([status, one]) => ({ status, answer: resolve(document, one) })),
+  )
+}
+
 export function headerFields(document: ApiDocument, answer: Body): readonly Field[] {
   return Object.entries(answer.headers ?? {}).map(([name, header]) =>
     namedField(document, name, resolve(document, header)),
   )
 }
 
-/** A parameter or a header as a field; `place` says where it stands. */
+/** A parameter or a header as a field; `place` is the prefix of its type. */
 export function namedField(document: ApiDocument, path: string, parameter: Parameter, place = ''): Field {
   const { description = '', required = false, schema = {} } = parameter
   return { path, type: place + typeOf(document, schema), required, description }
@@ -226,17 +231,13 @@ export interface ErrorCodeRow {
   readonly whatToDo: string
 }
 
-/** Every error code, found by its first example among the answers, in the order of the statuses. */
+/** All error codes by status, each described by its first example. */
 export function errorCodes(document: ApiDocument): readonly ErrorCodeRow[] {
   const rows = new Map<string, ErrorCodeRow>()
-  for (const { operation } of operationsOf(document)) {
-    for (const [status, response] of Object.entries(operation.responses ?? {})) {
-      for (const media of Object.values(resolve(document, response).content ?? {})) {
-        for (const example of examplesOf(document, media)) {
-          const row = errorRow(status, example)
-          if (row && !rows.has(row.code)) rows.set(row.code, row)
-        }
-      }
+  for (const { status, answer } of answersOf(document)) {
+    for (const example of examplesIn(document, answer)) {
+      const row = errorRow(status, example)
+      if (row && !rows.has(row.code)) rows.set(row.code, row)
     }
   }
   return [...rows.values()].sort((a, b) => Number(a.status) - Number(b.status))

@@ -1,25 +1,23 @@
-// Example requests for the page at /docs: the same call with curl, PHP and Python, made from the OpenAPI document. They need
-// nothing but the languages themselves, and read the token from the environment variable TOKEN.
+// Example requests for the page at /docs, generated from the OpenAPI document for curl, PHP and Python. They use standard
+// libraries only and read the token from the environment variable TOKEN.
 
 import { type ApiDocument, examplesOf, type NamedOperation, resolve } from './document.ts'
 
 export const LANGUAGES = ['curl', 'PHP', 'Python'] as const
 export type Language = (typeof LANGUAGES)[number]
 
-/** One call to show. */
 interface ExampleCall {
   readonly method: string
   readonly url: string
   /** Undefined: the call has no body. */
   readonly body: unknown
-  /** The answer goes on for as long as the client reads. */
+  /** The answer does not end. */
   readonly isStream: boolean
 }
 
-/** What stands in the path of an example. */
-const PLACES: Readonly<Record<string, string>> = { id: '4711', name: 'crm' }
+const PATH_PARAMETERS: Readonly<Record<string, string>> = { id: '4711', name: 'crm' }
 
-/** Null for a call that needs no token or takes a session of the console: it is not for scripts. */
+/** Null for a call that takes no token: it is not for scripts. */
 export function exampleRequests(
   document: ApiDocument,
   named: NamedOperation,
@@ -34,7 +32,7 @@ export function exampleRequests(
     method,
     url:
       address +
-      path.replaceAll(/\{(\w+)\}/g, (_place, name: string) => PLACES[name] ?? name) +
+      path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => PATH_PARAMETERS[name] ?? name) +
       queryOf(document, named),
     body: media ? examplesOf(document, media)[0]?.value : undefined,
     isStream: answers.some((content) => 'text/event-stream' in content),
@@ -58,7 +56,7 @@ function curlExample({ method, url, body, isStream }: ExampleCall): string {
   ].join(' \\\n')
 }
 
-/** In quotes only where the shell would read more than a word. */
+/** Quoted only if the shell would not read it as one word. */
 function shellWord(text: string): string {
   return /^[\w./:[\]-]+$/.test(text) ? text : shellQuoted(text)
 }
@@ -141,7 +139,7 @@ function pythonLiteral(value: unknown, depth: number): string {
   return list(Object.entries(value), depth, PYTHON_DICT, pair)
 }
 
-/** Entries in lines of their own, one level deep. */
+/** One entry a line, one level deep. */
 function lines(open: string, entries: readonly string[], close: string): string {
   return `${open}\n${entries.map((one) => `        ${one},\n`).join('')}    ${close}`
 }
@@ -150,7 +148,7 @@ interface ListStyle {
   readonly open: string
   readonly close: string
   readonly indent: string
-  /** Behind the last entry, where each has a line of its own. */
+  /** After the last entry of a multi-line list. */
   readonly lastComma: ',' | ''
 }
 
@@ -160,7 +158,7 @@ const PHP_ARRAY: ListStyle = { open: '[', close: ']', indent: '    ', lastComma:
 const PYTHON_LIST = PHP_ARRAY
 const PYTHON_DICT: ListStyle = { ...PHP_ARRAY, open: '{', close: '}' }
 
-/** Longer lists have a line for each entry. */
+/** Longer lists have one entry a line. */
 const MAX_INLINE = 66
 
 function list<T>(entries: readonly T[], depth: number, style: ListStyle, text: (one: T) => string): string {

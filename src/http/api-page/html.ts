@@ -1,7 +1,7 @@
-// HTML by template, where forgetting to escape is not possible: every value put into html`…` is escaped, unless it is
-// itself the result of html`…`. Promises well-formed text for elements and quoted attributes; not for scripts or styles.
+// HTML templates that escape every value of html`…` unless it is itself a result of html`…`. Safe in elements and quoted
+// attributes, not in scripts or styles.
 
-/** A piece of finished HTML. Only this file, and markup known at build time, makes one from plain text. */
+/** Escaped HTML. Construct it only from constant markup. */
 export class Html {
   readonly text: string
 

@@ -1,9 +1,8 @@
-// The little Markdown that the descriptions in api/openapi.yaml use: paragraphs, `code`, **bold**, bullet lists, fenced
-// code and tables. Promises that any text comes out escaped: what is not one of these, HTML included, is shown as typed.
+// Renders the Markdown that api/openapi.yaml uses: paragraphs, `code`, **bold**, bullet lists, fenced code and tables. All other
+// text, HTML included, is escaped and shown as typed.
 
 import { type Html, html } from './html.ts'
 
-/** A description of one or more blocks. */
 export function renderMarkdown(source: string): Html {
   const lines = source.trim().split('\n')
   const blocks: Html[] = []
@@ -24,7 +23,7 @@ export function renderMarkdown(source: string): Html {
   return html`${blocks}`
 }
 
-/** Text inside a line: `code` and **bold**. */
+/** Inline text: `code` and **bold**. */
 export function renderInline(source: string): Html {
   const parts = source.split(/(`[^`]+`|\*\*[^*]+\*\*)/)
   const rendered = parts.map((part, index) => {
@@ -43,7 +42,7 @@ function kindOf(line: string): BlockKind | 'fence' | 'blank' {
   return line.startsWith('|') ? 'table' : 'paragraph'
 }
 
-/** A list goes on over its indented lines; everything else ends where another kind begins. */
+/** A list continues over indented lines; other blocks end where another kind begins. */
 function continues(kind: BlockKind, line: string): boolean {
   return kindOf(line) === kind || (kind === 'list' && line.startsWith('  ') && line.trim() !== '')
 }

@@ -1,8 +1,5 @@
-// The page at /docs: the OpenAPI document, made readable for an integrator. Promises one HTML text that needs nothing
-// else (no script, no file, no other host), works under API_PAGE_CSP, and shows everything from the document as text.
-//
-// Errors are described once, at the end; each operation links to its codes. With every error spelt out at every operation
-// the page had 1.3 MB.
+// Renders the page at /docs from the OpenAPI document: one HTML text without scripts or other files, which works under
+// API_PAGE_CSP and escapes all text of the document. Errors are described once, at the end, to keep the page small.
 
 import { createHash } from 'node:crypto'
 import {
@@ -34,16 +31,15 @@ export type { ApiDocument } from './document.ts'
 
 const STYLE_HASH = createHash('sha256').update(API_PAGE_STYLE).digest('base64')
 
-/** The value of Content-Security-Policy to send with the page: its own style, and nothing else. */
+/** The Content-Security-Policy of the page: its own style alone. */
 export const API_PAGE_CSP = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-/** The calls that a new user makes first. */
 const FIRST_CALLS = ['ping', 'storeEvent']
 
-/** Gives the page for an address such as `https://intray.example`. */
+/** The page for an address such as `https://intray.example`. */
 export type ApiPage = (address: string) => string
 
-/** Renders once; for each address only the address is put in, wherever the document names its first server. */
+/** Renders once; a request only replaces the URL of the document's first server by the address. */
 export function createApiPage(document: ApiDocument): ApiPage {
   const placeholder = document.servers?.[0]?.url ?? 'http://127.0.0.1:8080'
   const parts = renderPage(document, placeholder).split(escapeHtml(placeholder))
@@ -89,7 +85,7 @@ Version ${info.version}. For tools: <a href="/openapi.yaml">openapi.yaml</a>, <a
 <fieldset class="languages"><legend>Language of the examples</legend>${LANGUAGES.map(renderChoice)}</fieldset></header>`
 }
 
-/** The chosen radio button decides which language all examples show: by style alone, since the page has no script. */
+/** A radio button selects the language of all examples, by CSS alone. */
 function renderChoice(language: string, index: number): Html {
   const checked = index === 0 ? new Html(' checked') : ''
   return html`<label><input type="radio" name="language" id="language-${language}"${checked}> ${language}</label>`
@@ -159,7 +155,7 @@ function tokenNeed(security: Security): Html {
   return isOptional ? html`Takes the header ${header} or a parameter.` : html`Needs the header ${header}.`
 }
 
-/** The same request in each language. Each has the labels of all, which choose the language of the whole page. */
+/** The same request in each language, with the labels that select the language of the page. */
 function renderExamples(document: ApiDocument, named: NamedOperation, address: string): Html | '' {
   const requests = exampleRequests(document, named, address)
   if (requests === null) return ''
@@ -250,12 +246,12 @@ function renderErrors(document: ApiDocument): Html {
 <h3>The headers of an error</h3>${renderFields('Header', headers)}</section>`
 }
 
-/** The codes are listed above: their type would name those of the first error alone. */
+/** The type of `error` would list only the codes of the first error. */
 function withoutCodes(field: Field): Field {
   return field.path === 'error' ? { ...field, type: 'string' } : field
 }
 
-/** Lets a long name break where its words end; on a narrow screen it would break anywhere. */
+/** Allows line breaks between the words of a long name. */
 function breakable(name: string): Html {
   return html`${name.split(/(?<=[_./-])/).map((part, index) => (index === 0 ? part : html`<wbr>${part}`))}`
 }

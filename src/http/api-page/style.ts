@@ -1,5 +1,5 @@
-// How the page at /docs looks: light and dark by the reader's setting, from 360 px up. Loads nothing: no font, no
-// image, no import. The text is hashed for the Content-Security-Policy, so it must reach the page unchanged.
+// The style of the page at /docs: light and dark, from 360 px up, without fonts, images or imports. Its hash is in the
+// Content-Security-Policy, so the page must contain it unchanged.
 
 export const API_PAGE_STYLE = `
 :root {

@@ -1,37 +1,26 @@
 // GET /v1/console/audit: what operators did, newest first.
 
-import type { AuditEntry } from '../../model/operator.ts'
-import { maySee } from '../../model/operator.ts'
+import { type AuditEntry, maySee } from '../../model/operator.ts'
 import { isoTime } from '../../runtime/clock.ts'
-import type { Parameter } from '../../runtime/parameter.ts'
-import { jsonAnswer, operatorOf, type Operation } from '../call.ts'
-import { DEFAULT_LIMIT, limitParameter } from '../inbox/cursor.ts'
-import { readQuery } from '../query.ts'
+import { jsonAnswer, operatorOf } from '../call.ts'
+import { cursorParameter, DEFAULT_LIMIT, limitParameter, pageOf } from '../paging.ts'
+import { withQuery } from '../query.ts'
 import type { ConsoleOptions } from './options.ts'
 import { tenantView } from './session.ts'
 
-const entryCursor: Parameter<string> = (text) => {
-  if (!/^[0-9a-f-]{36}$/.test(text)) throw new Error('must be the value of next from an earlier page, unchanged')
-  return text
-}
+const entryCursor = cursorParameter((text) => (/^[0-9a-f-]{36}$/.test(text) ? text : null))
 
-export function auditOperations({ listAudit }: ConsoleOptions) {
-  const operation: Operation = async (call) => {
-    const query = readQuery(call.req, { limit: limitParameter, cursor: entryCursor })
-    if ('problem' in query) return query.problem
-    const { limit = DEFAULT_LIMIT, cursor } = query.values
+export function auditOperations(options: ConsoleOptions) {
+  const listAudit = withQuery({ limit: limitParameter, cursor: entryCursor }, async (call, query) => {
+    const { limit = DEFAULT_LIMIT, cursor } = query
     const { operator } = operatorOf(call)
-    const found = await listAudit(cursor ?? null, limit + 1)
-    const page = found.slice(0, limit)
-    // One who is limited to some tenants sees what was done there, and what they did themselves: a page may be short.
+    const { page, next } = pageOf(await options.listAudit(cursor ?? null, limit + 1), limit, ({ id }) => id)
+    // An operator who is limited to some tenants sees entries of those tenants and their own: a page may be short.
     const isSeen = ({ tenant, operatorId }: AuditEntry) =>
       operator.tenants === null || operatorId === operator.id || (tenant !== null && maySee(operator, tenant))
-    return jsonAnswer({
-      entries: page.filter(isSeen).map(entryView),
-      next: found.length > limit ? page.at(-1)!.id : null,
-    })
-  }
-  return { listAudit: operation }
+    return jsonAnswer({ entries: page.filter(isSeen).map(entryView), next })
+  })
+  return { listAudit }
 }
 
 function entryView(entry: AuditEntry) {

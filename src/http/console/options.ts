@@ -1,4 +1,4 @@
-// The services that the operations of the console call.
+// The services that console operations call.
 
 import type { RecordAudit } from '../../auth/audit.ts'
 import type { Sessions } from '../../auth/sessions.ts'

@@ -1,28 +1,28 @@
-// GET /v1/console/overview: how a tenant is doing, from counts that are kept. Nothing is counted through.
+// GET /v1/console/overview: a tenant's traffic, refusals, queue depth and senders, all from stored counters.
 
 import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord } from '../../model/token.ts'
 import { HOUR_MS, MAX_QUEUE_COUNT, MINUTE_MS, type TrafficCounts, type TrafficRow } from '../../model/traffic.ts'
 import { isoTime } from '../../runtime/clock.ts'
-import { callerOf, jsonAnswer, type Operation } from '../call.ts'
-import { readQuery } from '../query.ts'
+import { callerOf, jsonAnswer } from '../call.ts'
+import { withQuery } from '../query.ts'
 import type { ConsoleOptions } from './options.ts'
 
 const MINUTES = 60
 const DAY_MS = 24 * HOUR_MS
 const MAX_SENDERS = 50
-/** Of how many tokens the latest use is looked up at once. */
-const TOKENS_AT_ONCE = 200
+/** Tokens that one query reads; the others are read one by one. */
+const TOKEN_PAGE = 200
 
 export function overviewOperations({ traffic, tokens, clock, indexLag }: ConsoleOptions) {
-  /** The busiest first. */
+  /** Senders of the last 24 hours, the busiest first. */
   const sendersOf = async (tenant: Tenant, hours: readonly TrafficRow[]) => {
     const counts = new Map<string, number>()
     for (const { keyId, events } of hours) counts.set(keyId, (counts.get(keyId) ?? 0) + events)
     const busiest = Array.from(counts)
       .toSorted(([, a], [, b]) => b - a)
       .slice(0, MAX_SENDERS)
-    const listed = await tokens.list(tenant, null, TOKENS_AT_ONCE)
+    const listed = await tokens.list(tenant, null, TOKEN_PAGE)
     const known = new Map(listed.map((one): [string, TokenRecord | null] => [one.keyId, one]))
     for (const [keyId] of busiest) if (!known.has(keyId)) known.set(keyId, await tokens.find(tenant, keyId))
     return busiest.map(([keyId, events]) => {
@@ -37,9 +37,7 @@ export function overviewOperations({ traffic, tokens, clock, indexLag }: Console
     })
   }
 
-  const overview: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const overview = withQuery({}, async (call) => {
     const tenant = callerOf(call)
     const now = clock.now()
     const thisMinute = now - (now % MINUTE_MS)
@@ -62,12 +60,12 @@ export function overviewOperations({ traffic, tokens, clock, indexLag }: Console
       ),
       index_lag: await indexLag(),
     })
-  }
+  })
 
   return { overview }
 }
 
-/** The last sixty, oldest first, those without a message too. */
+/** The last 60 minutes, oldest first, also those without messages. */
 function everyMinute(rows: readonly TrafficRow[], thisMinute: number) {
   const known = new Map(rows.map((row) => [row.at, row]))
   return Array.from({ length: MINUTES }, (_, n) => {

@@ -1,9 +1,9 @@
-// One refusal whole, what an operator makes of it, and events for trying things out.
+// One refusal in full, its acceptance by an operator, and test events.
 
 import type { Arrival } from '../../intake/accept.ts'
-import { type Call, callerOf, idIn, jsonAnswer, type Operation, readPayload } from '../call.ts'
+import { type Call, callerOf, idIn, jsonAnswer, readPayload } from '../call.ts'
 import { refusalView } from '../inbox/views.ts'
-import { readQuery } from '../query.ts'
+import { withQuery } from '../query.ts'
 import { remoteAddress } from '../remote-address.ts'
 import type { ConsoleOptions } from './options.ts'
 
@@ -20,20 +20,16 @@ export function refusalOperations(options: ConsoleOptions) {
     remoteAddr: remoteAddress(call.exchange.address, options.remoteAddr),
   })
 
-  const showRefusal: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const showRefusal = withQuery({}, async (call) => {
     const id = idIn(call)
     const refusal = id === null ? null : await findRefusal(callerOf(call), id)
     if (!refusal) return { code: 'not_found' }
     const body_base64 = Buffer.from(refusal.body).toString('base64')
     return jsonAnswer({ refusal: { ...refusalView(refusal), body_base64 } })
-  }
+  })
 
-  /** Looks whether there is such a refusal before the body: an id of nobody's is answered in one way. */
-  const accepting: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  /** Looks the refusal up before it reads the body: an unknown id gets the same answer for every body. */
+  const acceptOperation = withQuery({}, async (call) => {
     const id = idIn(call)
     if (id === null || !(await findRefusal(callerOf(call), id))) return { code: 'not_found' }
     const read = await readPayload(call, maxBodyBytes)
@@ -42,11 +38,9 @@ export function refusalOperations(options: ConsoleOptions) {
     if ('problem' in result) return result.problem
     call.exchange.eventId = result.id
     return jsonAnswer({ id: result.id, refusal_id: id })
-  }
+  })
 
-  const sendTestEvent: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const sendTestEvent = withQuery({}, async (call) => {
     const read = await readPayload(call, maxBodyBytes)
     if ('problem' in read) return read.problem
     const arrival = arrivalOf(call, read.payload)
@@ -56,7 +50,7 @@ export function refusalOperations(options: ConsoleOptions) {
     call.exchange.outcome = result.outcome
     call.exchange.auditTarget = String(result.id)
     return jsonAnswer({ id: result.id, outcome: result.outcome })
-  }
+  })
 
-  return { showRefusal, acceptRefusal: accepting, sendTestEvent }
+  return { showRefusal, acceptRefusal: acceptOperation, sendTestEvent }
 }

@@ -1,24 +1,23 @@
-// Signing in and out, and who one is.
+// The operator's session: sign in, show, sign out.
 
 import type { Origin } from '../../auth/audit.ts'
 import type { Credentials, SignedIn } from '../../auth/sessions.ts'
-import type { Problem } from '../../model/errors.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import { oneOf } from '../../runtime/parameter.ts'
 import { type Call, jsonAnswer, operatorOf, type Operation, readCommand } from '../call.ts'
 import { clearCookie, setCookie } from '../cookie.ts'
-import { readQuery } from '../query.ts'
+import { invalidRequest } from '../problem.ts'
+import { withQuery } from '../query.ts'
 import { remoteAddress } from '../remote-address.ts'
 import { foreignOriginProblem } from '../same-origin.ts'
 import type { ConsoleOptions } from './options.ts'
 
 const MAX_SIGN_IN_BYTES = 4096
 const MAX_TEXT = 256
-const UNUSABLE: Problem = {
-  code: 'invalid_request',
-  message: 'The body is not a sign-in. Send {"name": "…", "password": "…"} or {"link": "…"}, and nothing else.',
-}
+const NOT_A_SIGN_IN = invalidRequest(
+  'The body is not a sign-in. Send {"name": "…", "password": "…"} or {"link": "…"}, and nothing else.',
+)
 
 export function sessionOperations({ sessions, clock, remoteAddr }: ConsoleOptions) {
   const originOf = ({ exchange }: Call): Origin => ({
@@ -26,38 +25,31 @@ export function sessionOperations({ sessions, clock, remoteAddr }: ConsoleOption
     address: remoteAddress(exchange.address, remoteAddr),
   })
 
-  const signIn: Operation = async (call) => {
-    const foreign = foreignOriginProblem(call.req)
-    if (foreign) return foreign
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const checkedSignIn = withQuery({}, async (call) => {
     const read = await readCommand(call, MAX_SIGN_IN_BYTES)
     if ('problem' in read) return read.problem
     const given = credentialsIn(read.body)
-    if (!given) return UNUSABLE
-    // Guessing is held up by the whole address, whatever is kept of it.
+    if (!given) return NOT_A_SIGN_IN
+    // The sign-in back-off uses the whole address, also where less of it is kept.
     const peer = call.exchange.address ?? ''
     const result = await sessions.signIn(given, peer, originOf(call))
     if ('problem' in result) return result.problem
     const { cookie, signedIn } = result
     const maxAgeS = Math.max(1, Math.floor((signedIn.expiresAt - clock.now()) / 1000))
     return jsonAnswer(sessionView(signedIn), { 'Set-Cookie': setCookie(call.req, cookie, maxAgeS) })
-  }
+  })
 
-  const showSession: Operation = (call) => {
-    const query = readQuery(call.req, {})
-    return 'problem' in query ? query.problem : jsonAnswer(sessionView(operatorOf(call)))
-  }
+  const signIn: Operation = (call) => foreignOriginProblem(call.req) ?? checkedSignIn(call)
 
-  const signOut: Operation = async (call) => {
-    const query = readQuery(call.req, { everywhere: oneOf('true', 'false') })
-    if ('problem' in query) return query.problem
-    const everywhere = query.values.everywhere === 'true'
+  const showSession = withQuery({}, (call) => jsonAnswer(sessionView(operatorOf(call))))
+
+  const signOut = withQuery({ everywhere: oneOf('true', 'false') }, async (call, query) => {
+    const everywhere = query.everywhere === 'true'
     const signedIn = operatorOf(call)
     if (everywhere) await sessions.signOutEverywhere(signedIn, originOf(call))
     else await sessions.signOut(signedIn, originOf(call))
     return jsonAnswer({ everywhere }, { 'Set-Cookie': clearCookie(call.req) })
-  }
+  })
 
   return { signIn, showSession, signOut }
 }

@@ -1,25 +1,25 @@
-// Tells when the client of a call is gone, so that work for it can end.
+// Signals when the client of a call disconnects, so that work for it can end.
 
 import type { Call } from '../call.ts'
 
 export interface ClientWatch {
-  readonly gone: AbortSignal
-  forget(): void
+  readonly disconnected: AbortSignal
+  unwatch(): void
 }
 
-/** `onEnd`: a client that closes only its sending side counts as gone, too. */
-export function watchClient({ req }: Call, { onEnd }: { readonly onEnd: boolean }): ClientWatch {
+/** `halfClosed`: a client that closed its sending side counts as disconnected. */
+export function watchClient({ req }: Call, { halfClosed }: { readonly halfClosed: boolean }): ClientWatch {
   const { socket } = req
   const controller = new AbortController()
-  const leave = () => controller.abort()
-  if (socket.destroyed || (onEnd && socket.readableEnded)) leave()
-  socket.once('close', leave)
-  if (onEnd) socket.once('end', leave)
+  const abort = () => controller.abort()
+  if (socket.destroyed || (halfClosed && socket.readableEnded)) abort()
+  socket.once('close', abort)
+  if (halfClosed) socket.once('end', abort)
   return {
-    gone: controller.signal,
-    forget: () => {
-      socket.off('close', leave)
-      socket.off('end', leave)
+    disconnected: controller.signal,
+    unwatch: () => {
+      socket.off('close', abort)
+      socket.off('end', abort)
     },
   }
 }

@@ -1,19 +1,20 @@
-// One event: what is known of it, its bytes, its revisions, and making an event of a revision.
+// One event: its details, its payload, its revisions, and the promotion of a revision to an event.
 
 import { digestOf, eventDetail, eventView } from '../../model/event-view.ts'
-import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
+import { type Call, callerOf, idIn, jsonAnswer } from '../call.ts'
 import type { Answer } from '../problem.ts'
-import { readQuery } from '../query.ts'
+import { DEFAULT_LIMIT, idCursor, idCursorParameter, limitParameter, pageOf } from '../paging.ts'
+import { withQuery } from '../query.ts'
 import { headerValues } from '../wire/raw-headers.ts'
-import { cursorParameter, DEFAULT_LIMIT, limitParameter, nextAfter } from './cursor.ts'
 import { lagField } from './lists.ts'
 import type { InboxOptions } from './options.ts'
-import { createStates } from './states.ts'
+import { createProcessingState } from './processing-state.ts'
 
 const NOT_FOUND = { code: 'not_found' } as const
 const ERASED = { code: 'erased' } as const
+const PAGE = { limit: limitParameter, cursor: idCursorParameter }
 
-/** Whatever the bytes are, nobody is to run, guess at, frame or pass them on. */
+/** A payload may be anything: browsers must not run, sniff, frame or share it. */
 const SAFE_HEADERS = {
   'Content-Type': 'application/json; charset=utf-8',
   'Cache-Control': 'private, no-cache',
@@ -25,17 +26,15 @@ const SAFE_HEADERS = {
 
 export function eventOperations(options: InboxOptions) {
   const { inbox, events, awaitIndex, promote } = options
-  const { statesOf } = createStates(options)
+  const { statesOf } = createProcessingState(options)
 
-  /** An id that cannot be, is unknown, or belongs to another tenant: all the same. */
+  /** Null for an id that is malformed, unknown, or of another tenant: the answers must not differ. */
   const find = async (call: Call) => {
     const id = idIn(call)
     return id === null ? null : events.find(id, callerOf(call))
   }
 
-  const showEvent: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const showEvent = withQuery({}, async (call) => {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
@@ -44,40 +43,30 @@ export function eventOperations(options: InboxOptions) {
     const state = (await statesOf(callerOf(call), [event]))(event)
     const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event), state)
     return withPayload(jsonAnswer({ event: detail, ...lagField(lag) }), payload)
-  }
+  })
 
-  const eventPayload: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const eventPayload = withQuery({}, async (call) => {
     const event = await find(call)
     if (!event) return NOT_FOUND
     const payload = await events.payload(event.id, callerOf(call))
     if (!payload) return ERASED
     const etag = `"${digestOf(event)}"`
     const headers = { ...SAFE_HEADERS, ETag: etag }
-    if (isKnown(call, etag)) return { status: 304, headers, body: '' }
+    if (matchesEtag(call, etag)) return { status: 304, headers, body: '' }
     const disposition = `attachment; filename="event-${event.id}.json"`
     return { status: 200, headers: { ...headers, 'Content-Disposition': disposition }, body: payload }
-  }
+  })
 
-  const listRevisions: Operation = async (call) => {
-    const query = readQuery(call.req, { limit: limitParameter, cursor: cursorParameter })
-    if ('problem' in query) return query.problem
-    const { limit = DEFAULT_LIMIT, cursor } = query.values
+  const listRevisions = withQuery(PAGE, async (call, { limit = DEFAULT_LIMIT, cursor }) => {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
     const rows = await inbox.revisions(callerOf(call), event.id, cursor ?? 0, limit + 1)
-    return jsonAnswer({
-      revisions: rows.slice(0, limit).map((row) => eventView(row, null)),
-      next: nextAfter(rows, limit, (row) => row.event.id),
-      ...lagField(lag),
-    })
-  }
+    const { page, next } = pageOf(rows, limit, ({ event: revision }) => idCursor(revision.id))
+    return jsonAnswer({ revisions: page.map((row) => eventView(row, null)), next, ...lagField(lag) })
+  })
 
-  const promoteRevision: Operation = async (call) => {
-    const query = readQuery(call.req, {})
-    if ('problem' in query) return query.problem
+  const promoteRevision = withQuery({}, async (call) => {
     const revisionId = idIn(call)
     if (revisionId === null) return NOT_FOUND
     const { exchange } = call
@@ -85,20 +74,17 @@ export function eventOperations(options: InboxOptions) {
     if ('problem' in result) return result.problem
     exchange.eventId = result.id
     return jsonAnswer({ id: result.id, promoted_from: revisionId })
-  }
+  })
 
   return { showEvent, eventPayload, listRevisions, promoteRevision }
 }
 
-/**
- * The payload is put into the answer as it was sent: parsed and written again, big numbers would lose digits and repeated
- * keys a value.
- */
+/** Inserts the payload as it was sent: parsing and serialising would lose digits of big numbers and repeated keys. */
 function withPayload(answer: Answer, payload: string): Answer {
   return { ...answer, body: `${(answer.body as string).slice(0, -1)},"payload":${payload}}` }
 }
 
-function isKnown({ req }: Call, etag: string): boolean {
+function matchesEtag({ req }: Call, etag: string): boolean {
   return headerValues(req.rawHeaders, 'if-none-match')
     .flatMap((value) => value.split(','))
     .map((value) => value.trim().replace(/^W\//, ''))

@@ -1,4 +1,4 @@
-// GET /v1/inbox/events and GET /v1/inbox/refusals: what there is, newest first, a page at a time.
+// GET /v1/inbox/events and GET /v1/inbox/refusals: lists, newest first, in pages.
 
 import type { EventKind } from '../../model/event.ts'
 import { accessPathOf } from '../../model/event-list.ts'
@@ -10,18 +10,19 @@ import { queryWords } from '../../model/text-search.ts'
 import { isSubscriptionName } from '../../processing/commands.ts'
 import { isoMoment, oneOf, type Parameter, textUpTo } from '../../runtime/parameter.ts'
 import type { EventFilter } from '../../store/contract/inbox.ts'
-import { callerOf, jsonAnswer, type Operation } from '../call.ts'
-import { readQuery } from '../query.ts'
+import { callerOf, jsonAnswer } from '../call.ts'
+import { DEFAULT_LIMIT, eventCursorParameter, idCursor, idCursorParameter, limitParameter, pageOf } from '../paging.ts'
+import { invalidRequest } from '../problem.ts'
+import { withQuery } from '../query.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
 import { watchClient } from './client-gone.ts'
-import { cursorParameter, DEFAULT_LIMIT, eventCursorParameter, limitParameter, nextAfter } from './cursor.ts'
 import type { InboxOptions } from './options.ts'
-import { createStates } from './states.ts'
+import { createProcessingState } from './processing-state.ts'
 import { refusalView } from './views.ts'
 
 const MAX_REF = 512
 
-/** Tokens without a scope have the empty one. */
+/** The empty text is the scope of tokens without one. */
 const scopeParameter: Parameter<string> = (text) => {
   if (text !== '' && !isScope(text)) throw new Error('must be a scope: 1 to 64 of a-z, 0-9, "_", ".", ":" and "-"')
   return text
@@ -32,7 +33,6 @@ const subscriptionParameter: Parameter<string> = (text) => {
   return text
 }
 
-/** One place for each filter. */
 const EVENT_QUERY = {
   limit: limitParameter,
   cursor: eventCursorParameter,
@@ -52,18 +52,15 @@ const EVENT_QUERY = {
 
 export function listOperations(options: InboxOptions) {
   const { inbox, claims, clock, listRefusals, awaitIndex } = options
-  const { eventViews } = createStates(options)
+  const { eventViews } = createProcessingState(options)
 
-  const listEvents: Operation = async (call) => {
-    const query = readQuery(call.req, EVENT_QUERY)
-    if ('problem' in query) return query.problem
-    const { limit = DEFAULT_LIMIT, cursor, ...given } = query.values
+  const listEvents = withQuery(EVENT_QUERY, async (call, query) => {
+    const { limit = DEFAULT_LIMIT, cursor, ...given } = query
     const { state, subscription = DEFAULT_SUBSCRIPTION } = given
     if (given.subscription !== undefined && state === undefined) {
-      return {
-        code: 'invalid_request',
-        message: 'The query parameter subscription needs state beside it. Add state, or leave subscription out.',
-      }
+      return invalidRequest(
+        'The query parameter subscription needs state beside it. Add state, or leave subscription out.',
+      )
     }
     const filter: EventFilter = {
       words: given.q,
@@ -80,10 +77,7 @@ export function listOperations(options: InboxOptions) {
     }
     const byTime = accessPathOf(filter) === 'time'
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
-      return {
-        code: 'invalid_request',
-        message: 'The cursor belongs to a list with other filters. Use the same filters for every page.',
-      }
+      return invalidRequest('The cursor belongs to a list with other filters. Use the same filters for every page.')
     }
     const tenant = callerOf(call)
     if (subscription !== DEFAULT_SUBSCRIPTION) {
@@ -91,32 +85,28 @@ export function listOperations(options: InboxOptions) {
       if (!known.some(({ name }) => name === subscription)) return NO_SUBSCRIPTION
     }
     const lag = await awaitIndex()
-    const client = watchClient(call, { onEnd: false })
-    const page = await inbox.events(tenant, filter, cursor ?? null, limit, client.gone).finally(client.forget)
+    const client = watchClient(call, { halfClosed: false })
+    const page = await inbox.events(tenant, filter, cursor ?? null, limit, client.disconnected).finally(client.unwatch)
     return jsonAnswer({
-      // Where a state was asked for, all have it: what changed since then, or is so elsewhere, would only confuse.
+      // With a filter by state every row shows that state, also if it changed since the read.
       events: state ? page.events.map((row) => eventView(row, state)) : await eventViews(tenant, page.events),
-      next: page.next && writeCursor(byTime ? page.next : { id: page.next.id, receivedAt: null }),
+      next: page.next && (byTime ? writeCursor(page.next) : idCursor(page.next.id)),
       ...(page.partial ? { partial: true } : {}),
       ...lagField(lag),
     })
-  }
+  })
 
-  const refusals: Operation = async (call) => {
-    const query = readQuery(call.req, { limit: limitParameter, cursor: cursorParameter })
-    if ('problem' in query) return query.problem
-    const { limit = DEFAULT_LIMIT, cursor } = query.values
+  const refusals = withQuery({ limit: limitParameter, cursor: idCursorParameter }, async (call, query) => {
+    const { limit = DEFAULT_LIMIT, cursor } = query
     const rows = await listRefusals(callerOf(call), cursor ?? Number.MAX_SAFE_INTEGER, limit + 1)
-    return jsonAnswer({
-      refusals: rows.slice(0, limit).map(refusalView),
-      next: nextAfter(rows, limit, ({ id }) => id),
-    })
-  }
+    const { page, next } = pageOf(rows, limit, ({ id }) => idCursor(id))
+    return jsonAnswer({ refusals: page.map(refusalView), next })
+  })
 
   return { listEvents, listRefusals: refusals }
 }
 
-/** Present only where something is missing. */
+/** Present only while the index lags. */
 export function lagField(lag: number): { readonly index_lag?: number } {
   return lag > 0 ? { index_lag: lag } : {}
 }

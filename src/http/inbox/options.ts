@@ -1,4 +1,4 @@
-// The services that the operations of the inbox call.
+// The services that inbox operations call.
 
 import type { Promote } from '../../intake/promote.ts'
 import type { Tenant } from '../../model/principal.ts'

@@ -1,4 +1,4 @@
-// What surrounds claims, over HTTP: subscriptions, what became of an event, and dead events brought back.
+// Subscriptions, the deliveries of an event, and the requeueing of dead events, over HTTP.
 
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
 import type { Claims } from '../../processing/claims.ts'
@@ -6,14 +6,16 @@ import { isSubscriptionName, readRequeue, readRequeueOne, readSubscription } fro
 import { deliveryView } from '../../processing/views.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import type { EventReader } from '../../store/contract/events.ts'
-import { type Call, callerOf, idIn, jsonAnswer, type Operation } from '../call.ts'
-import { readQuery } from '../query.ts'
-import { available, commanded, createClaimOperations, NO_SUBSCRIPTION } from './claims.ts'
+import { type Call, callerOf, idIn, jsonAnswer, type Operation, type Outcome } from '../call.ts'
+import { invalidRequest } from '../problem.ts'
+import { withQuery } from '../query.ts'
+import { orUnavailable } from '../unavailable.ts'
+import { createClaimOperations, NO_SUBSCRIPTION, OUTCOME_UNKNOWN, withCommand } from './claims.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
 
 export function createProcessingOperations(claims: Claims, events: EventReader) {
-  /** The event of an address, as far as the caller may know of it. */
+  /** The event that the path names; null if the tenant has none. */
   const eventOf = async (call: Call): Promise<number | null> => {
     const id = idIn(call)
     const event = id === null ? null : await events.find(id, callerOf(call))
@@ -22,60 +24,51 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
 
   return {
     ...createClaimOperations(claims),
-    requeueEvent: (call: Call) =>
-      commanded(call, readRequeueOne, async ({ subscription }) => {
-        const id = await eventOf(call)
-        if (id === null) return { code: 'not_found' }
-        const filter = { ids: [id], channelRef: null, deadAfter: null, deadBefore: null }
-        const count = await claims.requeue(callerOf(call), subscription, filter, 1)
-        return count === null ? NO_SUBSCRIPTION : jsonAnswer({ id, requeued: count === 1 })
-      }),
-    requeue: (call: Call) =>
-      commanded(call, readRequeue, async ({ subscription, filter, limit, dryRun }) => {
-        const matched = await claims.countDead(callerOf(call), subscription, filter)
-        if (matched === null) return NO_SUBSCRIPTION
-        call.exchange.isNoOp = dryRun
-        const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
-        return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
-      }),
-    eventHistory: (call: Call) =>
-      withoutQuery(call, async () => {
-        const id = await eventOf(call)
-        if (id === null) return { code: 'not_found' }
-        return jsonAnswer({ id, deliveries: (await claims.history(callerOf(call), id)).map(deliveryView) })
-      }),
-    subscriptions: (call: Call) =>
-      withoutQuery(call, async () =>
-        jsonAnswer({ subscriptions: (await claims.subscriptions(callerOf(call))).map(subscriptionBody) }),
-      ),
-    createSubscription: (call: Call) =>
-      commanded(call, readSubscription, async ({ name, from }) => {
-        call.exchange.auditTarget = name
-        const made = await claims.createSubscription(callerOf(call), name, from)
-        if (made === null) return { code: 'too_many_subscriptions' }
-        return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
-      }),
-    deleteSubscription: (call: Call) =>
-      withoutQuery(call, async () => {
-        const name = call.params.name ?? ''
-        if (name === DEFAULT_SUBSCRIPTION) {
-          return {
-            code: 'invalid_request',
-            message:
-              'The subscription default cannot be deleted. For a fresh start, create another with POST /v1/inbox/subscriptions.',
-          }
-        }
-        const existed = isSubscriptionName(name) && (await claims.deleteSubscription(callerOf(call), name))
-        return existed ? jsonAnswer({ name }) : { code: 'not_found' }
-      }),
+    requeueEvent: withCommand(readRequeueOne, async (call, { subscription }) => {
+      const id = await eventOf(call)
+      if (id === null) return { code: 'not_found' }
+      const filter = { ids: [id], channelRef: null, deadAfter: null, deadBefore: null }
+      const count = await claims.requeue(callerOf(call), subscription, filter, 1)
+      return count === null ? NO_SUBSCRIPTION : jsonAnswer({ id, requeued: count === 1 })
+    }),
+    requeue: withCommand(readRequeue, async (call, { subscription, filter, limit, dryRun }) => {
+      const matched = await claims.countDead(callerOf(call), subscription, filter)
+      if (matched === null) return NO_SUBSCRIPTION
+      call.exchange.isNoOp = dryRun
+      const requeued = dryRun ? 0 : await claims.requeue(callerOf(call), subscription, filter, limit)
+      return jsonAnswer({ dry_run: dryRun, matched, requeued: requeued ?? 0 })
+    }),
+    eventHistory: withoutQuery(async (call) => {
+      const id = await eventOf(call)
+      if (id === null) return { code: 'not_found' }
+      return jsonAnswer({ id, deliveries: (await claims.history(callerOf(call), id)).map(deliveryView) })
+    }),
+    subscriptions: withoutQuery(async (call) =>
+      jsonAnswer({ subscriptions: (await claims.subscriptions(callerOf(call))).map(subscriptionBody) }),
+    ),
+    createSubscription: withCommand(readSubscription, async (call, { name, from }) => {
+      call.exchange.auditTarget = name
+      const made = await claims.createSubscription(callerOf(call), name, from)
+      if (made === null) return { code: 'too_many_subscriptions' }
+      return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
+    }),
+    deleteSubscription: withoutQuery(async (call) => {
+      const name = call.params.name ?? ''
+      if (name === DEFAULT_SUBSCRIPTION) {
+        return invalidRequest(
+          'The subscription default cannot be deleted. For a fresh start, create another with POST /v1/inbox/subscriptions.',
+        )
+      }
+      const existed = isSubscriptionName(name) && (await claims.deleteSubscription(callerOf(call), name))
+      return existed ? jsonAnswer({ name }) : { code: 'not_found' }
+    }),
   } satisfies Record<string, Operation>
 }
 
 export type ProcessingOperations = ReturnType<typeof createProcessingOperations>
 
-function withoutQuery(call: Call, work: Parameters<typeof available>[0]): ReturnType<typeof available> {
-  const query = readQuery(call.req, {})
-  return 'problem' in query ? Promise.resolve(query.problem) : available(work)
+function withoutQuery(work: (call: Call) => Promise<Outcome>): Operation {
+  return withQuery({}, (call) => orUnavailable(() => work(call), OUTCOME_UNKNOWN))
 }
 
 function subscriptionBody({ name, createdAt, enqueuedUpTo }: Subscription): Record<string, unknown> {

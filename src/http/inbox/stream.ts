@@ -1,8 +1,6 @@
-// GET /v1/inbox/stream: server-sent events. It parses where to go on from, writes the head, and then lets the hub write, as
-// long as the connection takes it. A stream has its connection to itself.
-//
-// The first block names the id it begins after: a client that is cut off before its first event goes on from there, not
-// from whenever it is back.
+// GET /v1/inbox/stream: server-sent events. Reads the start position, writes the head, and lets the stream hub write events.
+// The connection closes with the stream. The first block names the start id, so that a client that disconnects before the
+// first event resumes there.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { sessionKey } from '../../auth/sessions.ts'
@@ -26,12 +24,12 @@ export interface StreamHandlerOptions {
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
-/** A comment, which clients leave out. */
+/** An SSE comment, which clients ignore. */
 export const HEARTBEAT = ':\n\n'
 
-/** How long a client waits before it comes back. */
+/** Time that a client waits before it reconnects. */
 const RETRY_MS = 3000
-/** An end that nobody takes is cut short. */
+/** Time for a client to read the last block. */
 const END_GRACE_MS = 1000
 const NEWEST_POSSIBLE = 999_999_999_999_999
 
@@ -48,33 +46,32 @@ export function createStreamHandler({ auth, hub, loadShedder, onTrouble }: Strea
     const from = readStart(req)
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
-    let place: StreamHandle | Problem
-    // An open stream has a place of its own kind, and takes none of these.
+    let stream: StreamHandle | Problem
     const admitted = loadShedder.acquire(route, req, exchange)
     if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
-      place = await hub.enter({ ...followerOf(exchange), after: from.after })
+      stream = await hub.enter({ ...followerOf(exchange), after: from.after })
     } catch (error) {
       onTrouble('begin a stream', error)
-      place = UNREACHABLE
+      stream = UNREACHABLE
     }
-    if ('code' in place) sendProblem(req, res, exchange, place)
-    else follow(place, req, res, exchange)
+    if ('code' in stream) sendProblem(req, res, exchange, stream)
+    else follow(stream, req, res, exchange)
   }
 }
 
-/** A stream ends with what it was opened with: the token, or the session. */
+/** The stream ends when its token or session does. */
 function followerOf({ principal, operator }: Exchange) {
   const { accountId, companyId, keyId } = principal!
   return { accountId, companyId, keyId: operator ? sessionKey(operator) : keyId }
 }
 
-/** An event as a block of the stream. JSON has no line breaks of its own: whatever is in the data stays in its line. */
+/** An event as an SSE block. JSON escapes line breaks, so the data stays on one line. */
 export function renderEvent(event: FollowedEvent): string {
   return `id: ${event.id}\nevent: ${event.kind}\ndata: ${JSON.stringify(followedEventView(event))}\n\n`
 }
 
-/** The header wins: it is what a client adds by itself when it comes back to the address it began with. */
+/** Last-Event-ID takes precedence over the query: clients add it when they reconnect to the same URL. */
 function readStart(req: IncomingMessage): { readonly after: number | null } | { readonly problem: Problem } {
   const query = readQuery(req, QUERY)
   if ('problem' in query) return query
@@ -92,7 +89,7 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
     ...['X-Request-Id', exchange.requestId],
     ...['Content-Type', 'text/event-stream'],
     ...['Cache-Control', 'no-store'],
-    // A proxy that collects an answer before it passes it on would hold everything back.
+    // Turns off the buffering of proxies.
     ...['X-Accel-Buffering', 'no'],
     ...['Connection', 'close'],
     ...(exchange.rateFields ?? []),
@@ -101,32 +98,32 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
   if (req.method === 'HEAD') res.end()
 }
 
-function follow(place: StreamHandle, req: IncomingMessage, res: ServerResponse, exchange: Exchange): void {
+function follow(stream: StreamHandle, req: IncomingMessage, res: ServerResponse, exchange: Exchange): void {
   if (res.destroyed) {
-    place.leave()
+    stream.leave()
     return
   }
   const { socket } = req
-  // The heartbeat tells a connection that is dead from one that is quiet.
+  // The heartbeat detects dead connections.
   socket.setTimeout(0)
-  // Whoever closes its side here has gone: there is no answer to wait for.
-  const onGone = () => res.destroy()
-  socket.once('end', onGone)
+  // A half-closed connection has no reader.
+  const onEnd = () => res.destroy()
+  socket.once('end', onEnd)
   res.once('close', () => {
-    socket.off('end', onGone)
-    place.leave()
+    socket.off('end', onEnd)
+    stream.leave()
   })
-  res.on('drain', () => place.drained())
+  res.on('drain', () => stream.drained())
   req.resume()
   beginAnswer(req, res, exchange)
-  res.write(`retry: ${RETRY_MS}\nid: ${place.start}\n\n`)
-  place.begin(sinkOf(place, res, exchange))
+  res.write(`retry: ${RETRY_MS}\nid: ${stream.start}\n\n`)
+  stream.begin(sinkOf(stream, res, exchange))
 }
 
-function sinkOf(place: StreamHandle, res: ServerResponse, exchange: Exchange): Sink {
+function sinkOf(stream: StreamHandle, res: ServerResponse, exchange: Exchange): Sink {
   return {
     write: (text) => {
-      if (place.reached > place.start) exchange.eventId = place.reached
+      if (stream.reached > stream.start) exchange.eventId = stream.reached
       return res.write(text)
     },
     end: (reason) => {
@@ -136,7 +133,7 @@ function sinkOf(place: StreamHandle, res: ServerResponse, exchange: Exchange): S
         return
       }
       res.end(`: ${reason}\n\n`)
-      // What waits for a reader that does not read would hold up a stop.
+      // A client that does not read would delay the stop of the server.
       const late = setTimeout(() => res.destroy(), END_GRACE_MS)
       res.once('close', () => clearTimeout(late))
     },

@@ -1,4 +1,4 @@
-// How conversations and refusals are shown: names in snake_case, times as ISO text in UTC. Events: model/event-view.ts.
+// Views of conversations and refusals: names in snake_case, times as ISO text in UTC. Events: model/event-view.ts.
 
 import type { Contact, Conversation } from '../../model/conversation.ts'
 import type { StoredRefusal } from '../../model/refusal.ts'
@@ -29,7 +29,7 @@ export function refusalView(refusal: StoredRefusal) {
     request_id: refusal.requestId,
     headers: refusal.headers,
     body_size: refusal.bodySize,
-    // What is not UTF-8 in it is shown as U+FFFD.
+    // Bytes that are not UTF-8 show as U+FFFD.
     body: Buffer.from(refusal.body).toString('utf8').toWellFormed(),
     accepted_as: refusal.acceptedAs,
   }

@@ -1,9 +1,9 @@
-// An answer as text for a bare socket, where node has no response object to write it.
+// Formats an answer as text for a socket without a response object of Node.
 
 import { STATUS_CODES } from 'node:http'
 import type { TextAnswer } from '../problem.ts'
 
-/** `connection`: the lines about what becomes of the connection. */
+/** `connection`: the header lines Connection and Keep-Alive. */
 export function answerText(
   answer: TextAnswer,
   requestId: string,
@@ -13,7 +13,7 @@ export function answerText(
   const { body } = answer
   const rates = rateFields === null ? '' : fieldLines(rateFields)
   const length = Buffer.byteLength(body)
-  return `${usualHead(answer, connection)}X-Request-Id: ${requestId}\r\nContent-Length: ${length}\r\n${rates}\r\n${body}`
+  return `${memoizedHead(answer, connection)}X-Request-Id: ${requestId}\r\nContent-Length: ${length}\r\n${rates}\r\n${body}`
 }
 
 function fieldLines(fields: readonly string[]): string {
@@ -32,8 +32,8 @@ interface Head {
 
 let last: Head = { status: 0, headers: {}, date: '', connection: '', text: '' }
 
-/** One receipt is like the other, but for the id and the body: what they have in common is put together once in a row of them. */
-function usualHead({ status, headers }: TextAnswer, connection: string): string {
+/** Memoizes the last head: consecutive receipts differ only in request id, rates and body. */
+function memoizedHead({ status, headers }: TextAnswer, connection: string): string {
   const date = httpDate()
   const isSame = status === last.status && headers === last.headers
   if (isSame && date === last.date && connection === last.connection) return last.text
@@ -47,7 +47,7 @@ function usualHead({ status, headers }: TextAnswer, connection: string): string 
 let formattedSecond = -1
 let formatted = ''
 
-/** Formatting a date costs as much as the rest of an answer: one text serves all answers of a second. */
+/** Memoized by second: formatting a date costs as much as the rest of an answer. */
 function httpDate(): string {
   const second = Math.floor(Date.now() / 1000)
   if (second !== formattedSecond) {

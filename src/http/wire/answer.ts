@@ -1,4 +1,4 @@
-// Writes an answer on a raw response, with the headers every answer carries, and leaves the connection usable.
+// Writes an answer to a response of Node, with the headers of every answer, and keeps the connection if it can.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Problem } from '../../model/errors.ts'
@@ -9,7 +9,7 @@ import { closeAfterAnswer } from './pending-answers.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
 
-/** An unread rest of a body up to this size is read and thrown away; beyond it the connection is closed. */
+/** Node discards unread bodies up to this size; for larger ones the connection is closed. */
 const SKIPPABLE_BYTES = 64 * 1024
 
 export function sendProblem(req: IncomingMessage, res: ServerResponse, exchange: Exchange, problem: Problem): void {
@@ -20,7 +20,7 @@ export function sendProblem(req: IncomingMessage, res: ServerResponse, exchange:
 export function sendAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchange, answer: Answer): void {
   if (res.headersSent || res.destroyed) return
   const headers: string[] = ['X-Request-Id', exchange.requestId]
-  // RFC 9110: a 204 carries no Content-Length, and that of a 304 would be the one of the body it stands for.
+  // RFC 9110: a 204 has no Content-Length, and that of a 304 would be the length of the full body.
   if (answer.status !== 204 && answer.status !== 304)
     headers.push('Content-Length', String(Buffer.byteLength(answer.body)))
   for (const [name, value] of Object.entries(answer.headers)) headers.push(name, value)

@@ -1,8 +1,7 @@
-// How much of bodies that are still arriving is held at once, over all connections. Small bodies are bounded by the number of
-// connections; what a body takes beyond that is counted here as it grows, not as it is announced: an announcement costs an
-// attacker nothing, and must not cost the others their room.
+// Bounds the memory of bodies that are still arriving, over all connections. Counts what a buffer really takes, not the
+// declared length, which costs an attacker nothing.
 
-/** So much of each body is not counted. */
+/** Not counted for each body: the number of connections bounds it. */
 const UNCOUNTED_BYTES = 64 * 1024
 
 export class BodyMemory {
@@ -13,25 +12,24 @@ export class BodyMemory {
     this.#maxBytes = maxBytes
   }
 
-  /** What is counted now. */
+  /** The bytes that are counted now. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** The share of one body, as large as its buffer is. */
-  begin(): Share {
+  newReservation(): BodyReservation {
     let held = 0
     return {
-      grow: (size) => {
+      growTo: (size) => {
         const more = Math.max(0, size - UNCOUNTED_BYTES) - held
         if (more <= 0) return true
-        // Alone it may always go on: otherwise a body as large as is allowed could never arrive.
+        // The only body may always grow: otherwise a body of the allowed size might never arrive.
         if (this.#bytes + more > this.#maxBytes && this.#bytes > held) return false
         this.#bytes += more
         held += more
         return true
       },
-      end: () => {
+      release: () => {
         this.#bytes -= held
         held = 0
       },
@@ -39,9 +37,9 @@ export class BodyMemory {
   }
 }
 
-export interface Share {
-  /** The buffer is to become this large; false if there is no room. */
-  grow(size: number): boolean
-  /** Gives all of it back. Calling it again is fine. */
-  end(): void
+export interface BodyReservation {
+  /** Reserves the size of the buffer; false if the memory is in use. */
+  growTo(size: number): boolean
+  /** May be called again. */
+  release(): void
 }

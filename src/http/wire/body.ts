@@ -1,78 +1,86 @@
-// The body of a request: collected up to a limit that is counted on the stream, and decoded up to the same limit.
+// Reads the body of a request up to a limit, decompresses it up to the same limit, and discards bodies that nobody reads.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { promisify } from 'node:util'
 import { gunzip } from 'node:zlib'
 import type { Problem } from '../../model/errors.ts'
 import { declaredLength } from './head.ts'
-import type { Share } from './body-memory.ts'
+import type { BodyReservation } from './body-memory.ts'
 
-/** What arrives after an early answer is read and thrown away for this long, so that the answer is not lost in a reset. */
+/** Lingering close: time and bytes to discard after an early answer, so that a TCP reset does not destroy the answer. */
 const LINGER_MS = 2000
 const LINGER_BYTES = 16 * 1024 * 1024
 
-export interface Collected {
+export interface CollectedBody {
   /** What arrived, at most the limit. */
   readonly bytes: Buffer
-  /** `whole`: the body ended. `more`: it exceeds the limit. `no_room`: others take up the room. `gone`: the client went away. */
-  readonly state: 'whole' | 'more' | 'no_room' | 'gone'
+  /** `no_memory`: the memory for bodies is in use. `aborted`: the client disconnected. */
+  readonly state: 'whole' | 'too_large' | 'no_memory' | 'aborted'
 }
 
-/** Reads until the body ends or exceeds the limit. What comes after that is left to the stream. */
-export function collectBody(req: IncomingMessage, maxBytes: number, share: Share | null = null): Promise<Collected> {
-  return collect(req, maxBytes, hasArrived(req) ? takeFromStream : takeFromParser, share)
+/** Reads until the body ends or exceeds the limit. The rest stays in the stream. */
+export function collectBody(
+  req: IncomingMessage,
+  maxBytes: number,
+  reservation: BodyReservation | null = null,
+): Promise<CollectedBody> {
+  return collect(req, maxBytes, hasArrived(req) ? fromStream : fromParser, reservation)
 }
 
-/** The same beside others who wait for the end of the stream. */
-export function collectBeside(req: IncomingMessage, maxBytes: number): Promise<Collected> {
-  return collect(req, maxBytes, takeFromStream, null)
+/** The same for a stream that has other listeners, such as the lingering close. */
+export function collectBodyStart(req: IncomingMessage, maxBytes: number): Promise<CollectedBody> {
+  return collect(req, maxBytes, fromStream, null)
 }
 
-/** Hands every piece to `take`, and null at the end, until it says that it wants no more. */
-type Taking = (req: IncomingMessage, take: (chunk: Buffer | null) => void, isDone: () => boolean) => void
+/** Passes chunks to `onChunk`, and null at the end, until `isDone`. */
+type ChunkSource = (req: IncomingMessage, onChunk: (chunk: Buffer | null) => void, isDone: () => boolean) => void
 
-const takeFromStream: Taking = (req, take) => {
-  req.on('data', take).on('end', () => take(null))
+const fromStream: ChunkSource = (req, onChunk) => {
+  req.on('data', onChunk).on('end', () => onChunk(null))
 }
 
-function collect(req: IncomingMessage, maxBytes: number, startTaking: Taking, share: Share | null): Promise<Collected> {
+function collect(
+  req: IncomingMessage,
+  maxBytes: number,
+  source: ChunkSource,
+  reservation: BodyReservation | null,
+): Promise<CollectedBody> {
   return new Promise((resolve) => {
-    const collector = new Collector(declaredLength(req), share)
+    const buffer = new BodyBuffer(declaredLength(req), reservation)
     let done = false
-    const finish = (state: Collected['state']) => {
+    const finish = (state: CollectedBody['state']) => {
       if (done) return
       done = true
       req.off('close', onClose)
-      share?.end()
-      resolve({ bytes: collector.bytes(maxBytes), state })
+      reservation?.release()
+      resolve({ bytes: buffer.bytes(maxBytes), state })
     }
-    const onClose = () => finish('gone')
-    if (req.errored || req.destroyed) return finish('gone')
-    const take = (chunk: Buffer | null) => {
+    const onClose = () => finish('aborted')
+    if (req.errored || req.destroyed) return finish('aborted')
+    const onChunk = (chunk: Buffer | null) => {
       if (done) return
       if (chunk === null) return finish('whole')
-      if (!collector.add(chunk)) return finish('no_room')
-      if (collector.size > maxBytes) finish('more')
+      if (!buffer.add(chunk)) return finish('no_memory')
+      if (buffer.size > maxBytes) finish('too_large')
     }
-    startTaking(req, take, () => done)
+    source(req, onChunk, () => done)
     req.on('close', onClose)
   })
 }
 
-/** Some of the body is in the stream already, because the token had to be looked up first. */
+/** Whether the stream holds a part of the body already, because the token was looked up in the store first. */
 function hasArrived(req: IncomingMessage): boolean {
   return req.complete || req.readableLength > 0 || req.readableFlowing !== null
 }
 
 /**
- * Node's parser hands every piece of a body, and null at its end, to the request's `push`. Taken there, a body skips the
- * machinery of a stream: bare node:http answers 1.2 times as many requests without it (docs/internals/adr/0002). When no more is
- * wanted the stream is a stream again.
+ * Replaces the `push` that Node's parser calls, and restores it when done. Without the stream's own work, bare node:http answers
+ * 1.2 times as many requests (docs/internals/adr/0002).
  */
-const takeFromParser: Taking = (req, take, isDone) => {
+const fromParser: ChunkSource = (req, onChunk, isDone) => {
   const stream = req as IncomingMessage & NodeInternals
   stream.push = (chunk: Buffer | null) => {
-    take(chunk)
+    onChunk(chunk)
     if (chunk === null) markEnded(stream)
     else if (isDone()) delete (stream as Partial<IncomingMessage>).push
     return true
@@ -85,8 +93,8 @@ interface NodeInternals {
 }
 
 /**
- * Nobody is left to read. Otherwise node would read the stream to its end once the answer is out, and wait for that end with
- * the request in its hands: requests then outlive young collections, which took 10 ms each instead of 2 (docs/internals/adr/0002).
+ * Otherwise Node would keep the request until it has read the stream to its end. Requests would then survive minor garbage
+ * collections, which took 10 ms instead of 2 (docs/internals/adr/0002).
  */
 function markEnded(stream: NodeInternals): void {
   stream._consuming = true
@@ -95,31 +103,31 @@ function markEnded(stream: NodeInternals): void {
 }
 
 /**
- * Puts chunks together. The first is kept as it is, since most bodies are one; further ones are copied: a buffer object
- * for each of a million chunks of one byte would take 240 MB for a body of one.
+ * Joins chunks. The first is not copied, since most bodies are one chunk; later ones are: a million chunks of one byte, each with
+ * a Buffer object, would take 240 MB.
  */
-class Collector {
+class BodyBuffer {
   readonly #declared: number | null
-  readonly #share: Share | null
-  #buffer: Buffer = NOTHING
+  readonly #reservation: BodyReservation | null
+  #buffer: Buffer = EMPTY
   size = 0
 
-  constructor(declared: number | null, share: Share | null) {
+  constructor(declared: number | null, reservation: BodyReservation | null) {
     this.#declared = declared
-    this.#share = share
+    this.#reservation = reservation
   }
 
-  /** False if there is no room for it. */
+  /** False if the memory for bodies is in use. */
   add(chunk: Buffer): boolean {
     const size = this.size + chunk.length
     if (this.size === 0) {
       this.#buffer = chunk
     } else {
       if (size > this.#buffer.length) {
-        // What is announced bounds the buffer; it does not make one.
+        // The declared length bounds the capacity but allocates nothing.
         const wanted = Math.max(2 * size, SMALLEST_COPY)
         const capacity = Math.max(size, Math.min(wanted, this.#declared ?? wanted))
-        if (this.#share && !this.#share.grow(capacity)) return false
+        if (this.#reservation && !this.#reservation.growTo(capacity)) return false
         const grown = Buffer.allocUnsafeSlow(capacity)
         this.#buffer.copy(grown, 0, 0, this.size)
         this.#buffer = grown
@@ -135,12 +143,12 @@ class Collector {
   }
 }
 
-const NOTHING = Buffer.alloc(0)
+const EMPTY = Buffer.alloc(0)
 const SMALLEST_COPY = 16 * 1024
 
 const gunzipAsync = promisify(gunzip)
 
-/** Undoes gzip. A bomb stops at the limit. */
+/** Decompresses up to the limit. */
 export async function gunzipBody(bytes: Buffer, maxBytes: number): Promise<Buffer | Problem> {
   try {
     return await gunzipAsync(bytes, { maxOutputLength: maxBytes })
@@ -153,13 +161,9 @@ export async function gunzipBody(bytes: Buffer, maxBytes: number): Promise<Buffe
   }
 }
 
-/**
- * Ends an answer whose request is still arriving. The answer goes out whole at once; the connection is closed only when
- * the client has stopped sending or the linger is over, since closing on unread bytes would reset it and take the
- * answer along.
- */
+/** Lingering close: answers at once while the body still arrives, and closes when the client stops sending or after the linger. */
 export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {
-  // Without a body to write, node would keep the head back until the end.
+  // Node would hold the head back until end() if there is no body to write.
   if (req.method === 'HEAD' || body.length === 0) res.flushHeaders()
   else res.write(body)
   let discarded = 0

@@ -1,6 +1,5 @@
-// The address of the client: the peer of the connection, unless that is a proxy the operator trusts. Then the list of
-// the proxies counts, read from the right, because each adds the address it saw at the end. The first one that is not a
-// trusted proxy is the client; the entries left of it may be forged.
+// The address of the client: the peer of the connection, or, behind a trusted proxy, the last address in the proxies' list
+// that is not a trusted proxy. Each proxy appends the address it saw; entries further left may be forged.
 
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { RequestHead } from './head.ts'
@@ -18,7 +17,7 @@ export function createClientAddress(trusted: readonly string[]): ClientAddress {
   }
 }
 
-/** The last known hop, where an entry is not an address or the list is too long. */
+/** The last known hop if an entry is not an address or the list is too long. */
 function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: string) => boolean): string {
   const hops = hopsOf(req)
   let known = peer
@@ -31,7 +30,7 @@ function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: strin
   return known
 }
 
-/** X-Forwarded-For, which nearly every proxy sets; without it RFC 7239. Null for a hop without an address. */
+/** From X-Forwarded-For, else from Forwarded (RFC 7239). Null for a hop without an address. */
 function hopsOf(req: RequestHead): (string | null)[] {
   const list = req.headers['x-forwarded-for']
   if (list !== undefined) return String(list).split(',')

@@ -1,60 +1,62 @@
-// In front of node's HTTP parser: reads plain requests for intake from the bare socket and writes their answers there, which
-// costs half of what node's request and response objects do (docs/internals/adr/0031). Whatever is not plain goes to node, with the
-// connection and every byte that has arrived, and stays there.
+// The fast path in front of Node's HTTP parser: reads plain intake requests from the socket and writes their answers, at half
+// the cost of Node's request and response objects (docs/internals/adr/0031). Any other request goes to Node's parser, with the
+// connection and all bytes that have arrived, and the connection stays there.
 //
 //   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …
 //     │                                           │
-//     ╰── anything else, or part of a request and no more of it for a while ──► node
+//     ╰── another request, or an incomplete one after RECEIVE_TIMEOUT_MS ──► Node
 //
-// Promises: one request at a time on a connection, answered in order; while it is under way, no more is read.
+// Promises: one request at a time on a connection, answered in order; while a request is busy, no more is read.
 
 import type { Socket } from 'node:net'
 import type { Logger } from '../../runtime/log.ts'
-import type { Answering } from '../access-log.ts'
+import type { SentAnswer } from '../access-log.ts'
 import type { Exchange } from '../exchange.ts'
 import { logUnexpected } from '../handler.ts'
 import { answerProblem, type IntakeCall, type IntakeHandler } from '../intake-handler.ts'
 import type { TextAnswer } from '../problem.ts'
 import type { Route } from '../routes.ts'
 import { answerText } from './answer-text.ts'
-import type { Collected } from './body.ts'
+import type { CollectedBody } from './body.ts'
 import type { RequestHead } from './head.ts'
 import { createPlainReaders, type NewPlainReader, type PlainRequest, type ReadPlainRequest } from './plain-request.ts'
 
 export interface FastPathOptions {
-  /** The intake routes, by every path that means one. */
+  /** The intake routes by path, including aliases. */
   readonly routes: ReadonlyMap<string, Route>
   readonly handler: IntakeHandler
   readonly maxHeaderBytes: number
   readonly keepAliveTimeout: number
   readonly lifecycle: { readonly stopping: boolean }
   readonly logger: Logger
-  /** Node's own listener for connections. */
-  readonly toNode: (socket: Socket) => void
-  /** A request that ended before it was whole. */
-  readonly onBroken: (error: Error, socket: Socket) => void
+  /** Passes a connection to Node's HTTP server. */
+  readonly passToNode: (socket: Socket) => void
+  /** Called when the client closes in the middle of a request. */
+  readonly onClientError: (error: Error, socket: Socket) => void
   readonly begin: (head: RequestHead) => Exchange
-  /** Once for each exchange: when its answer was written, or could not be. */
-  readonly end: (exchange: Exchange, head: RequestHead, answering: Answering) => void
+  /** Called once for each exchange: when its answer was written, or could not be. */
+  readonly end: (exchange: Exchange, head: RequestHead, answer: SentAnswer) => void
 }
 
-/** A client that says nothing, or stops in the middle, has so long before node takes it, and times it. */
-const PATIENCE_MS = 500
-/** So often we look who has said nothing for too long: a timer for each connection would be set anew with every read and write. */
+/** Time for a complete request to arrive; then the connection goes to Node, which has its own timeouts. */
+const RECEIVE_TIMEOUT_MS = 500
+/** One interval checks all timeouts: a timer for each connection would be reset with every read and write. */
 const TICK_MS = 125
-/** As node does: a client that was told when we close should not be cut off while its request is on the way. */
+/** Added to the announced keep-alive timeout, as Node does: the next request may be on its way. */
 const KEEP_ALIVE_GRACE_MS = 1000
 
-/** As node's parser says it. */
-const ENDED = Object.assign(new Error('the request ended before it was whole'), { code: 'HPE_INVALID_EOF_STATE' })
+/** The error of Node's parser for the same case. */
+const UNEXPECTED_END = Object.assign(new Error('the request ended before it was whole'), {
+  code: 'HPE_INVALID_EOF_STATE',
+})
 
 export class FastPath {
   readonly options: FastPathOptions
   readonly newReader: NewPlainReader
   readonly keepAlive: string
   readonly #connections = new Set<Connection>()
-  /** While there are connections. */
-  #ticking: NodeJS.Timeout | null = null
+  /** Runs while there are connections. */
+  #interval: NodeJS.Timeout | null = null
   #ticks = 0
 
   constructor(options: FastPathOptions) {
@@ -63,23 +65,23 @@ export class FastPath {
     this.keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveTimeout / 1000)}`
   }
 
-  take(socket: Socket): void {
+  accept(socket: Socket): void {
     const connection = new Connection(this, socket, () => this.#connections.delete(connection))
     this.#connections.add(connection)
-    this.#ticking ??= setInterval(() => this.#tick(), TICK_MS).unref()
+    this.#interval ??= setInterval(() => this.#tick(), TICK_MS).unref()
   }
 
-  /** The time, as far as silence is measured. */
+  /** The clock of the timeouts. */
   get ticks(): number {
     return this.#ticks
   }
 
   #tick(): void {
     this.#ticks += 1
-    for (const connection of this.#connections) connection.giveUpIfSilent()
+    for (const connection of this.#connections) connection.checkTimeout()
     if (this.#connections.size > 0) return
-    clearInterval(this.#ticking!)
-    this.#ticking = null
+    clearInterval(this.#interval!)
+    this.#interval = null
   }
 
   closeIdle(): void {
@@ -94,58 +96,58 @@ export class FastPath {
 class Connection {
   readonly socket: Socket
   readonly #fastPath: FastPath
-  readonly #onLeave: () => void
+  readonly #onDetach: () => void
   readonly #read: ReadPlainRequest
-  /** A part of a request. */
-  #held: Buffer | null = null
+  /** The first part of a request. */
+  #partial: Buffer | null = null
   #isBusy = false
   #hasEnded = false
-  /** Had its last answer: what was sent behind that request is not looked at (RFC 9112, 9.6). */
+  /** Had its last answer: later bytes are ignored (RFC 9112, 9.6). */
   #isClosing = false
-  /** For how long it may say nothing, and at which tick of the front's that is over. */
-  #patienceMs = 0
-  #silentAt = 0
+  #timeoutMs = 0
+  /** The tick at which the timeout is over. */
+  #timeoutTick = 0
 
-  constructor(fastPath: FastPath, socket: Socket, onLeave: () => void) {
+  constructor(fastPath: FastPath, socket: Socket, onDetach: () => void) {
     this.#fastPath = fastPath
     this.socket = socket
-    this.#onLeave = onLeave
+    this.#onDetach = onDetach
     this.#read = fastPath.newReader(socket)
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
     socket.on('close', this.#onClose)
-    this.#expectWithin(PATIENCE_MS)
+    this.#startTimeout(RECEIVE_TIMEOUT_MS)
   }
 
-  /** A request under way takes as long as it takes. */
-  giveUpIfSilent(): void {
-    if (this.#isBusy || this.#fastPath.ticks < this.#silentAt) return
-    if (this.#patienceMs === PATIENCE_MS && !this.#isClosing) {
-      const held = this.#held
-      this.#held = null
-      this.#giveToNode(held)
+  /** A busy connection has no timeout. */
+  checkTimeout(): void {
+    if (this.#isBusy || this.#fastPath.ticks < this.#timeoutTick) return
+    if (this.#timeoutMs === RECEIVE_TIMEOUT_MS && !this.#isClosing) {
+      const partial = this.#partial
+      this.#partial = null
+      this.#handOver(partial)
     } else {
       this.socket.destroy()
     }
   }
 
   closeIfIdle(): void {
-    if (!this.#isBusy && !this.#isClosing && this.#held === null) this.socket.destroy()
+    if (!this.#isBusy && !this.#isClosing && this.#partial === null) this.socket.destroy()
   }
 
-  /** Writes the answer of the request under way. False if the client is gone. */
+  /** Writes the answer of the busy request. False if the client disconnected. */
   write(text: string, isLast: boolean): boolean {
     const { socket } = this
     this.#isBusy = false
     if (socket.destroyed || !socket.writable) return false
     socket.write(text)
-    // The last one, too: it has to be read.
-    this.#expectWithin(this.#fastPath.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
+    // Also for the last answer, which the client may not read.
+    this.#startTimeout(this.#fastPath.options.keepAliveTimeout + KEEP_ALIVE_GRACE_MS)
     if (isLast || this.#hasEnded) {
       this.#isClosing = true
       socket.destroySoon()
       return true
     }
-    // With what was sent ahead of the answer.
+    // Delivers what #onData put back.
     if (socket.isPaused()) socket.resume()
     return true
   }
@@ -153,28 +155,28 @@ class Connection {
   readonly #onData = (chunk: Buffer): void => {
     if (this.#isClosing) return
     if (this.#isBusy) {
-      // Nobody needs to send ahead. What was on the way goes back, so that the end of the stream stays behind it; no more is read.
+      // The client pipelines: put the chunk back, ahead of the end of the stream, and read no more until the answer.
       this.socket.pause()
       this.socket.unshift(chunk)
       return
     }
-    const bytes = this.#held === null ? chunk : Buffer.concat([this.#held, chunk])
-    const isSecondLook = this.#held !== null
-    this.#held = null
-    this.#look(bytes, isSecondLook)
+    const bytes = this.#partial === null ? chunk : Buffer.concat([this.#partial, chunk])
+    const isContinuation = this.#partial !== null
+    this.#partial = null
+    this.#handle(bytes, isContinuation)
   }
 
-  #look(bytes: Buffer, isSecondLook: boolean): void {
+  #handle(bytes: Buffer, isContinuation: boolean): void {
     const reading = this.#read(bytes)
-    if (reading === 'other' || this.socket.writableNeedDrain) {
-      this.#giveToNode(bytes)
-    } else if (reading !== 'more' && reading.isWhole) {
+    if (reading === 'not_plain' || this.socket.writableNeedDrain) {
+      this.#handOver(bytes)
+    } else if (reading !== 'incomplete' && reading.isComplete) {
       this.#run(reading)
-    } else if (isSecondLook) {
-      this.#giveToNode(bytes)
+    } else if (isContinuation) {
+      this.#handOver(bytes)
     } else {
-      this.#held = bytes
-      this.#expectWithin(PATIENCE_MS)
+      this.#partial = bytes
+      this.#startTimeout(RECEIVE_TIMEOUT_MS)
     }
   }
 
@@ -188,33 +190,33 @@ class Connection {
     })
   }
 
-  #giveToNode(bytes: Buffer | null): void {
+  #handOver(bytes: Buffer | null): void {
     const { socket } = this
-    this.#leave()
+    this.#detach()
     socket.pause()
     if (bytes !== null) socket.unshift(bytes)
-    this.#fastPath.options.toNode(socket)
+    this.#fastPath.options.passToNode(socket)
     socket.resume()
   }
 
-  #leave(): void {
+  #detach(): void {
     const { socket } = this
     socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError)
     socket.off('close', this.#onClose)
-    this.#onLeave()
+    this.#onDetach()
   }
 
   readonly #onEnd = (): void => {
     this.#hasEnded = true
     if (this.#isBusy) return
-    if (this.#held === null) {
+    if (this.#partial === null) {
       this.socket.end()
       return
     }
-    this.#noteLost()
-    this.#held = null
+    this.#logAborted()
+    this.#partial = null
     this.#isClosing = true
-    this.#fastPath.options.onBroken(ENDED, this.socket)
+    this.#fastPath.options.onClientError(UNEXPECTED_END, this.socket)
   }
 
   readonly #onError = (): void => {
@@ -222,28 +224,28 @@ class Connection {
   }
 
   readonly #onClose = (): void => {
-    this.#onLeave()
-    if (!this.#isBusy) this.#noteLost()
+    this.#onDetach()
+    if (!this.#isBusy) this.#logAborted()
   }
 
-  /** Who leaves in the middle of a request leaves a line in the log, as with node. */
-  #noteLost(): void {
+  /** Logs a request whose client disconnects in the middle, as for requests that Node parses. */
+  #logAborted(): void {
     const { options } = this.#fastPath
-    const reading = this.#held === null ? 'other' : this.#read(this.#held)
+    const reading = this.#partial === null ? 'not_plain' : this.#read(this.#partial)
     if (typeof reading === 'string') return
     const exchange = options.begin(reading.head)
     exchange.route = reading.route.path
-    options.end(exchange, reading.head, { status: null, isOut: false })
+    options.end(exchange, reading.head, { status: null, isComplete: false })
   }
 
-  #expectWithin(ms: number): void {
-    this.#patienceMs = ms
-    // The next tick may be a moment away, and counts as none.
-    this.#silentAt = this.#fastPath.ticks + 1 + Math.ceil(ms / TICK_MS)
+  #startTimeout(ms: number): void {
+    this.#timeoutMs = ms
+    // The next tick may come at once, so it does not count.
+    this.#timeoutTick = this.#fastPath.ticks + 1 + Math.ceil(ms / TICK_MS)
   }
 }
 
-/** A plain request as the intake handler sees it. */
+/** The call of the intake handler for a plain request. */
 class PlainCall implements IntakeCall {
   readonly route: Route
   readonly head: RequestHead
@@ -265,12 +267,12 @@ class PlainCall implements IntakeCall {
     exchange.route = request.route.path
   }
 
-  /** Whole, and as long as was declared: the handler has checked that length. */
-  readBody(): Collected {
+  /** Ignores the limit: the handler has checked the declared length. */
+  readBody(): CollectedBody {
     return { bytes: this.#body, state: 'whole' }
   }
 
-  peekBody(maxBytes: number): Buffer {
+  readBodyStart(maxBytes: number): Buffer {
     return this.#body.subarray(0, maxBytes)
   }
 
@@ -282,7 +284,7 @@ class PlainCall implements IntakeCall {
     const isLast = this.#isLast || lifecycle.stopping
     const connection = isLast ? 'Connection: close' : this.#fastPath.keepAlive
     const text = answerText(answer, exchange.requestId, exchange.rateFields, connection)
-    const isOut = this.#connection.write(text, isLast)
-    end(exchange, head, { status: isOut ? answer.status : null, isOut })
+    const isComplete = this.#connection.write(text, isLast)
+    end(exchange, head, { status: isComplete ? answer.status : null, isComplete })
   }
 }

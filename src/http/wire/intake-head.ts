@@ -1,5 +1,5 @@
-// What intake reads from the head of a request, but for its length. A sender who keeps its connection sends the same head again and again: it
-// is read once for all of them.
+// The fields that intake reads from the head of a request, memoized on the head: a sender that keeps its connection sends the
+// same head again, except for its length.
 
 import { bearerToken, type Credentials } from '../../auth/bearer.ts'
 import type { Problem } from '../../model/errors.ts'
@@ -12,7 +12,6 @@ export const MAX_HEADER_KEPT = 512
 const redactAgent = createRedactor(MAX_HEADER_KEPT)
 const redactType = createRedactor(MAX_HEADER_KEPT)
 
-/** Looked at once the sender is let in. */
 export interface IntakeHead {
   readonly encoding: BodyEncoding | Problem
   readonly mediaProblem: Problem | null
@@ -25,14 +24,14 @@ export interface IntakeHead {
 const CREDENTIALS = Symbol('credentials')
 const READ = Symbol('read')
 
-/** Both are kept with the head, and with what is made of it for another length. */
-type Remembered = RequestHead & { [CREDENTIALS]?: Credentials; [READ]?: IntakeHead }
+/** Heads with another length inherit both (plain-request.ts). */
+type MemoizedHead = RequestHead & { [CREDENTIALS]?: Credentials; [READ]?: IntakeHead }
 
-export function credentialsOf(head: Remembered): Credentials {
+export function credentialsOf(head: MemoizedHead): Credentials {
   return (head[CREDENTIALS] ??= bearerToken(head.rawHeaders))
 }
 
-export function intakeHead(head: Remembered): IntakeHead {
+export function intakeHead(head: MemoizedHead): IntakeHead {
   return (head[READ] ??= read(head))
 }
 
@@ -48,7 +47,7 @@ function read(head: RequestHead): IntakeHead {
   }
 }
 
-/** Kept only in the form W3C gives it. */
+/** Null unless it has the form of the W3C Trace Context. */
 function traceparent({ headers }: RequestHead): string | null {
   const value = headers.traceparent
   return typeof value === 'string' && /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/.test(value) ? value : null

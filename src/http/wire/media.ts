@@ -1,5 +1,4 @@
-// Content-Type and Content-Encoding of a body. Matched exactly, because a content type that two parsers read differently
-// is how checks are bypassed.
+// Checks Content-Type and Content-Encoding. Strict, because a content type that two parsers read differently bypasses checks.
 
 import type { Problem } from '../../model/errors.ts'
 import type { RequestHead } from './head.ts'
@@ -30,7 +29,7 @@ export function mediaProblem(req: RequestHead): Problem | null {
   return null
 }
 
-/** Types that clients send by mistake, and may be named in the answer; no other text of the header is repeated. */
+/** Common mistakes, which the answer names; it repeats no other text of the header. */
 const KNOWN_TYPES = [
   'application/x-www-form-urlencoded',
   'multipart/form-data',

@@ -1,32 +1,25 @@
-// The answers of a connection: those that it still waits for, and whether it has had its last one.
+// The state of a connection: its pending answers, and whether it closes after the last one.
 
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
 const OPEN_ANSWERS = Symbol('open answers')
 
-/**
- * The answers still to be given on a connection, in order. Kept with the connection and not in a Set of the server: a Set
- * that is added to and deleted from for ever leaves old tables behind, and each keeps alive what it held until a full
- * collection. Measured: 76 µs of the main thread a request instead of 57.
- */
+/** Unanswered requests, in order. Stored on the socket: one Set for all of them costs 76 µs a request instead of 57. */
 export function pendingAnswers(socket: Socket & { [OPEN_ANSWERS]?: ServerResponse[] }): ServerResponse[] {
   return (socket[OPEN_ANSWERS] ??= [])
 }
 
-const LAST_ANSWERED = Symbol('last answered')
+const CLOSING = Symbol('closing')
 
-type Closing = Socket & { [LAST_ANSWERED]?: true }
+type Closing = Socket & { [CLOSING]?: true }
 
-/** After an answer that says so, the connection is closed. */
+/** Marks a connection whose answer has Connection: close. */
 export function closeAfterAnswer(socket: Closing): void {
-  socket[LAST_ANSWERED] = true
+  socket[CLOSING] = true
 }
 
-/**
- * Whether the connection has had its last answer. What was sent behind that request must not be looked at (RFC 9112, 9.6):
- * it would be stored and never answered, and behind a request whose body is in doubt it may be no request at all.
- */
+/** Whether further requests on the connection must be ignored (RFC 9112, 9.6): they would be stored and never answered. */
 export function isClosing(socket: Closing): boolean {
-  return socket[LAST_ANSWERED] === true
+  return socket[CLOSING] === true
 }

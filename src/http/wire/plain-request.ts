@@ -1,12 +1,11 @@
-// Reads a request for intake in its plainest form: POST on an intake path, HTTP/1.1, a Content-Length, everything there.
+// Parses an intake request in its plainest form: POST on an intake path, HTTP/1.1, a Content-Length, complete.
 //
-// It is stricter than any parser it may meet on the way: what could be read in two ways, what asks for more than an answer, and what
-// is just unusual is none of its business ('other'), and node's parser reads it instead. So it never has to refuse anything.
-// It decides where a request ends, and every line of it is here for that.
+// It is stricter than other parsers: ambiguous, unusual or large requests are 'not_plain' and go to Node's parser, so this one
+// never refuses a request. It decides where a request ends, which makes it critical for request smuggling.
 //
-// Who keeps a connection sends the same head again and again, but for the length. Byte for byte the same, it is not taken apart
-// again: 1 µs where reading takes 6. What was made of it is kept with it, also whom its token lets in (auth/principals.ts): so all of it
-// is compared, but for the digits of the length.
+// A sender that keeps its connection sends the same head again, except for its length. A head that is byte for byte the same is
+// not parsed again, 1 µs instead of 6. The parsed head also memoizes the principal of its token (auth/principals.ts), so all
+// bytes are compared.
 
 import { timingSafeEqual } from 'node:crypto'
 import type { Socket } from 'node:net'
@@ -14,23 +13,23 @@ import type { Route } from '../routes.ts'
 import type { RequestHead } from './head.ts'
 import { hostProblem } from './host.ts'
 
-/** Larger ones are node's: it has the time limits for what takes a while. */
+/** Larger requests go to Node, which has timeouts for slow ones. */
 export const MAX_PLAIN_BYTES = 64 * 1024
 
 export interface PlainRequest {
   readonly head: RequestHead
   readonly route: Route
   readonly body: Buffer
-  /** Otherwise more of the body is to come. */
-  readonly isWhole: boolean
+  /** Otherwise a part of the body is missing. */
+  readonly isComplete: boolean
   /** The client wants the connection closed after its answer. */
   readonly isLast: boolean
 }
 
-/** `more`: plain as far as it goes, which is not to the end of the head. */
-export type PlainReading = PlainRequest | 'more' | 'other'
+/** `incomplete`: a part of the head is missing, and the rest is plain. */
+export type PlainReading = PlainRequest | 'incomplete' | 'not_plain'
 
-/** Lines of printable ASCII, each ended by CR LF: no folding, no tab, no bare CR or LF, no byte above. */
+/** Lines of printable ASCII with CR LF: no folding, no tab, no bare CR or LF, no byte above. */
 const LINES = /^(?:[\x20-\x7e]+\r\n)+$/
 const HEAD_END = Buffer.from('\r\n\r\n')
 const METHOD = 'POST '
@@ -42,9 +41,9 @@ const LENGTH_LINE = /^.*?\r\ncontent-length: */is
 const LENGTH_NAME = /^content-length$/i
 const NO_BODY = Buffer.alloc(0)
 const [ZERO, NINE] = [0x30, 0x39]
-/** Shorter than a token. So few are compared sooner than node is asked to. */
-const NO_TOKEN_BYTES = 32
-/** What they ask for is not plain, whatever they say. */
+/** A shorter part cannot hold a token, and a loop compares it faster than timingSafeEqual. */
+const TIMING_SAFE_ABOVE_BYTES = 32
+/** Headers that make a request not plain, with any value. */
 const NOT_PLAIN: ReadonlySet<string> = new Set([
   'expect',
   'proxy-connection',
@@ -53,41 +52,41 @@ const NOT_PLAIN: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-/** Of these there are a few, in a few spellings. The bound is for those who make some up. */
+/** Bounds the cache of header names against invented ones. */
 const MAX_NAMES = 500
 const MAX_NAME_LENGTH = 64
 
-/** The first head of a connection is not learned: most who connect for one message send no other. After so many new ones, none is. */
-const MOST_NEWS = 10
-/** It is kept as long as its connection, whoever sent it. */
-const MOST_KEPT_BYTES = 2048
-const MOST_KEPT_HEADERS = 32
+/** Unknown heads in a row after which none is remembered. Nor is the first: many connections send one message. */
+const MAX_NEW_HEADS = 10
+/** Bounds of a remembered head, which lives as long as its connection. */
+const MAX_KNOWN_HEAD_BYTES = 2048
+const MAX_KNOWN_HEADERS = 32
 
-/** All of `bytes` must be the request: a second one behind it is not plain. */
+/** `bytes` must be one request: bytes after its end make it not plain. */
 export type ReadPlainRequest = (bytes: Buffer) => PlainReading
 
-/** A head that was read before on the connection: what stands before the digits of its length, and behind them. */
+/** A head that was parsed before on the connection: the bytes before and after the digits of its length. */
 interface KnownHead {
   readonly before: Buffer
   readonly after: Buffer
   readonly length: number
   readonly digits: number
   readonly request: PlainRequest
-  /** In the raw headers. */
+  /** Index of the length in the raw headers. */
   readonly lengthAt: number
 }
 
-/** One for each connection. */
+/** Each connection has its own reader. */
 export type NewPlainReader = (socket: Socket) => ReadPlainRequest
 
 export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeaderBytes: number): NewPlainReader {
-  /** Names as sent, to lower case; '' for what is no name or not plain. */
+  /** Names as sent, to lower case; '' for an invalid or not plain name. */
   const names = new Map<string, string>()
 
   function nameOf(sent: string): string {
     let name = names.get(sent)
     if (name === undefined) {
-      // A copy: a slice would keep the whole head alive, and the token in it.
+      // A copy, because a slice would keep the whole head and its token in memory.
       const own = Buffer.from(sent, 'latin1').toString('latin1')
       const lower = own.toLowerCase()
       name = NAME.test(lower) && !NOT_PLAIN.has(lower) ? lower : ''
@@ -98,24 +97,24 @@ export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeader
 
   return (socket) => {
     let known: KnownHead | null = null
-    /** Heads in a row that were not known. */
-    let news = 0
+    /** Consecutive heads that were not known. */
+    let newHeads = 0
     return (bytes) => {
-      const again = known && readAgain(known, bytes)
-      if (again) {
-        news = 0
-        return again
+      const repeated = known && readKnownHead(known, bytes)
+      if (repeated) {
+        newHeads = 0
+        return repeated
       }
-      const reading = readAnew(bytes, socket)
-      if (typeof reading === 'string' || !reading.isWhole) return reading
-      news += 1
-      if (news > 1 && news <= MOST_NEWS && isSmall(bytes, reading)) known = knownHead(bytes, reading)
+      const reading = parse(bytes, socket)
+      if (typeof reading === 'string' || !reading.isComplete) return reading
+      newHeads += 1
+      if (newHeads > 1 && newHeads <= MAX_NEW_HEADS && isSmall(bytes, reading)) known = knownHead(bytes, reading)
       return reading
     }
   }
 
-  /** Null if it is another head. */
-  function readAgain(known: KnownHead, bytes: Buffer): PlainReading | null {
+  /** Null if the head differs. */
+  function readKnownHead(known: KnownHead, bytes: Buffer): PlainReading | null {
     const { before, after, request } = known
     const digitsAt = before.length
     let digitsEnd = digitsAt
@@ -124,43 +123,43 @@ export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeader
     const digits = digitsEnd - digitsAt
     const bodyAt = digitsEnd + after.length
     if (digits === 0 || digits > MAX_LENGTH_DIGITS || bodyAt - HEAD_END.length > maxHeaderBytes) return null
-    if (!standsAt(bytes, 0, before) || !standsAt(bytes, digitsEnd, after)) return null
+    if (!equalsAt(bytes, 0, before) || !equalsAt(bytes, digitsEnd, after)) return null
     const isSame = digits === known.digits && length === known.length
     const head = isSame ? request.head : withLength(known, bytes.toString('latin1', digitsAt, digitsEnd))
     return readBody(bytes, bodyAt, length, request, head)
   }
 
-  function readAnew(bytes: Buffer, socket: Socket): PlainReading {
+  function parse(bytes: Buffer, socket: Socket): PlainReading {
     const headEnd = bytes.indexOf(HEAD_END)
-    if (headEnd === -1) return bytes.length < MAX_PLAIN_BYTES && mayBePlain(bytes) ? 'more' : 'other'
-    if (headEnd > maxHeaderBytes) return 'other'
+    if (headEnd === -1) return bytes.length < MAX_PLAIN_BYTES && mayBePlain(bytes) ? 'incomplete' : 'not_plain'
+    if (headEnd > maxHeaderBytes) return 'not_plain'
     const text = bytes.toString('latin1', 0, headEnd + 2)
     const lineEnd = text.indexOf('\r\n')
     const url = text.slice(METHOD.length, lineEnd - VERSION.length)
     const route = routes.get(url)
     if (route === undefined || !text.startsWith(METHOD) || !text.startsWith(VERSION, lineEnd - VERSION.length))
-      return 'other'
-    if (!LINES.test(text)) return 'other'
+      return 'not_plain'
+    if (!LINES.test(text)) return 'not_plain'
     const headers: Record<string, string> = Object.create(null)
     const rawHeaders: string[] = []
     for (let at = lineEnd + 2; at < text.length; ) {
       const colon = text.indexOf(':', at)
       const end = text.indexOf('\r\n', at)
-      if (colon === -1 || colon > end) return 'other'
+      if (colon === -1 || colon > end) return 'not_plain'
       const sent = text.slice(at, colon)
       const name = nameOf(sent)
-      if (name === '' || headers[name] !== undefined) return 'other'
+      if (name === '' || headers[name] !== undefined) return 'not_plain'
       const value = text.slice(colon + 1, end).trim()
       headers[name] = value
       rawHeaders.push(sent, value)
       at = end + 2
     }
     const connection = headers.connection?.toLowerCase() ?? 'keep-alive'
-    if (connection !== 'keep-alive' && connection !== 'close') return 'other'
+    if (connection !== 'keep-alive' && connection !== 'close') return 'not_plain'
     const length = headers['content-length']
-    if (length === undefined || !LENGTH.test(length)) return 'other'
+    if (length === undefined || !LENGTH.test(length)) return 'not_plain'
     const head = { method: 'POST', url, httpVersionMajor: 1, httpVersionMinor: 1, headers, rawHeaders, socket }
-    if (hostProblem(head)) return 'other'
+    if (hostProblem(head)) return 'not_plain'
     return readBody(bytes, headEnd + HEAD_END.length, Number(length), { route, isLast: connection === 'close' }, head)
   }
 }
@@ -173,15 +172,15 @@ function readBody(
   head: RequestHead,
 ): PlainReading {
   const total = bodyAt + length
-  if (total > MAX_PLAIN_BYTES || bytes.length > total) return 'other'
-  return { head, route, body: bytes.subarray(bodyAt), isWhole: bytes.length === total, isLast }
+  if (total > MAX_PLAIN_BYTES || bytes.length > total) return 'not_plain'
+  return { head, route, body: bytes.subarray(bodyAt), isComplete: bytes.length === total, isLast }
 }
 
 function isSmall(bytes: Buffer, { head, body }: PlainRequest): boolean {
-  return bytes.length - body.length <= MOST_KEPT_BYTES && head.rawHeaders.length <= 2 * MOST_KEPT_HEADERS
+  return bytes.length - body.length <= MAX_KNOWN_HEAD_BYTES && head.rawHeaders.length <= 2 * MAX_KNOWN_HEADERS
 }
 
-/** Copies, in memory of their own: what was sent with it is let go, and no pool of buffers is held for it. */
+/** Copies the head into its own memory, so that it keeps neither the body nor a pooled buffer alive. */
 function knownHead(bytes: Buffer, request: PlainRequest): KnownHead {
   const own = Buffer.alloc(bytes.length - request.body.length)
   bytes.copy(own)
@@ -198,7 +197,7 @@ function knownHead(bytes: Buffer, request: PlainRequest): KnownHead {
   }
 }
 
-/** The same head with another length. What it has in common with the other is looked up there, and what was made of that goes with it. */
+/** The same head with another length; its headers inherit from the known ones. */
 function withLength({ request: { head }, lengthAt }: KnownHead, length: string): RequestHead {
   const headers: RequestHead['headers'] = Object.create(head.headers)
   headers['content-length'] = length
@@ -209,11 +208,11 @@ function isDigit(byte: number): boolean {
   return byte >= ZERO && byte <= NINE
 }
 
-/** In a time that says nothing about a token in it: several people's requests may come over one connection. What is short has none. */
-function standsAt(bytes: Buffer, at: number, part: Buffer): boolean {
+/** Constant time for parts that may hold a token: a proxy may send requests of several senders over one connection. */
+function equalsAt(bytes: Buffer, at: number, part: Buffer): boolean {
   const { length } = part
   if (at + length > bytes.length) return false
-  if (length > NO_TOKEN_BYTES) return timingSafeEqual(bytes.subarray(at, at + length), part)
+  if (length > TIMING_SAFE_ABOVE_BYTES) return timingSafeEqual(bytes.subarray(at, at + length), part)
   for (let i = 0; i < length; i++) if (bytes[at + i] !== part[i]) return false
   return true
 }

@@ -1,7 +1,5 @@
-// The address at which a client reached this server, for examples that it can paste. Text from outside: only a plain host
-// name or IP address is used, so that nothing in it means anything to a shell or to HTML.
-//
-// Behind a proxy that the operator trusts, X-Forwarded-Proto and X-Forwarded-Host count, as the last hop set them.
+// The address at which a client reached this server, for examples to paste. Only plain host names and IP addresses are used,
+// which are safe in a shell and in HTML. From a trusted proxy, the last X-Forwarded-Proto and X-Forwarded-Host count.
 
 import { createIsTrusted } from './client-address.ts'
 import type { RequestHead } from './head.ts'
@@ -25,7 +23,7 @@ function plainHost(host: string | null | undefined): string | null {
   return typeof host === 'string' && PLAIN_HOST.test(host) ? host.toLowerCase() : null
 }
 
-/** Each hop adds its value at the end of the list. */
+/** Each hop appends its value. */
 function lastOf({ headers }: RequestHead, name: string): string | null {
   const value = headers[name]
   return value === undefined ? null : String(value).split(',').at(-1)!.trim().toLowerCase()

@@ -1,6 +1,6 @@
-// Headers as they came. Node joins or drops repeated ones in silence; where a repetition matters, we look here.
+// Reads repeated headers, which Node joins or drops in `headers`.
 
-/** All values of a header, whose name is given in lower case. */
+/** `name` is in lower case. */
 export function headerValues(rawHeaders: readonly string[], name: string): string[] {
   const values: string[] = []
   for (let i = 0; i < rawHeaders.length; i += 2) {

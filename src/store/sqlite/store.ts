@@ -285,10 +285,10 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     diagnosis: guardAll(createDiagnosis(main)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
-      let told = false
+      let isReported = false
       const once = (failure: Error) => {
-        if (!told) listener(failure)
-        told = true
+        if (!isReported) listener(failure)
+        isReported = true
       }
       for (const thread of [writer, indexer, reader]) thread.onFatal(once)
     },

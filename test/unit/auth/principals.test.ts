@@ -116,10 +116,10 @@ describe('principals', () => {
     const inEffect = () => until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
     tokens.put(record(plain, { label: 'renamed' }))
     await inEffect()
-    assert.equal((await bucket(plain))?.look(clock.now()).remaining, 2)
+    assert.equal((await bucket(plain))?.peek(clock.now()).remaining, 2)
     tokens.put(record(plain, { rateLimit: { requests: 5, windowMs: 1000 } }))
     await inEffect()
-    assert.equal((await bucket(plain))?.look(clock.now()).remaining, 5)
+    assert.equal((await bucket(plain))?.peek(clock.now()).remaining, 5)
   })
 
   test('a token is looked up once, then answered from memory and at once', async (t) => {

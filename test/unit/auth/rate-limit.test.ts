@@ -27,7 +27,7 @@ describe('a bucket', () => {
 
   test('tells what is left, and when there is more', () => {
     const bucket = new TokenBucket({ requests: 2, windowMs: 10_000 }, 0)
-    assert.deepEqual(bucket.look(0), { isAllowed: true, remaining: 2, resetS: 0 })
+    assert.deepEqual(bucket.peek(0), { isAllowed: true, remaining: 2, resetS: 0 })
     assert.deepEqual(bucket.take(0), { isAllowed: true, remaining: 1, resetS: 5 })
     assert.deepEqual(bucket.take(0), { isAllowed: true, remaining: 0, resetS: 5 })
     assert.deepEqual(bucket.take(0), { isAllowed: false, remaining: 0, resetS: 5 })

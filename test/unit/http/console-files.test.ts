@@ -23,7 +23,7 @@ function built(folder = tempFolder('console')): string {
 
 const bodyOf = (answer: Answer) => Buffer.from(answer.body).toString()
 
-test('the page and every address of the application are index.html, which is asked for anew each time', () => {
+test('the page and every address of the application are index.html, which browsers revalidate each time', () => {
   const files = createConsoleFiles(built())
   for (const answer of [files.page(request()), files.file(request(), 'queue'), files.file(request(), 'events/17')]) {
     assert.ok('status' in answer)
@@ -33,7 +33,7 @@ test('the page and every address of the application are index.html, which is ask
   }
 })
 
-test('what is named by its content is kept for ever, and compressed for who takes that', () => {
+test('files named by their hash are cached for ever, and compressed for clients that accept gzip', () => {
   const files = createConsoleFiles(built())
   const plain = files.file(request(), 'assets/app-1a2b3c.js') as Answer
   assert.equal(plain.headers['Cache-Control'], 'public, max-age=31536000, immutable')
@@ -49,7 +49,7 @@ test('what is named by its content is kept for ever, and compressed for who take
   }
 })
 
-test('nothing outside of the build, and nothing of a type that we do not know, is served', () => {
+test('no file outside of the build and none of an unknown type is served', () => {
   const files = createConsoleFiles(built())
   for (const path of ['../package.json', '..%2f..%2fetc.js', 'assets/../index.html', 'secret.key', 'assets/none.js']) {
     assert.deepEqual(files.file(request(), path), { code: 'not_found' }, path)
@@ -72,7 +72,7 @@ test('every file comes with headers under which only the console itself runs', (
   }
 })
 
-test('without a build a page says so, and the build is there as soon as it is made', () => {
+test('without a build a page says so, and a later build is served at once', () => {
   const folder = tempFolder('console')
   const files = createConsoleFiles(folder)
   assert.match(bodyOf(files.page(request())), /not built yet/)

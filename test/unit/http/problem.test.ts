@@ -5,7 +5,7 @@ import { ERRORS, type ErrorCode } from '../../../src/model/errors.ts'
 
 const CODES = Object.keys(ERRORS) as ErrorCode[]
 
-/** The table of the design, written down once more: a status is a promise. */
+/** The statuses of the design, repeated here, because each is a promise. */
 const STATUSES: Record<ErrorCode, number> = {
   invalid_request: 400,
   invalid_json: 400,
@@ -101,7 +101,7 @@ test('without a session the challenge is one that no browser knows, and names no
   }
 })
 
-test('who is held up is told for how long', () => {
+test('a rate limit answers with Retry-After', () => {
   assert.equal(renderProblem({ code: 'rate_limited' }, 'r').headers['Retry-After'], '1')
   assert.equal(renderProblem({ code: 'rate_limited', retryAfterS: 32 }, 'r').headers['Retry-After'], '32')
 })
@@ -125,7 +125,7 @@ test('the message of unusable fields is that of the first, with its path', () =>
   assert.equal(messageOf('A.', 'B.', 'C.'), 'A (/f/0). 2 other problems are listed in fields.')
 })
 
-test('what a problem knows more is in its body', () => {
+test('the details of a problem are in its body', () => {
   const fields = [{ path: '/source_ref', code: 'too_long', message: 'Shorten it.' }]
   assert.deepEqual(JSON.parse(renderProblem({ code: 'invalid_payload', fields }, 'r').body).fields, fields)
   assert.equal(JSON.parse(renderProblem({ code: 'payload_too_large', maxBytes: 9 }, 'r').body).max_bytes, 9)

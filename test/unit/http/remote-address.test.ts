@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { remoteAddress } from '../../../src/http/remote-address.ts'
 
-test('full: the address as it is, an IPv4 one in IPv6 clothes as IPv4', () => {
+test('full: the address as it is, an IPv4-mapped one as IPv4', () => {
   assert.equal(remoteAddress('203.0.113.77', 'full'), '203.0.113.77')
   assert.equal(remoteAddress('::ffff:203.0.113.77', 'full'), '203.0.113.77')
   assert.equal(remoteAddress('2001:db8::1', 'full'), '2001:db8::1')
@@ -28,7 +28,7 @@ test('truncated: addresses that differ in the host alone become one', () => {
   }
 })
 
-test('off, or a connection that is gone: nothing', () => {
+test('off, or an unknown address: nothing', () => {
   assert.equal(remoteAddress('203.0.113.77', 'off'), null)
   for (const keep of ['full', 'truncated', 'off'] as const) assert.equal(remoteAddress(undefined, keep), null)
 })

@@ -4,37 +4,37 @@ import { BodyMemory } from '../../../../src/http/wire/body-memory.ts'
 
 const KIB = 1024
 
-test('the first 64 KiB of each body are not counted, however many there are', () => {
-  const receiving = new BodyMemory(1024)
-  for (let n = 0; n < 1000; n++) assert.ok(receiving.begin().grow(64 * KIB))
-  assert.equal(receiving.bytes, 0)
+test('the first 64 KiB of each body are not counted, for any number of bodies', () => {
+  const memory = new BodyMemory(1024)
+  for (let n = 0; n < 1000; n++) assert.ok(memory.newReservation().growTo(64 * KIB))
+  assert.equal(memory.bytes, 0)
 })
 
-test('what a body takes beyond that is counted once, and given back once', () => {
-  const receiving = new BodyMemory(1024 * KIB)
-  const share = receiving.begin()
-  for (const size of [16, 65, 128, 128, 320]) assert.ok(share.grow(size * KIB))
-  assert.equal(receiving.bytes, 256 * KIB)
-  share.end()
-  share.end()
-  assert.equal(receiving.bytes, 0)
+test('bytes of a body beyond 64 KiB are counted once and released once', () => {
+  const memory = new BodyMemory(1024 * KIB)
+  const body = memory.newReservation()
+  for (const size of [16, 65, 128, 128, 320]) assert.ok(body.growTo(size * KIB))
+  assert.equal(memory.bytes, 256 * KIB)
+  body.release()
+  body.release()
+  assert.equal(memory.bytes, 0)
 })
 
-test('what does not fit is refused, and takes nothing', () => {
-  const receiving = new BodyMemory(100 * KIB)
-  const [first, second] = [receiving.begin(), receiving.begin()]
-  assert.ok(first.grow(124 * KIB))
-  assert.ok(second.grow(104 * KIB))
-  assert.equal(second.grow(105 * KIB), false)
-  assert.equal(receiving.bytes, 100 * KIB)
-  first.end()
-  assert.ok(second.grow(105 * KIB))
+test('a body that does not fit is refused and reserves nothing', () => {
+  const memory = new BodyMemory(100 * KIB)
+  const [first, second] = [memory.newReservation(), memory.newReservation()]
+  assert.ok(first.growTo(124 * KIB))
+  assert.ok(second.growTo(104 * KIB))
+  assert.equal(second.growTo(105 * KIB), false)
+  assert.equal(memory.bytes, 100 * KIB)
+  first.release()
+  assert.ok(second.growTo(105 * KIB))
 })
 
-test('one that is alone may go on, however large it is', () => {
-  const receiving = new BodyMemory(KIB)
-  const share = receiving.begin()
-  assert.ok(share.grow(500 * KIB))
-  assert.ok(share.grow(1000 * KIB))
-  assert.equal(receiving.begin().grow(65 * KIB), false)
+test('the only body may grow beyond the limit', () => {
+  const memory = new BodyMemory(KIB)
+  const body = memory.newReservation()
+  assert.ok(body.growTo(500 * KIB))
+  assert.ok(body.growTo(1000 * KIB))
+  assert.equal(memory.newReservation().growTo(65 * KIB), false)
 })

@@ -55,7 +55,7 @@ test('Forwarded is read where there is no X-Forwarded-For', () => {
   assert.equal(behind({ forwarded: 'for=203.0.113.7', ...XFF('203.0.113.8') }), '203.0.113.8')
 })
 
-test('a list without an end is read from the right, as far as proxies go', () => {
+test('a long list is read from the right, up to the limit of hops', () => {
   const long = Array.from({ length: 10_000 }, () => '127.0.0.1').join(',')
   assert.equal(from(['loopback'], '127.0.0.1', XFF(`203.0.113.7,${long}`)), '127.0.0.1')
 })

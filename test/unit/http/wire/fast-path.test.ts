@@ -1,4 +1,4 @@
-// What the front does with a client that sends and does not read, and with one that says nothing: the API tests have all else, over real sockets.
+// The fast path with clients that do not read or do not send. The API tests cover the rest over real sockets.
 
 import assert from 'node:assert/strict'
 import type { Socket } from 'node:net'
@@ -13,7 +13,7 @@ const PATH = '/v1/inbox/events'
 const REQUEST = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`
 const LIMIT = 1000
 
-/** As much of a socket as the front needs, with room for a few answers. */
+/** The parts of a socket that the fast path needs, with room for a few answers. */
 function socketPair(): { client: Duplex; socket: Socket } {
   const [client, side] = duplexPair({ highWaterMark: LIMIT })
   const socket = Object.assign(side, { destroySoon: () => side.end() }) as unknown as Socket
@@ -21,7 +21,7 @@ function socketPair(): { client: Duplex; socket: Socket } {
 }
 
 interface Options {
-  readonly toNode: (socket: Socket) => void
+  readonly passToNode: (socket: Socket) => void
   readonly handler?: FastPathOptions['handler']
   readonly end?: () => void
 }
@@ -29,7 +29,7 @@ interface Options {
 const answerOk: FastPathOptions['handler'] = async (call) =>
   call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
 
-function newFront({ toNode, handler = answerOk, end = () => {} }: Options): FastPath {
+function newFastPath({ passToNode, handler = answerOk, end = () => {} }: Options): FastPath {
   const lifecycle = { stopping: false }
   return new FastPath({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
@@ -38,14 +38,14 @@ function newFront({ toNode, handler = answerOk, end = () => {} }: Options): Fast
     keepAliveTimeout: 1000,
     lifecycle,
     logger: createLogger('silent', () => {}),
-    toNode,
-    onBroken: (error) => assert.fail(error),
+    passToNode,
+    onClientError: (error) => assert.fail(error),
     begin: () => new Exchange(lifecycle),
     end,
   })
 }
 
-test('a client that does not read its answers is left to node, which stops reading, before they pile up', async () => {
+test('a client that does not read its answers goes to Node, which stops reading, before they accumulate', async () => {
   const { client, socket } = socketPair()
   const given = Promise.withResolvers<Socket>()
   let answered = 0
@@ -53,26 +53,26 @@ test('a client that does not read its answers is left to node, which stops readi
     answered += 1
     setImmediate(send)
   }
-  const front = newFront({ toNode: given.resolve, end })
+  const fastPath = newFastPath({ passToNode: given.resolve, end })
   const send = () => client.write(REQUEST)
-  front.take(socket)
+  fastPath.accept(socket)
   send()
   assert.equal(await given.promise, socket)
   assert.ok(answered > 1, `${answered} answers`)
   assert.ok(socket.writableLength < 3 * LIMIT, `${socket.writableLength} bytes`)
 })
 
-/** Until what was written has been read and answered: streams take a few turns. */
+/** Waits until written bytes were read and answered: streams take a few turns. */
 const settled = async () => {
   for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve))
 }
 
-test('who says nothing, or half of something, is node’s after half a second', async (t) => {
+test('a connection without a complete request goes to Node after half a second', async (t) => {
   for (const said of ['', REQUEST.slice(0, 30)]) {
     t.mock.timers.enable({ apis: ['setInterval'] })
     const { client, socket } = socketPair()
     const given: Socket[] = []
-    newFront({ toNode: (one) => given.push(one) }).take(socket)
+    newFastPath({ passToNode: (one) => given.push(one) }).accept(socket)
     if (said !== '') client.write(said)
     await settled()
     t.mock.timers.tick(500)
@@ -84,11 +84,11 @@ test('who says nothing, or half of something, is node’s after half a second', 
   }
 })
 
-test('an idle connection is closed after its time and not before, and each answer begins it anew', async (t) => {
+test('an idle connection closes after the keep-alive timeout, which each answer restarts', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { client, socket } = socketPair()
   client.resume()
-  newFront({ toNode: () => assert.fail('given to node') }).take(socket)
+  newFastPath({ passToNode: () => assert.fail('given to node') }).accept(socket)
   for (let request = 0; request < 3; request += 1) {
     client.write(REQUEST)
     await settled()
@@ -100,7 +100,7 @@ test('an idle connection is closed after its time and not before, and each answe
   assert.equal(socket.destroyed, true)
 })
 
-test('a request under way is neither given away nor closed, however long it takes', async (t) => {
+test('a busy connection is neither passed to Node nor closed, for however long it takes', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
   const { client, socket } = socketPair()
   client.resume()
@@ -110,7 +110,7 @@ test('a request under way is neither given away nor closed, however long it take
     await gate.promise
     return answerOk(call)
   }
-  newFront({ toNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).take(socket)
+  newFastPath({ passToNode: () => assert.fail('given to node'), handler, end: () => (answered += 1) }).accept(socket)
   client.write(REQUEST)
   await settled()
   t.mock.timers.tick(60_000)
@@ -122,17 +122,17 @@ test('a request under way is neither given away nor closed, however long it take
   assert.equal(socket.destroyed, false)
 })
 
-test('nothing ticks without a connection, and it does again with the next', async (t) => {
+test('the interval stops without connections and starts with the next', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
-  const front = newFront({ toNode: () => {} })
+  const fastPath = newFastPath({ passToNode: () => {} })
   const ticksOf = async (socket: Socket) => {
-    front.take(socket)
-    const before = front.ticks
+    fastPath.accept(socket)
+    const before = fastPath.ticks
     t.mock.timers.tick(250)
     socket.destroy()
     await settled()
     t.mock.timers.tick(10_000)
-    return front.ticks - before
+    return fastPath.ticks - before
   }
   assert.equal(await ticksOf(socketPair().socket), 3)
   assert.equal(await ticksOf(socketPair().socket), 3)

@@ -45,14 +45,14 @@ test('a host is a name or an address, with a port or without', () => {
   for (const host of [...BAD, ...WORSE]) assert.equal(isHost(host), false, host)
 })
 
-test('one host passes, however often it comes; a bad one does not, even after a good one', () => {
+test('one host passes, also repeated over requests; a bad one does not, even after a good one', () => {
   for (let round = 0; round < 2; round += 1) {
     for (const host of GOOD) assert.equal(hostProblem(requestWith([host])), null, host)
     for (const host of BAD) assert.equal(hostProblem(requestWith([host]))?.code, 'invalid_request', host)
   }
 })
 
-test('none and two are refused; HTTP/1.0 may do without', () => {
+test('no Host and two are refused; HTTP/1.0 needs none', () => {
   assert.match(hostProblem(requestWith([]))!.message!, /is missing/)
   assert.match(hostProblem(requestWith(['a', 'a']))!.message!, /more than once/)
   assert.match(hostProblem(requestWith(['a', 'a'], '/', 0))!.message!, /more than once/)

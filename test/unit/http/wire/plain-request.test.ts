@@ -1,4 +1,4 @@
-// The reader of plain requests: what it takes, what it leaves to node, and that node reads the same in all that it takes.
+// The parser of plain requests: what it accepts, what it leaves to Node, and that Node parses all accepted requests alike.
 
 import assert from 'node:assert/strict'
 import { createServer, type IncomingMessage } from 'node:http'
@@ -37,7 +37,7 @@ function good(body = '{"a":1}', ...more: readonly string[]): Buffer {
 
 function wholeOf(bytes: Buffer): PlainRequest {
   const reading = read(bytes)
-  if (typeof reading === 'string' || !reading.isWhole) assert.fail(`not taken: ${bytes}`)
+  if (typeof reading === 'string' || !reading.isComplete) assert.fail(`not taken: ${bytes}`)
   return reading
 }
 
@@ -60,19 +60,19 @@ test('a plain request is read: its head, its route and its body', () => {
   assert.equal(wholeOf(good('')).body.length, 0)
 })
 
-test('what becomes of the connection is as asked', () => {
+test('Connection: close makes a request the last one', () => {
   assert.equal(wholeOf(good()).isLast, false)
   assert.equal(wholeOf(good('{}', 'Connection: keep-alive')).isLast, false)
   assert.equal(wholeOf(good('{}', 'connection: Close')).isLast, true)
 })
 
-test('what is missing is waited for', () => {
+test('a part of a request is incomplete', () => {
   const bytes = good()
   const headEnd = bytes.indexOf('\r\n\r\n') + 4
   for (let length = 0; length < bytes.length; length += 1) {
     const reading = read(bytes.subarray(0, length))
-    if (length < headEnd) assert.equal(reading, 'more', `after ${length} bytes`)
-    else assert.equal(typeof reading !== 'string' && reading.isWhole, false, `after ${length} bytes`)
+    if (length < headEnd) assert.equal(reading, 'incomplete', `after ${length} bytes`)
+    else assert.equal(typeof reading !== 'string' && reading.isComplete, false, `after ${length} bytes`)
   }
 })
 
@@ -117,7 +117,7 @@ const OTHERS: Record<string, Buffer> = {
 
 for (const [what, bytes] of Object.entries(OTHERS)) {
   test(`${what} is left to node`, () => {
-    assert.equal(read(bytes), 'other')
+    assert.equal(read(bytes), 'not_plain')
   })
 }
 
@@ -151,7 +151,7 @@ function mutate(bytes: Buffer, [permille, cut, piece]: [number, number, string])
 
 type Read = (bytes: Buffer) => { readonly head: PlainRequest['head']; readonly body: Buffer } | null
 
-/** Where node reads something else in what is taken; null where they agree, or it is not taken. */
+/** How Node parses an accepted request differently; null if it agrees, or the request is not accepted. */
 async function disagreement(readAll: Read, bytes: Buffer): Promise<string | null> {
   const taken = readAll(bytes)
   if (taken === null) return null
@@ -187,12 +187,12 @@ async function nodesReading(bytes: Buffer) {
   return (await Promise.all(requests)).map((seen) => ({ ...seen, count: requests.length }))
 }
 
-test('node reads the same in everything that is taken, and a sloppy reader is found out', async () => {
+test('Node parses every accepted request alike, and the comparison detects a sloppy parser', async () => {
   let taken = 0
   let caught = 0
   const strict: Read = (bytes) => {
     const reading = read(bytes)
-    return typeof reading === 'string' || !reading.isWhole ? null : reading
+    return typeof reading === 'string' || !reading.isComplete ? null : reading
   }
   const template = good('{"a":1}', 'X-B: some words')
   const property = fc.asyncProperty(fc.array(mutation, { minLength: 1, maxLength: 3 }), async (mutations) => {
@@ -207,7 +207,7 @@ test('node reads the same in everything that is taken, and a sloppy reader is fo
   assert.ok(caught > 100, `caught: ${caught}`)
 })
 
-/** A header of a head that is known may be looked up in another: all of them, own or not. */
+/** All headers, own or inherited from a known head. */
 function comparable(reading: PlainReading) {
   if (typeof reading === 'string') return reading
   const headers: Record<string, unknown> = {}
@@ -215,7 +215,7 @@ function comparable(reading: PlainReading) {
   return { ...reading, head: { ...reading.head, headers } }
 }
 
-/** Of a connection that has sent this before, which is then no longer taken apart. */
+/** The reader of a connection that has sent this head before and no longer parses it. */
 function readerThatKnows(bytes: Buffer): { reader: ReadPlainRequest; head: PlainRequest['head'] } {
   const reader = newReader(SOCKET)
   for (let times = 0; times < 2; times += 1) assert.notEqual(typeof reader(bytes), 'string')
@@ -224,7 +224,7 @@ function readerThatKnows(bytes: Buffer): { reader: ReadPlainRequest; head: Plain
   return { reader, head: again.head }
 }
 
-test('a head that was sent before is read as it was, whatever the length of the body', () => {
+test('a known head is read as before, for any length of the body', () => {
   const { reader, head } = readerThatKnows(good())
   for (const body of ['{"b":2}', '', '{}', `{"long":"${'x'.repeat(12_345)}"}`]) {
     const bytes = good(body)
@@ -234,7 +234,7 @@ test('a head that was sent before is read as it was, whatever the length of the 
   assert.equal(typeof same !== 'string' && same.head, head, 'it was not taken apart again')
 })
 
-test('with every byte of the head changed, or cut off, it is read as by one that knows no head', () => {
+test('a known head with any byte changed or cut off is read like an unknown one', () => {
   const bytes = good('{"a":1}', 'X-B: some words')
   for (let at = 0; at < bytes.length; at += 1) {
     const cut = bytes.subarray(0, at)
@@ -245,7 +245,7 @@ test('with every byte of the head changed, or cut off, it is read as by one that
   }
 })
 
-test('another head is learned when it comes twice, and none after many that are new', () => {
+test('another head is remembered when it comes twice, and none after many new ones', () => {
   const isKnown = (reader: ReadPlainRequest, bytes: Buffer): boolean => {
     const [first, second] = [reader(bytes), reader(bytes)]
     if (typeof first === 'string' || typeof second === 'string') assert.fail('not taken')
@@ -275,20 +275,20 @@ test('another head is learned when it comes twice, and none after many that are 
   }
 })
 
-test('the limits hold for a head that is known too', () => {
+test('the limits hold for known heads too', () => {
   const filler = SMALL_LIMIT - good('', 'X-A: ').indexOf('\r\n\r\n')
   const atLimit = (body: string) => good(body, `X-A: ${'a'.repeat(filler)}`)
   const known = readerWith(SMALL_LIMIT)
   for (let times = 0; times < 3; times += 1) known(atLimit(''))
-  assert.notEqual(known(atLimit('123456789')), 'other')
-  assert.equal(known(atLimit('1234567890')), 'other', 'a digit more is too much')
+  assert.notEqual(known(atLimit('123456789')), 'not_plain')
+  assert.equal(known(atLimit('1234567890')), 'not_plain', 'a digit more is too much')
   const { reader: wide } = readerThatKnows(good())
-  assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'other')
-  assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'other')
-  assert.equal(wide(Buffer.concat([good(), good()])), 'other')
+  assert.equal(wide(request([...HEAD, `Content-Length: ${MAX_PLAIN_BYTES}`], '')), 'not_plain')
+  assert.equal(wide(request([...HEAD, 'Content-Length: 0000007'])), 'not_plain')
+  assert.equal(wide(Buffer.concat([good(), good()])), 'not_plain')
 })
 
-/** As one writes it in a minute. */
+/** A naive parser. */
 const sloppy: Read = (bytes) => {
   const text = bytes.toString('latin1')
   const [head = '', ...rest] = text.split(/\r?\n\r?\n/)

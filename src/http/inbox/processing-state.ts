@@ -1,4 +1,4 @@
-// What the default subscription makes of what is shown: the state of events, and what is left to do in conversations.
+// Views with the processing state of the default subscription: the state of events, the unprocessed count of conversations.
 
 import type { Conversation } from '../../model/conversation.ts'
 import type { StoredEvent } from '../../model/event.ts'
@@ -9,8 +9,8 @@ import type { ListedEvent } from '../../store/contract/inbox.ts'
 import type { InboxOptions } from './options.ts'
 import { conversationView } from './views.ts'
 
-export function createStates({ claims }: Pick<InboxOptions, 'claims'>) {
-  /** What it has not taken notice of yet is pending. Revisions are not processed. */
+export function createProcessingState({ claims }: Pick<InboxOptions, 'claims'>) {
+  /** An event without a delivery row is pending. Revisions are not processed. */
   const statesOf = async (caller: Processor, events: readonly StoredEvent[]) => {
     const known = await claims.states(
       caller,
@@ -28,7 +28,7 @@ export function createStates({ claims }: Pick<InboxOptions, 'claims'>) {
       )
       return rows.map((row) => eventView(row, stateOf(row.event)))
     },
-    /** From the counts that are kept for each: no event is looked at. */
+    /** Uses the counters of each conversation and reads no event. */
     async conversationViews(caller: Processor, rows: readonly Conversation[]) {
       const counts = await claims.counts(
         caller,
@@ -36,7 +36,7 @@ export function createStates({ claims }: Pick<InboxOptions, 'claims'>) {
       )
       return rows.map((row) => {
         const { done, dead } = counts.get(row.id) ?? { done: 0, dead: 0 }
-        // While the index is made anew, a conversation counts fewer events than were processed.
+        // While the index is rebuilt, a conversation may count fewer events than were processed.
         return conversationView(row, Math.max(0, row.eventCount - done - dead))
       })
     },
