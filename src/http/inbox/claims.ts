@@ -7,7 +7,6 @@ import { type LeaseCommand, type Read, readAck, readClaim, readExtend, readRelea
 import { claimedEventJson, settledView } from '../../processing/views.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, type Outcome, rawJsonAnswer, readCommand } from '../call.ts'
 import { orUnavailable } from '../unavailable.ts'
-import { watchClient } from './client-gone.ts'
 
 /** Fits the longest list of leases that is allowed. */
 const MAX_COMMAND_BYTES = 256 * 1024
@@ -47,8 +46,7 @@ export function createClaimOperations(claims: Claims) {
 
   return {
     claim: withCommand(readClaim, async (call, command) => {
-      // No client half-closes and then waits for work.
-      const client = watchClient(call, { halfClosed: true })
+      const client = watchClient(call)
       try {
         const claimed = await claims.claim(callerOf(call), command, client.disconnected)
         if (claimed === null) return NO_SUBSCRIPTION
@@ -77,5 +75,22 @@ export function withCommand<C>(
     if ('problem' in given) return given.problem
     const found = read(given.body)
     return 'problem' in found ? found.problem : orUnavailable(() => work(call, found.command), OUTCOME_UNKNOWN)
+  }
+}
+
+/** Signals when the client disconnects. A half-closed connection counts: no client half-closes and then waits for work. */
+function watchClient({ req }: Call): { readonly disconnected: AbortSignal; unwatch(): void } {
+  const { socket } = req
+  const controller = new AbortController()
+  const abort = () => controller.abort()
+  if (socket.destroyed || socket.readableEnded) abort()
+  socket.once('close', abort)
+  socket.once('end', abort)
+  return {
+    disconnected: controller.signal,
+    unwatch: () => {
+      socket.off('close', abort)
+      socket.off('end', abort)
+    },
   }
 }

@@ -15,7 +15,7 @@ import { DEFAULT_LIMIT, eventCursorParameter, idCursor, idCursorParameter, limit
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
-import { watchClient } from './client-gone.ts'
+import { disconnectSignal } from './disconnect-signal.ts'
 import type { InboxOptions } from './options.ts'
 import { createProcessingState } from './processing-state.ts'
 import { refusalView } from './views.ts'
@@ -85,8 +85,7 @@ export function listOperations(options: InboxOptions) {
       if (!known.some(({ name }) => name === subscription)) return NO_SUBSCRIPTION
     }
     const lag = await awaitIndex()
-    const client = watchClient(call, { halfClosed: false })
-    const page = await inbox.events(tenant, filter, cursor ?? null, limit, client.disconnected).finally(client.unwatch)
+    const page = await inbox.events(tenant, filter, cursor ?? null, limit, disconnectSignal(call.req.socket))
     return jsonAnswer({
       // With a filter by state every row shows that state, also if it changed since the read.
       events: state ? page.events.map((row) => eventView(row, state)) : await eventViews(tenant, page.events),

@@ -78,3 +78,23 @@ test('a pool that is closed has closed it as well', async (t) => {
   assert.equal(shared.isBroken, true)
   await assert.rejects(pool.shared(), /closed/)
 })
+
+test('the look-up of a token goes over the shared connection while all others are in use; other statements wait', async (t) => {
+  const { pool } = await setUp(t, 3)
+  await pool.shared()
+  const held = [await pool.acquire(), await pool.acquire()]
+  let isServed = false
+  const waiting = pool.use(async () => {
+    isServed = true
+  })
+  assert.deepEqual(await pool.lookUp((connection) => connection.query('SELECT 1 AS one')), [{ one: 1 }])
+  assert.equal(isServed, false, 'control: a connection of its own is not to be had')
+  for (const one of held) pool.release(one)
+  await waiting
+})
+
+test('a look-up takes a free connection if there is one', async (t) => {
+  const { pool } = await setUp(t, 3)
+  const shared = await pool.shared()
+  await pool.lookUp(async (connection) => assert.notEqual(connection, shared))
+})

@@ -364,6 +364,10 @@ CREATE TABLE intray.deliveries (
 -- A lane's unsettled deliveries: the leased ones, and the pending ones in order.
 CREATE INDEX deliveries_by_lane ON intray.deliveries (lane, company_id, account_id, subscription, state, event_id)
   WHERE state IN ('pending', 'leased');
+-- When the first pending delivery of a lane becomes available, however many wait. Only queries that name `entries >= 0`,
+-- which is always true, can use it: others look for the lowest event.
+CREATE INDEX deliveries_by_time ON intray.deliveries (lane, company_id, account_id, subscription, available_at)
+  WHERE entries >= 0 AND state = 'pending';
 -- Lists by state. Without `done`, which nearly all events reach: those are found by scanning down from enqueued_up_to.
 -- `entries >= 0` is always true; only queries that name it can use this index. Otherwise the planner would choose it,
 -- since it begins with the tenant, to look up an event or a lane.

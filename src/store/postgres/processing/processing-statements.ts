@@ -196,13 +196,11 @@ export const SET_ENQUEUED_UP_TO = statement(
   'UPDATE intray.subscriptions SET enqueued_up_to = $4 WHERE company_id = $1 AND account_id = $2 AND id = $3',
 )
 
-/** If the first event of a lane is not available yet, finds one that is: only events in back-off precede it. */
+/** If the first event of a lane is not available yet, the soonest is looked up by time. */
 function factsOf(lanes: string): string {
-  return `SELECT l.id AS lane, h.event_id, h.available_at, CASE WHEN h.available_at <= $5 THEN h.available_at ELSE coalesce(
-      (SELECT available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
-        AND available_at <= $5 ORDER BY event_id LIMIT 1),
-      (SELECT min(available_at) FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending')
-    ) END AS open_at
+  return `SELECT l.id AS lane, h.event_id, h.available_at, CASE WHEN h.available_at <= $5 THEN h.available_at ELSE (
+      SELECT available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND entries >= 0
+        AND state = 'pending' ORDER BY available_at LIMIT 1) END AS open_at
   FROM ${lanes} CROSS JOIN LATERAL (
     SELECT event_id, available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
     ORDER BY event_id LIMIT 1) h`

@@ -22,9 +22,8 @@ const SIZED = `${DELIVERY_COLUMNS}, (SELECT size FROM events WHERE id = event_id
 const PENDING = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
 const AVAILABLE = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
 const FIRST = `SELECT event_id, available_at ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT 1`
-const FIRST_AVAILABLE = `SELECT available_at AS at ${OF_LANE} AND state = 'pending' AND available_at <= ?
-  ORDER BY event_id LIMIT 1`
-const SOONEST = `SELECT min(available_at) AS at ${OF_LANE} AND state = 'pending'`
+const SOONEST = `SELECT available_at AS at FROM deliveries INDEXED BY deliveries_by_time WHERE ${OF_QUEUE} AND lane = ?
+  AND entries >= 0 AND state = 'pending' ORDER BY available_at LIMIT 1`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
@@ -87,7 +86,6 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     pending: db.prepare(PENDING),
     available: db.prepare(AVAILABLE),
     first: db.prepare(FIRST),
-    firstAvailable: db.prepare(FIRST_AVAILABLE),
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
     update: db.prepare(UPDATE),
@@ -114,7 +112,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     const [eventId, availableAt] = first
     const head = { eventId, availableAt }
     if (availableAt <= now) return { lane, head, openAt: availableAt }
-    const open = prepared.firstAvailable.get(...queue, lane, now) ?? prepared.soonest.get(...queue, lane)
+    const open = prepared.soonest.get(...queue, lane)
     return { lane, head, openAt: (open?.at ?? null) as number | null }
   }
 

@@ -1,0 +1,59 @@
+// Reads of a tenant do not hold up those of another, and end when nobody waits for them.
+
+import assert from 'node:assert/strict'
+import { SCAN_ROWS } from '../../src/model/event-list.ts'
+import type { EventFilter } from '../../src/store/contract/inbox.ts'
+import type { Store } from '../../src/store/contract/store.ts'
+import { append, everyDriver, indexAll } from './suite.ts'
+import { item, NOON, TENANT } from './rows.ts'
+
+const OTHER = { accountId: 7, companyId: 43 }
+
+async function fill(store: Store, count: number): Promise<void> {
+  for (let from = 0; from < count; from += 1000) {
+    const rows = Array.from({ length: Math.min(1000, count - from) }, (_, n) => item({ receivedAt: NOON + from + n }))
+    await store.journal.append(rows)
+  }
+  await append(store, { companyId: OTHER.companyId })
+  await indexAll(store)
+}
+
+/** Match nothing, and have no index of their own. */
+const NOTHING: readonly EventFilter[] = [
+  { messageType: 'none' },
+  { receivedAfter: NOON, messageType: 'none' },
+  { state: { is: 'pending', subscription: 'default', now: NOON }, messageType: 'none' },
+  { state: { is: 'pending', subscription: 'default', now: NOON }, keyId: 'nobody' },
+]
+
+everyDriver(
+  'a filter that matches nothing looks at a bounded number of rows, and the cursor goes on',
+  async (database) => {
+    const store = await database.open()
+    const total = SCAN_ROWS + 500
+    await fill(store, total)
+    for (const filter of NOTHING) {
+      const first = await store.inbox.events(TENANT, filter, null, 50)
+      assert.deepEqual(first.events, [])
+      assert.equal(first.partial, true, JSON.stringify(filter))
+      const newest = (await store.inbox.events(TENANT, {}, null, 1)).events[0]!.event.id
+      const lookedAt = newest - first.next!.id + 1
+      assert.ok(lookedAt <= SCAN_ROWS, `${lookedAt} rows for ${JSON.stringify(filter)}`)
+      const last = await store.inbox.events(TENANT, filter, first.next, 50)
+      assert.deepEqual({ ...last, events: last.events.length }, { events: 0, next: null, partial: false })
+    }
+  },
+)
+
+everyDriver('long reads of one tenant do not keep another from being served', async (database) => {
+  const store = await database.open()
+  await fill(store, 4000)
+  const order: string[] = []
+  const greedy = Array.from({ length: 40 }, () =>
+    store.inbox.events(TENANT, { messageType: 'none' }, null, 50).then(() => order.push('greedy')),
+  )
+  const modest = store.inbox.events(OTHER, {}, null, 1).then(() => order.push('modest'))
+  await Promise.all([...greedy, modest])
+  const before = order.indexOf('modest')
+  assert.ok(before < 20, `${before} of 40 long reads ended first`)
+})
