@@ -310,7 +310,8 @@ export function* planRequeue(ids: readonly number[], now: number, keyId: string)
     ids.map((id) => ({ id })),
     false,
   )
-  const dead = unit.rows().filter(({ state, eventId }) => state === 'dead' && ids.includes(eventId))
+  const wanted = new Set(ids)
+  const dead = unit.rows().filter(({ state, eventId }) => state === 'dead' && wanted.has(eventId))
   for (const row of dead) unit.put(row, requeue(row, now, keyId))
   yield* finish(unit, [], now)
   return dead.map(({ eventId }) => eventId)

@@ -9,6 +9,7 @@ import { DEFAULT_SUBSCRIPTION, type DeliveryState, STATES } from '../../model/pr
 import { queryWords } from '../../model/text-search.ts'
 import { isSubscriptionName } from '../../processing/commands.ts'
 import { isoMoment, oneOf, type Parameter, textUpTo } from '../../runtime/parameter.ts'
+import type { StoredRefusal } from '../../model/refusal.ts'
 import type { EventFilter } from '../../store/contract/inbox.ts'
 import { callerOf, jsonAnswer } from '../call.ts'
 import { DEFAULT_LIMIT, eventCursorParameter, idCursor, idCursorParameter, limitParameter, pageOf } from '../paging.ts'
@@ -21,6 +22,8 @@ import { createProcessingState } from './processing-state.ts'
 import { refusalView } from './views.ts'
 
 const MAX_REF = 512
+/** Bodies in a page of refusals: the text of a page is written in one turn, and a byte may take six characters. */
+const REFUSAL_PAGE_BYTES = 512 * 1024
 
 /** The empty text is the scope of tokens without one. */
 const scopeParameter: Parameter<string> = (text) => {
@@ -98,11 +101,21 @@ export function listOperations(options: InboxOptions) {
   const refusals = withQuery({ limit: limitParameter, cursor: idCursorParameter }, async (call, query) => {
     const { limit = DEFAULT_LIMIT, cursor } = query
     const rows = await listRefusals(callerOf(call), cursor ?? Number.MAX_SAFE_INTEGER, limit + 1)
-    const { page, next } = pageOf(rows, limit, ({ id }) => idCursor(id))
+    const { page, next } = pageOf(rows, Math.min(limit, countFitting(rows)), ({ id }) => idCursor(id))
     return jsonAnswer({ refusals: page.map(refusalView), next })
   })
 
   return { listEvents, listRefusals: refusals }
+}
+
+/** How many of the refusals fit into a page; at least one. */
+function countFitting(refusals: readonly StoredRefusal[]): number {
+  let bytes = 0
+  const tooMany = refusals.findIndex(({ body }, n) => {
+    bytes += body.byteLength
+    return n > 0 && bytes > REFUSAL_PAGE_BYTES
+  })
+  return tooMany === -1 ? refusals.length : tooMany
 }
 
 /** Present only while the index lags. */

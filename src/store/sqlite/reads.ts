@@ -12,7 +12,7 @@ import { createInboxReads } from './index/inbox.ts'
 import { prepareTrafficReads } from './index/traffic.ts'
 import { prepareEventReads } from './journal/events.ts'
 import { prepareFollow } from './journal/follow.ts'
-import { countDead } from './processing/processing.ts'
+import { countDead, findDead } from './processing/processing.ts'
 import { prepareProcessingReads } from './processing/processing-reads.ts'
 import { readSubscriptions } from './processing/subscriptions.ts'
 import { readMeta } from './schema.ts'
@@ -51,6 +51,7 @@ export function prepareReads(db: DatabaseSync) {
       counts: processing.counts,
       states: processing.states,
       countDead: (queue: QueueName, filter: DeadFilter) => countDead(db, queue, filter, turn),
+      findDead: (queue: QueueName, filter: DeadFilter, limit: number) => findDead(db, queue, filter, limit, turn),
       subscriptions: readSubscriptions.bind(null, db),
       listTokens: tokens.list,
       listTokensOf: tokens.listOf,

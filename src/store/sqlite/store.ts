@@ -213,7 +213,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       ack: (request) => writer.run('ack', [request]),
       extend: (request) => writer.run('extend', [request]),
       release: (request) => writer.run('release', [request]),
-      requeue: (request) => writer.run('requeue', [request]),
+      // Found by a read, since there may be any number of dead events to look at.
+      requeue: async (request) => {
+        const { tenant, subscription, filter, limit } = request
+        const ids = filter.ids ?? (await read(tenant, 'findDead', [{ tenant, subscription }, filter, limit]))
+        return ids && writer.run('requeue', [{ ...request, filter: { ...filter, ids } }])
+      },
       countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
       ready: (queues, now) => readOwn('ready', [queues, now]),
       subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),

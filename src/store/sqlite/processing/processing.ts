@@ -31,14 +31,9 @@ const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account
 const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
 const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
-const DEAD = `FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ? AND account_id = ? AND subscription = ?
-  AND state = 'dead' AND entries >= 0 AND state <> 'done' AND (?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6`
-const SELECT_DEAD = `SELECT event_id ${DEAD} ORDER BY event_id LIMIT ?7 + 0`
-const COUNT_DEAD = `SELECT count(*) AS looked, max(event_id) AS last,
-    coalesce(sum((?4 IS NULL OR lane = ?4) AND settled_at >= ?5 AND settled_at < ?6), 0) AS count
-  FROM (SELECT event_id, lane, settled_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?1
-    AND account_id = ?2 AND subscription = ?3 AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?7
-    ORDER BY event_id LIMIT ?8 + 0)`
+const SELECT_DEAD = `SELECT event_id, lane, settled_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
+  AND account_id = ? AND subscription = ? AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?
+  ORDER BY event_id LIMIT ? + 0`
 const STEP_DEAD = 1000
 
 export function prepareProcessing(db: DatabaseSync) {
@@ -83,8 +78,7 @@ export function prepareProcessing(db: DatabaseSync) {
       inTransaction(db, () => {
         const queue = queueOf(db, request)
         if (!queue) return null
-        const ids = request.filter.ids ?? deadIds(db, queue, request)
-        return runPlan(planRequeue(ids, request.now, request.keyId), answers, queue).length
+        return runPlan(planRequeue(request.filter.ids ?? [], request.now, request.keyId), answers, queue).length
       }),
   }
 }
@@ -101,16 +95,47 @@ export function queueOf(db: DatabaseSync, { tenant, subscription }: QueueName): 
   return row ? [companyId, accountId, row.id as number] : null
 }
 
-function deadIds(db: DatabaseSync, queue: Queue, { tenant, filter, limit }: RequeueRequest): number[] {
-  const values = deadValues(db, queue, tenant, filter)
-  if (!values) return []
-  return db
-    .prepare(SELECT_DEAD)
-    .all(...values, limit)
-    .map((row) => row.event_id as number)
+/** The ids of dead events that match, the oldest first. All dead events may have to be looked at: one page in each step. */
+async function* deadIds(
+  db: DatabaseSync,
+  queue: Queue,
+  tenant: Tenant,
+  filter: DeadFilter,
+  turn: Turn,
+): AsyncGenerator<number> {
+  const lane = filter.channelRef === null ? null : laneOf(db, tenant, filter.channelRef)
+  if (lane === undefined) return
+  const { deadAfter, deadBefore } = filter
+  const select = db.prepare(SELECT_DEAD)
+  const isWanted = (row: Record<string, unknown>): boolean =>
+    (lane === null || row.lane === lane) &&
+    (row.settled_at as number) >= (deadAfter ?? 0) &&
+    (row.settled_at as number) < (deadBefore ?? Number.MAX_SAFE_INTEGER)
+  for (let after = 0; ; await turn()) {
+    const rows = select.all(...queue, after, STEP_DEAD)
+    for (const row of rows) if (isWanted(row)) yield row.event_id as number
+    if (rows.length < STEP_DEAD) return
+    after = rows.at(-1)!.event_id as number
+  }
 }
 
-/** In steps: all dead events are looked at, and there may be any number. */
+/** Null: no such subscription. */
+export async function findDead(
+  db: DatabaseSync,
+  name: QueueName,
+  filter: DeadFilter,
+  limit: number,
+  turn: Turn,
+): Promise<number[] | null> {
+  const queue = queueOf(db, name)
+  if (!queue) return null
+  const found: number[] = []
+  if (limit === 0) return found
+  for await (const id of deadIds(db, queue, name.tenant, filter, turn)) if (found.push(id) === limit) break
+  return found
+}
+
+/** Null: no such subscription. */
 export async function countDead(
   db: DatabaseSync,
   name: QueueName,
@@ -118,22 +143,8 @@ export async function countDead(
   turn: Turn,
 ): Promise<number | null> {
   const queue = queueOf(db, name)
-  const values = queue && deadValues(db, queue, name.tenant, filter)
   if (!queue) return null
-  if (!values) return 0
-  const select = db.prepare(COUNT_DEAD)
   let count = 0
-  for (let after: number | null = 0; after !== null; ) {
-    const page: Record<string, unknown> = select.get(...values, after, STEP_DEAD)!
-    count += Number(page.count)
-    after = Number(page.looked) === STEP_DEAD ? Number(page.last) : null
-    if (after !== null) await turn()
-  }
+  for await (const _ of deadIds(db, queue, name.tenant, filter, turn)) count += 1
   return count
-}
-
-function deadValues(db: DatabaseSync, queue: Queue, tenant: Tenant, filter: DeadFilter) {
-  const lane = filter.channelRef === null ? null : laneOf(db, tenant, filter.channelRef)
-  if (lane === undefined) return null
-  return [...queue, lane, filter.deadAfter ?? 0, filter.deadBefore ?? Number.MAX_SAFE_INTEGER] as const
 }
