@@ -45,13 +45,17 @@ const TO_PLAIN = new RegExp(`[${Object.keys(PLAIN).join('')}]`, 'gu')
 
 /** The distinct words of the texts, in the order of their first appearance. */
 export function cutWords(...texts: readonly (string | null)[]): string[] {
+  return cut(texts, addEveryPair)
+}
+
+function cut(texts: readonly (string | null)[], addPairs: AddPairs): string[] {
   const words = new DistinctWords()
   for (const text of texts) {
     if (text === null) continue
     if (ASCII_ONLY.test(text)) {
       for (const word of text.toLowerCase().match(ASCII_WORD) ?? []) words.add(cutTo(word, MAX_WORD_LENGTH))
     } else {
-      for (const run of fold(text).match(WORD) ?? []) addRun(run, words)
+      for (const run of fold(text).match(WORD) ?? []) addRun(run, words, addPairs)
     }
   }
   return words.list.length > MAX_WORDS ? words.list.slice(0, MAX_WORDS) : words.list
@@ -59,7 +63,7 @@ export function cutWords(...texts: readonly (string | null)[]): string[] {
 
 /** The words of a query; throws if it has none or too many. The message is the second half of a sentence. */
 export function queryWords(text: string): readonly string[] {
-  const words = cutWords(text)
+  const words = cut([text], addCoveringPairs)
   if (words.length === 0) throw new Error('must contain a letter or a digit')
   if (words.length > MAX_QUERY_WORDS) throw new Error(`must contain at most ${MAX_QUERY_WORDS} words`)
   return words
@@ -82,7 +86,7 @@ function withoutMarks(text: string): string {
   return text.normalize('NFKD').replace(MARKS, '')
 }
 
-function addRun(run: string, words: DistinctWords): void {
+function addRun(run: string, words: DistinctWords, addPairs: AddPairs): void {
   if (!UNSPACED.test(run)) {
     words.add(cutTo(run, MAX_WORD_LENGTH))
     return
@@ -92,9 +96,20 @@ function addRun(run: string, words: DistinctWords): void {
       words.add(cutTo(part, MAX_WORD_LENGTH))
       continue
     }
-    const characters = Array.from(part)
-    for (const [at, character] of characters.entries()) words.add(character + (characters[at + 1] ?? ''))
+    addPairs(Array.from(part), words)
   }
+}
+
+type AddPairs = (characters: readonly string[], words: DistinctWords) => void
+
+function addEveryPair(characters: readonly string[], words: DistinctWords): void {
+  for (const [at, character] of characters.entries()) words.add(character + (characters[at + 1] ?? ''))
+}
+
+/** As few pairs as contain every character. */
+function addCoveringPairs(characters: readonly string[], words: DistinctWords): void {
+  const last = Math.max(0, characters.length - 2)
+  for (let at = 0; at <= last; at += at + 1 === last ? 1 : 2) words.add(characters[at]! + (characters[at + 1] ?? ''))
 }
 
 /** Up to this size a list search takes half the time of a Set. */

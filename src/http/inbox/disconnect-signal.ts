@@ -2,6 +2,9 @@
 
 import type { Socket } from 'node:net'
 
+/** A client may close its sending side only, and then gets its answer, unless that takes longer than this. */
+const HALF_CLOSED_MS = 1000
+
 const signals = new WeakMap<Socket, AbortSignal>()
 
 /** One listener serves all requests of a connection, however many are pipelined. */
@@ -10,7 +13,11 @@ export function disconnectSignal(socket: Socket): AbortSignal {
   const known = signals.get(socket)
   if (known) return known
   const controller = new AbortController()
-  socket.once('close', () => controller.abort())
+  const abort = () => controller.abort()
+  const abortLater = () => setTimeout(abort, HALF_CLOSED_MS).unref()
+  socket.once('close', abort)
+  if (socket.readableEnded) abortLater()
+  else socket.once('end', abortLater)
   signals.set(socket, controller.signal)
   return controller.signal
 }

@@ -8,6 +8,7 @@ import {
   spanQueryFor,
   MAX_WORD_LENGTH,
   MAX_WORDS,
+  queryWords,
   SPAN_IDS,
   search,
   spanOf,
@@ -81,6 +82,26 @@ describe('cutting words', () => {
 
 test('an e-mail address is compared without regard to case and space around it', () => {
   assert.equal(foldEmail(' Ada@Example.ORG '), 'ada@example.org')
+})
+
+test('a query has at most 8 words; of a script without spaces it has as few pairs as contain every character', () => {
+  assert.deepEqual(queryWords('Ada  ada Malt'), ['ada', 'malt'])
+  assert.deepEqual(queryWords('東'), ['東'])
+  assert.deepEqual(queryWords('東京都'), ['東京', '京都'])
+  assert.deepEqual(queryWords('東京都庁'), ['東京', '都庁'])
+  const text = '一二三四五六七八九十'
+  for (let from = 0; from < 8; from++) {
+    for (let to = from + 1; to <= 10; to++) {
+      const part = text.slice(from, to)
+      const words = queryWords(part)
+      assert.equal(words.length, Math.ceil(part.length / 2))
+      for (const character of part) assert.ok(words.some((word) => word.includes(character)))
+      for (const word of words) assert.ok(cutWords(text).some((stored) => stored.startsWith(word)))
+    }
+  }
+  assert.equal(queryWords(Array.from({ length: 8 }, (_, n) => `w${n}`).join(' ')).length, 8)
+  assert.throws(() => queryWords(Array.from({ length: 9 }, (_, n) => `w${n}`).join(' ')), /at most 8 words/)
+  assert.throws(() => queryWords('-- !'), /letter or a digit/)
 })
 
 describe('a search', () => {

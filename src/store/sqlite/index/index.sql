@@ -75,7 +75,7 @@ CREATE TABLE conversations (
 CREATE INDEX conversations_by_activity ON conversations (company_id, account_id, last_event_id);
 
 -- Search words of each event, cut and folded by src/model/text-search.ts, each with its tenant as prefix: the tokenizer
--- takes them as they are. Only which word is in which event is stored.
+-- takes them as they are (spans of 1,024 ids). Only which word is in which event is stored.
 CREATE VIRTUAL TABLE event_words USING fts5 (
   words, content = '', contentless_delete = 1, detail = none, tokenize = "ascii tokenchars '.'"
 );
