@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import type { Store } from '../../../src/store/contract/store.ts'
 import { openStore } from '../../../src/store/open.ts'
+import { JOURNAL_PAGE_BYTES } from '../../../src/store/sqlite/connection.ts'
 import { indexPath, openReader } from '../../../src/store/sqlite/index/index-file.ts'
 import { item, TENANT } from '../rows.ts'
 import { indexAll } from '../suite.ts'
@@ -72,8 +73,8 @@ test('an index that is no database is replaced and filled again', async () => {
   await assertFilledAgain(path, 10)
 })
 
-test('damage inside the index ends the server once: the next start fills it again', async () => {
-  const path = await filled()
+/** Overwrites the first page of the table that lists read. */
+function damageIndex(path: string): void {
   const db = new DatabaseSync(indexPath(path))
   const root = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'event_index'").get()!.rootpage as number
   const pageSize = Object.values(db.prepare('PRAGMA page_size').get()!)[0] as number
@@ -81,6 +82,11 @@ test('damage inside the index ends the server once: the next start fills it agai
   const bytes = readFileSync(indexPath(path))
   bytes.fill(0xff, (root - 1) * pageSize, root * pageSize)
   writeFileSync(indexPath(path), bytes)
+}
+
+test('damage inside the index ends the server once: the next start fills it again', async () => {
+  const path = await filled()
+  damageIndex(path)
   await withStore(path, async (store) => {
     const told = new Promise<Error>((resolve) => store.onFatal(resolve))
     await append(store, 11, 11)
@@ -88,6 +94,45 @@ test('damage inside the index ends the server once: the next start fills it agai
     assert.match((await told).message, /malformed/)
   })
   await assertFilledAgain(path, 11)
+})
+
+test('damage that a read meets in the index ends the server once: the next start fills it again', async () => {
+  const path = await filled()
+  damageIndex(path)
+  await withStore(path, async (store) => {
+    const told = new Promise((resolve) => store.onFatal(resolve))
+    await assert.rejects(store.inbox.events(TENANT, {}, null, 100), { kind: 'fatal' })
+    await told
+  })
+  await assertFilledAgain(path, 10)
+})
+
+test('damage that a read meets in the journal fails that read alone, and the index stays', async () => {
+  const path = newPath()
+  const body = 'x'.repeat(20_000)
+  await withStore(path, async (store) => {
+    await append(store, 1, 10)
+    await store.journal.append([item({ sourceRef: 'large', body: { body } })])
+    await append(store, 11, 20)
+    await indexAll(store)
+  })
+  const bytes = readFileSync(path)
+  // The pages that only continue the large payload name a next page that there is not.
+  let damaged = 0
+  for (let at = 0; at < bytes.length; at += JOURNAL_PAGE_BYTES) {
+    if (!bytes.subarray(at + 4, at + JOURNAL_PAGE_BYTES).every((byte) => byte === 0x78)) continue
+    bytes.writeUInt32BE(0x7fffffff, at)
+    damaged += 1
+  }
+  assert.ok(damaged > 5)
+  writeFileSync(path, bytes)
+  await withStore(path, async (store) => {
+    let told = 0
+    store.onFatal(() => (told += 1))
+    await assert.rejects(store.events.payload(11, TENANT), { kind: 'rejected' })
+    assert.equal((await store.inbox.events(TENANT, {}, null, 100)).events.length, 21)
+    assert.equal(told, 0)
+  })
 })
 
 test('an index that another version made is replaced and filled again', async () => {

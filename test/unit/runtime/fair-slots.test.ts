@@ -21,8 +21,8 @@ function jobs() {
 test('so many jobs run at once, and waiting holders are served in turn', async () => {
   const { began, job, endNext } = jobs()
   const slots = new FairSlots(2, 10)
-  const running = [1, 2, 3, 4].map((n) => slots.run('greedy', job(`greedy ${n}`)))
-  running.push(slots.run('modest', job('modest 1')))
+  const running = [1, 2, 3, 4].map((n) => slots.run('greedy', job(`greedy ${n}`))!)
+  running.push(slots.run('modest', job('modest 1'))!)
   await nextTurn()
   assert.deepEqual(began, ['greedy 1', 'greedy 2'])
   for (let n = 0; n < 5; n++) await endNext()
@@ -33,9 +33,9 @@ test('so many jobs run at once, and waiting holders are served in turn', async (
 test('a holder may have so many jobs waiting, which does not count for others', async () => {
   const { job, endNext } = jobs()
   const slots = new FairSlots(1, 1)
-  const running = [slots.run('a', job('1')), slots.run('a', job('2')), slots.run('b', job('3'))]
+  const running = [slots.run('a', job('1'))!, slots.run('a', job('2'))!, slots.run('b', job('3'))!]
+  assert.ok(running.every((one) => one instanceof Promise))
   assert.equal(slots.run('a', job('4')), null)
-  assert.ok(running.every((one) => one !== null))
   for (let n = 0; n < 3; n++) await endNext()
   await Promise.all(running)
   assert.notEqual(

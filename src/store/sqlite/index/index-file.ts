@@ -78,8 +78,17 @@ export function prepareIndexFile(path: string): void {
   }
 }
 
+/** On a reader's connection. Reads the whole file, so only once there is a reason to. */
+export function isIndexIntact(reader: DatabaseSync): boolean {
+  try {
+    return Object.values(reader.prepare('PRAGMA main.quick_check(1)').get() ?? {})[0] === 'ok'
+  } catch {
+    return false
+  }
+}
+
 /**
- * The indexer sets this mark before the server exits: the next start recreates the file instead of failing on the same
+ * The indexer or a reader sets this mark before the server exits: the next start recreates the file instead of failing on the same
  * damage.
  */
 export function markDamaged(path: string): void {
