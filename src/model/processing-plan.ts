@@ -69,6 +69,9 @@ export interface Locked {
 }
 
 /** The questions of a plan, each with its answer. */
+/** Pending events of a lane that an unordered claim passes to find available ones. */
+export const LOOK_FOR_AVAILABLE = 1000
+
 export interface Questions {
   /** Lanes that are ready, in hand-out order; locks them. */
   readyLanes: [{ now: number; limit: number; ordered: boolean; lane: number | null }, readonly ReadyLane[]]
@@ -79,7 +82,7 @@ export interface Questions {
   lock: [{ ids: readonly number[]; runs: boolean; now: number | null }, Locked]
   /**
    * The leased deliveries of the held lanes, and the first `perLane` pending ones of each lane in id order: with
-   * `availableBy`, only those available by then.
+   * `availableBy`, only those available by then. If the first LOOK_FOR_AVAILABLE are all in back-off, the soonest instead.
    */
   contents: [
     { lanes: readonly number[]; held: readonly number[]; perLane: number; availableBy: number | null },

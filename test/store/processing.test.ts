@@ -1,6 +1,7 @@
 // Conformance: processing. Every promise of src/store/contract/processing.ts that the model does not already hold it to.
 
 import assert from 'node:assert/strict'
+import { LOOK_FOR_AVAILABLE } from '../../src/model/processing-plan.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import type { ClaimedEvent, ClaimRequest } from '../../src/store/contract/processing.ts'
 import type { Store } from '../../src/store/contract/store.ts'
@@ -529,5 +530,26 @@ everyStore(
     assert.deepEqual(idsOf(await claim(store)), [], 'with order it waits')
     const [other] = await appendAll(store, [{ channelRef: 'page' }])
     assert.deepEqual(idsOf(await claim(store, { ordered: false })), [id, other])
+  },
+)
+
+everyDriver(
+  'behind more events in back-off than a claim passes, available ones are still handed out',
+  async (database) => {
+    const store = await database.open()
+    const waiting = LOOK_FOR_AVAILABLE + 50
+    const items = Array.from({ length: waiting + 30 }, () => item({ channelRef: 'page' }))
+    const ids = (await store.journal.append(items)).map(idOf)
+    await indexAll(store)
+    const far = { ordered: false, maxBytes: 1 << 30 }
+    const first = await claim(store, { ...far, limit: waiting })
+    assert.deepEqual(idsOf(first), ids.slice(0, waiting))
+    const released = leasesOf(first).map((lease) => ({ ...lease, delayMs: 3_600_000, error: null }))
+    const rules = { maxAttempts: 9, keyId: 'PPPPPPPPPP', jitter: 0, now: NOON }
+    await store.processing.release({ ...QUEUE, ...rules, items: released })
+    assert.deepEqual(idsOf(await claim(store, { ...far, limit: 10 })), ids.slice(waiting, waiting + 10))
+    assert.deepEqual(idsOf(await claim(store, { ...far, limit: 100 })), ids.slice(waiting + 10))
+    assert.deepEqual(idsOf(await claim(store, { ...far, limit: 100 })), [])
+    assert.deepEqual(idsOf(await claim(store, { ...far, limit: 10, now: NOON + 7_200_000 })), ids.slice(0, 10))
   },
 )

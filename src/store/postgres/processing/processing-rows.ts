@@ -59,10 +59,17 @@ const answers: Answers = {
     return { deliveries, others: leases.map(leaseFactsOf), facts: facts?.map(pendingFacts) ?? null }
   },
   contents: async (connection, queue, { lanes, held, perLane, availableBy }) => {
-    const [leased, pending] = await Promise.all([
+    const [leased, first] = await Promise.all([
       held.length > 0 ? connection.rows<DeliveryCells>(sql.LEASED, [...queue, bigints(held)]) : [],
       connection.rows<PendingCells>(sql.PENDING, [...queue, bigints(lanes), perLane, availableBy]),
     ])
+    const found = new Set(first.map(([, lane]) => lane))
+    const others = availableBy === null ? [] : lanes.filter((lane) => !found.has(lane))
+    const soonest =
+      others.length === 0
+        ? []
+        : await connection.rows<PendingCells>(sql.PENDING_BY_TIME, [...queue, bigints(others), perLane, availableBy])
+    const pending = [...first, ...soonest.toSorted(([one], [other]) => one - other)]
     return { leased: leased.map(delivery), pending: pendingDeliveries(pending) }
   },
   pendingFacts: async (connection, queue, { lanes, now }) =>

@@ -1,5 +1,6 @@
 // The SQL of processing on PostgreSQL, by question of a plan; one statement each for all lanes at once.
 
+import { LOOK_FOR_AVAILABLE } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS } from '../../rows.ts'
 import { unnested } from '../connection/binary-array.ts'
 import type { Statement } from '../connection/connection.ts'
@@ -66,12 +67,19 @@ export const LEASED = statement(
   'leased',
   `SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND state = 'leased'`,
 )
+/** Events in back-off precede the available ones: at most LOOK_FOR_AVAILABLE are passed. */
 export const PENDING = statement(
   'pending',
-  `SELECT d.*, (SELECT size FROM intray.events e WHERE e.id = d.event_id AND e.company_id = $1) AS size
-  FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (
+  pendingOf(`SELECT * FROM (
     SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
-      AND ($6::bigint IS NULL OR available_at <= $6) ORDER BY event_id LIMIT $5) d`,
+    ORDER BY event_id LIMIT CASE WHEN $6::bigint IS NULL THEN $5::bigint ELSE ${LOOK_FOR_AVAILABLE} END) first
+  WHERE $6::bigint IS NULL OR available_at <= $6 ORDER BY event_id LIMIT $5`),
+)
+/** For lanes in which none of the first is available. */
+export const PENDING_BY_TIME = statement(
+  'pending_by_time',
+  pendingOf(`SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND entries >= 0
+    AND state = 'pending' AND available_at <= $6 ORDER BY available_at LIMIT $5`),
 )
 export const FACTS = statement('pending_facts', factsOf('unnest($4::bigint[]) AS l (id)'))
 export const FACTS_BESIDE = statement(
@@ -204,4 +212,9 @@ function factsOf(lanes: string): string {
   FROM ${lanes} CROSS JOIN LATERAL (
     SELECT event_id, available_at FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
     ORDER BY event_id LIMIT 1) h`
+}
+
+function pendingOf(ofLane: string): string {
+  return `SELECT d.*, (SELECT size FROM intray.events e WHERE e.id = d.event_id AND e.company_id = $1) AS size
+  FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (${ofLane}) d`
 }

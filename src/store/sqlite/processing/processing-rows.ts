@@ -3,6 +3,7 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../../model/processing.ts'
+import { LOOK_FOR_AVAILABLE } from '../../../model/processing-plan.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
 
@@ -20,10 +21,14 @@ const DELIVERY = `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE ${OF_QUEUE} A
 const LEASED = `SELECT ${DELIVERY_COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
 const SIZED = `${DELIVERY_COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
 const PENDING = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
-const AVAILABLE = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' AND available_at <= ? ORDER BY event_id LIMIT ? + 0`
+/** Events in back-off precede them: at most LOOK_FOR_AVAILABLE are passed, then the lane is read by time. */
+const AVAILABLE = `SELECT ${SIZED} FROM (SELECT * ${OF_LANE} AND state = 'pending' ORDER BY event_id
+  LIMIT ${LOOK_FOR_AVAILABLE} + 0) WHERE available_at <= ? LIMIT ? + 0`
+const BY_TIME = `FROM deliveries INDEXED BY deliveries_by_time WHERE ${OF_QUEUE} AND lane = ? AND entries >= 0
+  AND state = 'pending'`
+const AVAILABLE_BY_TIME = `SELECT ${SIZED} ${BY_TIME} AND available_at <= ? ORDER BY available_at LIMIT ? + 0`
 const FIRST = `SELECT event_id, available_at ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT 1`
-const SOONEST = `SELECT available_at AS at FROM deliveries INDEXED BY deliveries_by_time WHERE ${OF_QUEUE} AND lane = ?
-  AND entries >= 0 AND state = 'pending' ORDER BY available_at LIMIT 1`
+const SOONEST = `SELECT available_at AS at ${BY_TIME} ORDER BY available_at LIMIT 1`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
 const UPDATE = `UPDATE deliveries SET state = ?, attempts = ?, available_at = ?, lease_id = ?, lease_expires_at = ?,
   ordered = ?, key_id = ?, settled_at = ?, entries = ? WHERE ${OF_QUEUE} AND event_id = ?`
@@ -85,6 +90,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     leased: db.prepare(LEASED),
     pending: db.prepare(PENDING),
     available: db.prepare(AVAILABLE),
+    availableByTime: db.prepare(AVAILABLE_BY_TIME),
     first: db.prepare(FIRST),
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
@@ -98,13 +104,20 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     setEnqueuedUpTo: db.prepare(SET_ENQUEUED_UP_TO),
   }
   // Rows as arrays: half the time of objects.
-  const { delivery: oneDelivery, leased: leasedRows, pending, available, first, indexed } = prepared
-  const arrays = [oneDelivery, leasedRows, pending, available, first, indexed]
+  const { delivery: oneDelivery, leased: leasedRows, pending, available, availableByTime, first, indexed } = prepared
+  const arrays = [oneDelivery, leasedRows, pending, available, availableByTime, first, indexed]
   for (const one of arrays) one.setReturnArrays(true)
   const laneOf = (row: Record<string, unknown>): ReadyLane => ({ lane: row.lane as number, isHeld: row.held !== 0 })
 
   const leasedOf = (queue: Queue, lane: number): Delivery[] =>
     (prepared.leased.all(...queue, lane) as unknown as DeliveryCells[]).map(delivery)
+
+  function availableOf(queue: Queue, lane: number, by: number, limit: number): PendingCells[] {
+    const first = prepared.available.all(...queue, lane, by, limit) as unknown as PendingCells[]
+    if (first.length > 0) return first
+    const soonest = prepared.availableByTime.all(...queue, lane, by, limit) as unknown as PendingCells[]
+    return soonest.toSorted(([one], [other]) => one - other)
+  }
 
   function factsOf(queue: Queue, lane: number, now: number): PendingFacts {
     const first = prepared.first.get(...queue, lane) as unknown as [number, number] | undefined
@@ -143,10 +156,10 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       const leased = held.flatMap((lane) => leasedOf(queue, lane))
       const rows = lanes.flatMap((lane) =>
         availableBy === null
-          ? prepared.pending.all(...queue, lane, perLane)
-          : prepared.available.all(...queue, lane, availableBy, perLane),
+          ? (prepared.pending.all(...queue, lane, perLane) as unknown as PendingCells[])
+          : availableOf(queue, lane, availableBy, perLane),
       )
-      return { leased, pending: pendingDeliveries(rows as unknown as PendingCells[]) }
+      return { leased, pending: pendingDeliveries(rows) }
     },
     pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
     sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
