@@ -39,6 +39,8 @@ import type { Store } from './store/contract/store.ts'
 
 /** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
+/** A step for words is short, since messages that come in meanwhile wait for it before they can be claimed. */
+const WORD_BATCH = { maxRows: 250, maxBytes: 128 * 1024 } as const
 
 /** Under load a turn of the event loop reads many sockets: this many messages are appended before the turn ends. */
 const EAGER_EVENTS = 32
@@ -62,6 +64,9 @@ export interface App {
 
 export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
   const onTrouble = (doing: string, error: unknown) => logger.warn(`could not ${doing}`, { error: errorText(error) })
+  const warnUnindexed = (unindexed: number, cursor: number) => {
+    if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
+  }
   let stopping = false
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
@@ -70,11 +75,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
+    wordLimits: { ...WORD_BATCH, maxWords: config.searchWords },
     onStep: ({ indexed, unindexed, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()
-      if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
+      warnUnindexed(unindexed, cursor)
     },
+    onWords: ({ unindexed, searchable }) => warnUnindexed(unindexed, searchable),
     onTrouble,
     waiting: () => batcher.waiting.events,
   })
@@ -114,10 +121,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
+      const [{ lag, searchLag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
+        searchLag,
         leases: stored.leases,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
@@ -196,7 +204,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
       claims,
       clock,
-      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
+      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),

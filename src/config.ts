@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
 import { isScope } from './model/principal.ts'
 import type { RateLimit } from './model/rate-limit.ts'
+import { MAX_WORDS } from './model/text-search.ts'
 import { formatDuration, parseDuration } from './runtime/duration.ts'
 import { nearest } from './runtime/nearest.ts'
 import { formatRate, parseRate } from './runtime/rate.ts'
@@ -211,6 +212,7 @@ export const SETTINGS = {
     'Bytes in one append to the store (a larger message is appended alone)',
   ),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
+  searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds; `./intray reindex` applies it to stored ones'),
   inboxMaxRequests: integer(
     256,
     1,

@@ -186,13 +186,15 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
 
 /** The index is not copied: it is built from the copied journal. */
 async function buildIndex(url: string): Promise<void> {
+  const { searchWords: maxWords } = loadConfig(process.env)
   const store = await openStore(url, { role: 'tool' })
   const progress = createProgress('index')
   try {
     for (;;) {
-      const { lag, clearing } = await store.index.step(INDEX_LIMITS)
-      progress.say(`${lag} rows left`)
-      if (lag === 0 && !clearing) break
+      await store.index.step(INDEX_LIMITS)
+      const { searchLag, lag, clearing } = await store.index.stepWords({ ...INDEX_LIMITS, maxWords })
+      progress.say(`${Math.max(lag, searchLag)} rows left`)
+      if (lag === 0 && searchLag === 0 && !clearing) break
     }
   } finally {
     progress.end()

@@ -201,16 +201,18 @@ function keys({ keys: found, keysWithoutEvent }: ScanResult): Check {
 
 async function index(store: Store, side: CopySide): Promise<Check> {
   const name = 'index'
-  const { cursor, lag, clearing } = await store.index.progress()
+  const { cursor, lag, searchLag, clearing } = await store.index.progress()
   const unindexed = await store.diagnosis.unindexed()
   const marked = unindexed > 0 ? ` ${unindexed} events could not be indexed; they are kept and handed out.` : ''
   if (clearing) return { name, verdict: 'warning', summary: `The index is being rebuilt.${marked}` }
   if (lag === 0) {
+    const covered =
+      searchLag === 0 ? 'The index covers everything.' : `The index covers everything, but search lacks ${searchLag} events.`
     const advice = unindexed > 0 ? { advice: "'./intray event show ID' shows the reason." } : {}
     return {
       name,
       verdict: unindexed > 0 ? 'warning' : 'ok',
-      summary: `The index covers everything.${marked}`,
+      summary: `${covered}${marked}`,
       ...advice,
     }
   }

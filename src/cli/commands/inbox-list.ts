@@ -77,7 +77,7 @@ export const inboxList: Subcommand = {
         note(
           `There are more: run it again with --cursor ${writeCursor(isByTime(filter) ? next : { ...next, receivedAt: null })}`,
         )
-      await noteLag(store)
+      await noteLag(store, filter.words !== undefined)
     })
     return 0
   },

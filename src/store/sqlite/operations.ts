@@ -71,6 +71,7 @@ export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
   return {
     indexStep: indexing.step,
+    indexWordsStep: indexing.stepWords,
     indexRebuild: indexing.requestRebuild,
     pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
   }

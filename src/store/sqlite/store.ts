@@ -178,6 +178,7 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     },
     index: {
       step: (limits) => indexer.run('indexStep', [limits]),
+      stepWords: (limits) => indexer.run('indexWordsStep', [limits]),
       progress: () => guard(() => readProgress(reader)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),

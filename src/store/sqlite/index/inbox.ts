@@ -174,7 +174,7 @@ export function createInboxReader(db: DatabaseSync, dedupeKey: Uint8Array): Inbo
       const covered = readCursors(db)
       return {
         newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
-        covered: { events: covered.events, resends: covered.resends },
+        covered: { events: covered.events, resends: covered.resends, words: covered.words },
       }
     },
     revisions: async (tenant, eventId, afterId, limit): Promise<ListedEvent[]> =>
