@@ -40,13 +40,17 @@ import type { Store } from './store/contract/store.ts'
 /** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
 /** A step for words is short, since messages that come in meanwhile wait for it before they can be claimed. */
-const WORD_BATCH = { maxRows: 250, maxBytes: 128 * 1024 } as const
+const WORD_BATCH = { maxRows: 200, maxBytes: 64 * 1024 } as const
 
 /** Under load a turn of the event loop reads many sockets: this many messages are appended before the turn ends. */
 const EAGER_EVENTS = 32
 
 /** Where other nodes index too, streams poll the index this often. */
 const STREAM_POLL_MS = 250
+
+const UNTRUSTED =
+  'The storage can no longer be trusted, so this server ends; the log says why. Its next start (./intray serve) rebuilds the ' +
+  'index if that is what is damaged.'
 
 export interface AppOptions {
   readonly config: Config
@@ -68,6 +72,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
   }
   let stopping = false
+  let lost: Problem | null = null
+  store.onFatal(() => {
+    lost = { code: 'storage_unavailable', message: UNTRUSTED }
+  })
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
   const { maxAttempts, maxSubscriptions } = config
@@ -140,7 +148,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     },
     isReady: () => readiness() === null,
   })
-  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem)
+  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
   const streams = new StreamHub({
     follower: store.follow,
     render: renderEvent,

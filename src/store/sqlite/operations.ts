@@ -9,6 +9,7 @@ import { prepareOperatorWrites } from './admin/operators.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
 import { FROZEN, inTransaction } from './connection.ts'
+import { checkIndex } from './index/index-file.ts'
 import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
 import { prepareAppend, type Written } from './journal/append.ts'
@@ -73,6 +74,7 @@ export function prepareIndexOperations(db: DatabaseSync) {
     indexStep: indexing.step,
     indexWordsStep: indexing.stepWords,
     indexRebuild: indexing.requestRebuild,
+    checkIndex: (): void => checkIndex(db),
     pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
   }
 }

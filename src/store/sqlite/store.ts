@@ -18,11 +18,19 @@ import {
   readSynchronous,
   refusal,
   sqliteCode,
+  readFailure,
   sqliteVersion,
-  storeFailure,
 } from './connection.ts'
+import { watchingForDamage } from './damage.ts'
 import { createInboxReader } from './index/inbox.ts'
-import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index/index-file.ts'
+import {
+  attachIndex,
+  needsIndexFile,
+  openIndexWriter,
+  openReader,
+  prepareIndexFile,
+  refuseLostJournal,
+} from './index/index-file.ts'
 import { readProgress } from './index/indexing.ts'
 import { prepareTrafficReads } from './index/traffic.ts'
 import { outcomeOf } from './journal/append.ts'
@@ -64,6 +72,7 @@ interface Parts {
 }
 
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+  refuseLostJournal(path)
   const db = openConnection(path, 'tool')
   try {
     return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
@@ -110,7 +119,8 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     const writer = await StoreThread.start<Operations>('writer', path)
     opened.push(writer)
     await writer.run('forgetNodes', [])
-    return composeStore({ path, facts, writer, indexer, reader: openReader(path), release })
+    const store = composeStore({ path, facts, writer, indexer, reader: openReader(path), release })
+    return watchingForDamage(store, () => indexer.run('checkIndex', []))
   } catch (error) {
     for (const one of opened) await one.close()
     release()
@@ -284,7 +294,7 @@ async function guard<T>(read: () => T): Promise<T> {
   try {
     return read()
   } catch (error) {
-    throw storeFailure(error)
+    throw readFailure(error)
   }
 }
 
@@ -296,7 +306,7 @@ function guardAll<T extends object>(capability: T): T {
       name,
       (...args: readonly unknown[]) =>
         call(...args).catch((error: unknown) => {
-          throw storeFailure(error)
+          throw readFailure(error)
         }),
     ]),
   ) as T
