@@ -212,7 +212,7 @@ export const SETTINGS = {
     'Bytes in one append to the store (a larger message is appended alone)',
   ),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
-  searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds; `./intray reindex` applies it to stored ones'),
+  searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
   inboxMaxRequests: integer(
     256,
     1,

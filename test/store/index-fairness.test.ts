@@ -61,22 +61,25 @@ async function mostWordsBefore(store: Store, index: IndexStore, made: () => numb
   return most
 }
 
-everyDriver('a tenant with a hundred times the load delays another by a few steps of words at most', async (database, t) => {
-  const store = await database.open('server')
-  let made = 0
-  const counted: IndexStore = {
-    ...store.index,
-    async stepWords(limits) {
-      const result = await store.index.stepWords(limits)
-      made += result.indexed
-      return result
-    },
-  }
-  const apart = await mostWordsBefore(store, counted, () => made)
-  const { searchLag } = await store.index.progress()
-  const together = await mostWordsBefore(store, withOneCursor(counted), () => made)
-  t.diagnostic(`words made before a message is claimable: of ${apart} events; with one cursor of ${together}`)
-  assert.ok(apart <= MOST, `the words of ${apart} events were made first`)
-  assert.ok(searchLag > LOAD, 'words were far behind when the last message became claimable')
-  assert.ok(together >= LOAD, 'the control: with one cursor the words of the other tenant come first')
-})
+everyDriver(
+  'a tenant with a hundred times the load delays another by a few steps of words at most',
+  async (database, t) => {
+    const store = await database.open('server')
+    let made = 0
+    const counted: IndexStore = {
+      ...store.index,
+      async stepWords(limits) {
+        const result = await store.index.stepWords(limits)
+        made += result.indexed
+        return result
+      },
+    }
+    const apart = await mostWordsBefore(store, counted, () => made)
+    const { searchLag } = await store.index.progress()
+    const together = await mostWordsBefore(store, withOneCursor(counted), () => made)
+    t.diagnostic(`words made before a message is claimable: of ${apart} events; with one cursor of ${together}`)
+    assert.ok(apart <= MOST, `the words of ${apart} events were made first`)
+    assert.ok(searchLag > LOAD, 'words were far behind when the last message became claimable')
+    assert.ok(together >= LOAD, 'the control: with one cursor the words of the other tenant come first')
+  },
+)

@@ -38,7 +38,9 @@ everyDriver(
     await store.index.requestRebuild()
     await indexAll(store)
     const clean = await dump()
-    t.diagnostic(`killed while working: ${JSON.stringify(first)} in the first pass, ${JSON.stringify(rebuild)} in the rebuild`)
+    t.diagnostic(
+      `killed while working: ${JSON.stringify(first)} in the first pass, ${JSON.stringify(rebuild)} in the rebuild`,
+    )
     const entries = first.entries + rebuild.entries
     const words = first.words + rebuild.words
     assert.ok(entries + words >= 20, `only ${entries + words} kills hit an indexer at work`)

@@ -207,7 +207,9 @@ async function index(store: Store, side: CopySide): Promise<Check> {
   if (clearing) return { name, verdict: 'warning', summary: `The index is being rebuilt.${marked}` }
   if (lag === 0) {
     const covered =
-      searchLag === 0 ? 'The index covers everything.' : `The index covers everything, but search lacks ${searchLag} events.`
+      searchLag === 0
+        ? 'The index covers everything.'
+        : `The index covers everything, but search lacks ${searchLag} events.`
     const advice = unindexed > 0 ? { advice: "'./intray event show ID' shows the reason." } : {}
     return {
       name,

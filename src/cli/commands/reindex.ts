@@ -72,7 +72,9 @@ function describe({ cursor, lag, searchable, searchLag, clearing }: IndexProgres
 function printProgress({ cursor, lag, searchable, searchLag, clearing }: IndexProgress): void {
   if (clearing) print('The index is being emptied for a rebuild.\n')
   else if (lag === 0 && searchLag > 0)
-    print(`The index covers everything, up to event ${cursor}; search covers events up to ${searchable}, ${searchLag} are left.\n`)
+    print(
+      `The index covers everything, up to event ${cursor}; search covers events up to ${searchable}, ${searchLag} are left.\n`,
+    )
   else if (lag === 0) print(`The index covers everything, up to event ${cursor}.\n`)
   else print(`The index is at event ${cursor}; ${lag} rows are left.\n`)
 }

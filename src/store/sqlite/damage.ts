@@ -20,7 +20,10 @@ export function watchingForDamage(store: Store, checkIndex: () => Promise<void>)
   }
   const watched = WATCHED.map((name) => {
     const calls = Object.entries(store[name] as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>)
-    return [name, Object.fromEntries(calls.map(([call, run]) => [call, (...args: unknown[]) => run(...args).catch(note)]))]
+    return [
+      name,
+      Object.fromEntries(calls.map(([call, run]) => [call, (...args: unknown[]) => run(...args).catch(note)])),
+    ]
   })
   return { ...store, ...Object.fromEntries(watched) } as Store
 }

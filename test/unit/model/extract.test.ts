@@ -33,7 +33,14 @@ describe('extraction', () => {
   })
 
   test('takes absent and null for nothing', () => {
-    const nothing = { contactName: null, contactEmail: null, messageType: null, text: null, snippet: null, warnings: [] }
+    const nothing = {
+      contactName: null,
+      contactEmail: null,
+      messageType: null,
+      text: null,
+      snippet: null,
+      warnings: [],
+    }
     assert.deepEqual(of({}), nothing)
     assert.deepEqual(of({ contact: null, message: { text: null }, meta: { form_id: null } }), nothing)
   })
