@@ -31,7 +31,7 @@ export const reindex: Command = {
     await withStore(async (store) => {
       if (!values.status) await rebuild(store, config.searchWords)
       const progress = await store.index.progress()
-      if (values.json) printJson(progress)
+      if (values.json) printJson(jsonOf(progress))
       else printProgress(progress)
     }, config)
     return 0
@@ -67,6 +67,10 @@ function describe({ cursor, lag, searchable, searchLag, clearing }: IndexProgres
   if (clearing) return 'emptying the old index'
   const percentOf = (done: number, left: number) => (left === 0 ? 100 : Math.floor((100 * done) / (done + left)))
   return `${cursor} of ${cursor + lag} (${percentOf(cursor, lag)} %), search ${percentOf(searchable, searchLag)} %`
+}
+
+function jsonOf({ searchLag, ...progress }: IndexProgress) {
+  return { ...progress, search_lag: searchLag }
 }
 
 function printProgress({ cursor, lag, searchable, searchLag, clearing }: IndexProgress): void {
