@@ -191,7 +191,7 @@ async function runPiece(load: LoadGenerator, intray: Intray, rate: number): Prom
   over.catch(() => {})
   await Promise.race([over, interval(SAMPLE_LAG_AFTER_MS)])
   const { lag } = await intray.cli(['reindex', '--status', '--json'])
-  if (isOver) throw new Error('The lag was told after the load was over: this machine is too slow for this bench.')
+  if (isOver) throw new Error('The lag was measured after the load was over: this machine is too slow for this bench.')
   return { report: await running, lag: Number(lag), stealShare: stealShare(ticks, machineTicks()) }
 }
 

@@ -95,7 +95,7 @@ export class Cluster {
       mkdirSync(join(folder, 'run'), { mode: 0o700 })
       writeFileSync(join(folder, 'patroni.json'), JSON.stringify(this.#patroniSettings(node, folder)))
       for (const name of ['.', 'etcd', 'run', 'patroni.json']) chownSync(join(folder, name), NOBODY, NOBODY)
-      // Whoever runs the node has to get there.
+      // The user of the node must be able to enter the folder.
       chmodSync(this.#options.folder, 0o711)
     }
     this.#spawn(node, folder, 'etcd', this.#etcdArguments(node, folder))
@@ -127,7 +127,7 @@ export class Cluster {
     await until('two nodes stream from the leader', isStreaming, deadlineMs)
   }
 
-  /** Nothing passes between this node and the two others; whoever stands outside reaches all three. */
+  /** Blocks all traffic between this node and the two others; clients still reach all three. */
   partition(node: ClusterNode): void {
     for (const { address } of this.nodes.filter((other) => other !== node)) {
       inside(node, ['iptables', '-w', '-A', 'INPUT', '-s', address, '-j', 'DROP'])

@@ -1,6 +1,6 @@
 // Did the faults fall on group commit? Counted on both sides: the requests that had no answer when a fault struck, and the
 // messages in each append, as the service counts them itself.
-// Promises: a proof whose faults all fell on few messages, or whose service appended only few at once, is told to be "not struck".
+// Promises: reports "not struck" for a proof whose faults all fell on few messages, or whose service appended only few at once.
 
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import type { Load } from './load.ts'

@@ -52,7 +52,7 @@ export class Journal {
 
   write(line: Line): Promise<void> {
     this.#waiting.push(`${JSON.stringify(line)}\n`)
-    // Whoever comes while a sync is under way shares the next one.
+    // Lines that are added during a sync share the next one.
     this.#next ??= (this.#flushing ?? Promise.resolve()).then(() => this.#flush())
     return this.#next
   }

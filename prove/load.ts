@@ -62,7 +62,7 @@ export class Load {
     return this.#inFlight
   }
 
-  /** Attempts that are over, whatever came of them. */
+  /** Finished attempts, with any outcome. */
   get answered(): number {
     return this.#answered
   }

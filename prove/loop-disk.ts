@@ -4,9 +4,9 @@
 // Promises: unmounted and removed when the proof is over. What a drive's own write cache would lose is not simulated.
 //
 // A power cut stops the processor too; the ioctl does not. An fsync that is under way at that moment may return 0 although
-// its data is gone: of a bare loop of write and fsync, without Node or SQLite, the last record that was told to be
-// synced was missing after at least 32 of 150 cuts on ext4 and 26 of 143 on XFS (0 of 60 and 60 when it was stopped first). So whoever acknowledges has to be stopped
-// (SIGSTOP) first: an fsync under way ends as it may, and nobody hears of it, as when the power fails.
+// its data is gone: of a bare loop of write and fsync, without Node or SQLite, the last record that was reported
+// as synced was missing after at least 32 of 150 cuts on ext4 and 26 of 143 on XFS (0 of 60 and 60 when it was stopped first). So the process that acknowledges has to be stopped
+// (SIGSTOP) first: it cannot report an fsync that ends during the cut, as when the power fails.
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -94,14 +94,14 @@ export class LoopDisk {
     while (exitCode === null && !isOpen()) await new Promise((resolve) => setTimeout(resolve, 5))
   }
 
-  /** Waits for whoever still has a file open. */
+  /** Waits for processes that still have a file open. */
   async unmount(): Promise<void> {
     const deadline = Date.now() + UNMOUNT_LIMIT_MS
     for (;;) {
       try {
         if (this.#isMounted) await run('umount', [this.folder])
         this.#isMounted = false
-        // Whoever runs in a copy of our mounts still holds the file system, and mounting it again would not begin anew.
+        // A process in a copy of our mount namespace still holds the file system: mounting it again would not recover the journal.
         const { stdout } = await run('losetup', ['-j', this.#image])
         if (stdout.trim() === '') return
         throw new Error(`${this.folder} is unmounted, but still in use: ${stdout.trim()}`)

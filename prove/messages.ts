@@ -13,7 +13,7 @@ export interface Message {
 }
 
 /**
- * How a message can be told from its copy: by source_ref, by Idempotency-Key, not at all; `broken` is refused.
+ * How a message is distinguished from its copy: by source_ref, by Idempotency-Key, not at all; `broken` is refused.
  * In a hundred messages; the rest has a source_ref.
  */
 export interface Mix {

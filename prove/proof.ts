@@ -28,7 +28,7 @@ export interface ProofContext {
   readonly store: StoreName
   /** Of several faults those whose name has this in it; '' for all. */
   readonly only: string
-  /** A claim about time is one that counts. False where the machine is shared and slow: it is told, and no more. */
+  /** Whether a missed time limit fails the proof. False on a shared, slow machine: the time is then only reported. */
   readonly isTimed: boolean
   /** For everything the proof writes; gone afterwards. */
   readonly folder: string

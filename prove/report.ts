@@ -1,4 +1,4 @@
-// How a proof is told: lines of progress, a table at the end, and the cells that go into docs/internals/reliability.md.
+// Reports a proof: lines of progress, a table at the end, and the cells that go into docs/internals/reliability.md.
 
 import { WRONG } from './proof.ts'
 import type { ProofReport } from './run.ts'

@@ -1,6 +1,6 @@
-// A connection that sends one message after the other and tells how each was answered, without the machinery of an HTTP
-// client: what is measured is the service.
-// Promises: an answer counts when it is whole; whoever waits is told when the connection is gone.
+// A connection that sends one message after the other and reports each answer. Not an HTTP client, whose cost would be
+// measured too.
+// Promises: an answer counts when it is complete; a waiting caller gets an error when the connection is lost.
 
 import { connect, type Socket } from 'node:net'
 import { RequestBuffer } from '../bench/load/request.ts'

@@ -157,7 +157,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     heartbeat: HEARTBEAT,
     heartbeatMs: config.streamHeartbeat,
     drainTimeoutMs: config.streamDrainTimeout,
-    lookEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
+    pollEveryMs: store.traits.concurrentWriters ? STREAM_POLL_MS : null,
     revocation: (key) => (isSessionKey(key) ? sessions.revocation(key) : principals.revocation(key)),
     onTrouble,
   })

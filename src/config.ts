@@ -14,7 +14,7 @@ import { formatRate, parseRate } from './runtime/rate.ts'
 
 interface Setting<T> {
   readonly fallback: T
-  /** Describes it in the docs and in --help. */
+  /** Its description in the docs and in --help. */
   readonly about: string
   readonly parse: (text: string) => T
   readonly format: (value: T) => string
@@ -180,7 +180,7 @@ export const SETTINGS = {
     '30s',
     '50ms',
     '1h',
-    'A request that takes longer to arrive is answered 408. Not below the headers timeout',
+    'A request that takes longer to arrive: 408. Not below the headers timeout',
   ),
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
@@ -191,13 +191,8 @@ export const SETTINGS = {
     17_179_869_184,
     'Bytes held of request bodies that are still arriving, without the first 64 KiB of each; above: 503 overloaded',
   ),
-  queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503 overloaded'),
-  queueMaxBytes: integer(
-    67_108_864,
-    1024,
-    17_179_869_184,
-    'Bytes of accepted messages that wait for their commit; above: 503 overloaded',
-  ),
+  queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503'),
+  queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes of messages that wait for their commit; above: 503'),
   queueMaxWait: duration(
     '2s',
     '10ms',
@@ -205,40 +200,15 @@ export const SETTINGS = {
     'Messages that would wait longer than this for their commit, judged by recent commits, are refused: 503 overloaded',
   ),
   batchMaxEvents: integer(256, 1, 10_000, 'Messages in one append to the store'),
-  batchMaxBytes: integer(
-    8_388_608,
-    1024,
-    1_073_741_824,
-    'Bytes in one append to the store (a larger message is appended alone)',
-  ),
+  batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one append (a larger message is appended alone)'),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
   searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
-  inboxMaxRequests: integer(
-    256,
-    1,
-    100_000,
-    'Inbox requests in progress at once on a node, without claims and streams; above: 503 overloaded',
-  ),
-  inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting at once on a node; above: 503 overloaded'),
-  inboxMaxPipelined: integer(
-    16,
-    1,
-    10_000,
-    'Requests that wait for their answers on one connection when an inbox request arrives; above: 503 overloaded',
-  ),
-  tenantShare: integer(
-    50,
-    1,
-    100,
-    'Percent of the inbox requests, claims and streams of a node that one tenant may use',
-  ),
-  maxSubscriptions: integer(
-    100,
-    1,
-    10_000,
-    'Subscriptions of one tenant, default included; above: 409 too_many_subscriptions',
-  ),
-  maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503 overloaded'),
+  inboxMaxRequests: integer(256, 1, 100_000, 'Inbox requests in progress on a node, no claims or streams; above: 503'),
+  inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting on a node; above: 503'),
+  inboxMaxPipelined: integer(16, 1, 10_000, 'Waiting requests of a connection; above, inbox requests get 503'),
+  tenantShare: integer(50, 1, 100, 'Percent of the inbox requests, claims and streams of a node for one tenant'),
+  maxSubscriptions: integer(100, 1, 10_000, 'Subscriptions of one tenant, default included; above: 409'),
+  maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503'),
   streamHeartbeat: duration('15s', '100ms', '5m', 'An idle stream gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
   maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
@@ -248,19 +218,9 @@ export const SETTINGS = {
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
   sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),
-  signInFailures: integer(
-    5,
-    1,
-    1000,
-    'Failed sign-ins in a row before a name has to wait; an address: four times as many',
-  ),
+  signInFailures: integer(5, 1, 1000, 'Failed sign-ins in a row before a name must wait; an address: 4 times as many'),
   auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
-  readyDelay: duration(
-    '0s',
-    '0s',
-    '1h',
-    'After SIGTERM: time between "not ready" and closing the port, for load balancers',
-  ),
+  readyDelay: duration('0s', '0s', '1h', 'After SIGTERM: time from "not ready" to closing the port'),
   stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that are still open are cut off after this'),
 }
 

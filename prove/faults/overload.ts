@@ -234,7 +234,7 @@ function resultOf(context: ProofContext, { http, store, processor, stored, contr
       ...{ twice: 0, altered: 0, misordered: 0, misnumbered: 0 },
     },
     notes: [
-      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${DELAY_MS} ms, batches of ${store.batchEvents}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${PATIENCE_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent for want of a free connection.`,
+      `Store: HTTP carries ${http.toFixed(0)}/s; every sync delayed by ${DELAY_MS} ms, batches of ${store.batchEvents}: capacity ${store.capacity.toFixed(0)}/s, ${share(store.capacity, http)}. At 5 ×: ${share(worst.goodPerSecond, store.capacity)} of the capacity within ${PATIENCE_MS / 1000} s, ${worst.refused} answered 503 with Retry-After, ${worst.offered - worst.sent} not sent because no connection was free.`,
       `Back to normal ${store.recoveredS ?? `not within ${RECOVERED_WITHIN_S}`} s after.`,
       `Processor: best ${best.toFixed(0)}/s, least ${share(least, best)} of it; at most ${processor.mostMiB.toFixed(0)} MiB; ${processor.closedAtAccept} of ${ABOVE_LIMIT} connections above the limit of ${CONNECTIONS_LIMIT} closed at accept.`,
     ],

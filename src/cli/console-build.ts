@@ -1,6 +1,6 @@
-// The console's pages are made from their sources on the machine that serves them, once for each version of the sources: a
-// build is not committed. It runs beside the service with low priority, after the service listens, and whatever becomes of
-// it, intake goes on. The folder that is served changes in one step.
+// Builds the console's pages from their sources on the machine that serves them, once for each version of the sources. The
+// build runs after the service listens, in a process of low priority; a failed build does not affect the service. The served
+// folder is replaced by one rename.
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -13,38 +13,38 @@ import { errorText } from '../runtime/log.ts'
 
 const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/', import.meta.url))
 
-/** In the built folder: the digest of the sources that it was made from. */
+/** File in the built folder: the digest of its sources. */
 const STAMP = '.made-from'
-/** Beside everything in src. */
+/** Source files outside of src. */
 const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json']
 
 let builds = 0
 
 export interface ConsoleBuildOptions {
   readonly folder?: string
-  /** Takes one line for people. */
+  /** Prints one line. */
   readonly say: (line: string) => void
   readonly signal?: AbortSignal
 }
 
 export type ConsoleBuildOutcome = 'up to date' | 'built' | 'failed'
 
-/** Resolves when the console can be served, or cannot be built; never rejects. */
+/** Resolves when the build is over; never rejects. */
 export async function buildConsole(options: ConsoleBuildOptions): Promise<ConsoleBuildOutcome> {
   const { folder = CONSOLE_FOLDER, say, signal } = options
   const dist = join(folder, 'dist')
-  // Beside the other, so that a rename is enough; with our number, so that two servers do not write into one.
+  // On the same file system as `dist`, for the rename. The process id keeps two servers apart.
   const next = join(folder, `dist.${process.pid}.${++builds}.next`)
   try {
     const digest = await sourcesDigest(folder)
-    if (await isMadeFrom(dist, digest)) return 'up to date'
+    if (await isBuiltFrom(dist, digest)) return 'up to date'
     const startedAt = performance.now()
-    // An old console must not talk to a new service: until the new one is there, the page says that it is being built.
+    // An old console must not talk to a new service. Without a build, the page says that it is being built.
     await rm(dist, { recursive: true, force: true })
     say('Building the console (once for each version) …')
     await runVite(folder, next, signal)
     await writeFile(join(next, STAMP), digest)
-    await readableForAll(next)
+    await makeReadable(next)
     await replace(dist, next, digest)
     say(`The console is built (${((performance.now() - startedAt) / 1000).toFixed(1)} s).`)
     return 'built'
@@ -59,7 +59,7 @@ export async function buildConsole(options: ConsoleBuildOptions): Promise<Consol
   }
 }
 
-/** Of names and contents: times say nothing after a checkout or a copy. About 5 ms. */
+/** Covers names and contents, not times, which change with a checkout or a copy. About 5 ms. */
 async function sourcesDigest(folder: string): Promise<string> {
   const hash = createHash('sha256')
   for (const file of await sourceFiles(folder)) {
@@ -84,43 +84,43 @@ async function runVite(folder: string, outDir: string, signal: AbortSignal | und
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, NODE_ENV: 'production', NO_COLOR: '1' },
   })
-  beLowPriority(child)
+  lowerPriority(child)
   const kill = () => void child.kill()
   process.once('exit', kill)
   signal?.addEventListener('abort', kill)
   try {
-    let said = ''
-    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk))
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk))
     const code = await new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve))
-    if (code !== 0) throw new Error(`vite ended with ${code}: ${said.trim().slice(0, 500)}`)
+    if (code !== 0) throw new Error(`vite ended with ${code}: ${output.trim().slice(0, 500)}`)
   } finally {
     process.off('exit', kill)
     signal?.removeEventListener('abort', kill)
   }
 }
 
-/** What takes messages in goes before what draws pages. */
-function beLowPriority(child: ChildProcess): void {
+/** Intake has priority over the build. */
+function lowerPriority(child: ChildProcess): void {
   try {
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
   } catch {
-    // It has ended already, or we may not: it is as fast as it is.
+    // The child has ended, or the system forbids it: the build then runs at normal priority.
   }
 }
 
-/** Another user than the one who built it may serve it: there is nothing personal in it. */
-async function readableForAll(folder: string): Promise<void> {
+/** Another user than the builder may run the server. */
+async function makeReadable(folder: string): Promise<void> {
   await chmod(folder, 0o755)
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     await chmod(join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644)
   }
 }
 
-async function isMadeFrom(dist: string, digest: string): Promise<boolean> {
+async function isBuiltFrom(dist: string, digest: string): Promise<boolean> {
   return (await readFile(join(dist, STAMP), 'utf8').catch(() => '')) === digest
 }
 
-/** Another server may have been quicker: what it built is as good. */
+/** If another server was quicker, its build of the same sources stays. */
 async function replace(dist: string, next: string, digest: string): Promise<void> {
   const old = `${next}.old`
   try {
@@ -129,7 +129,7 @@ async function replace(dist: string, next: string, digest: string): Promise<void
     await rename(next, dist)
   } catch (error) {
     await rm(next, { recursive: true, force: true })
-    if (!(await isMadeFrom(dist, digest))) throw error
+    if (!(await isBuiltFrom(dist, digest))) throw error
   } finally {
     await rm(old, { recursive: true, force: true })
   }

@@ -1,15 +1,15 @@
-// Holds every row of the journal against itself: bytes against their digest and size, references against the bytes that
-// they were read from, dedupe keys against the references.
+// Checks every row of the journal: payloads against their digest and size, references against the payloads, dedupe keys
+// against the references.
 //
-// The dedupe rows come first, since they are found by key and not by event: of each, eight bytes are kept in memory. Rows
-// that came in after the beginning are left out: half of them would not be there yet.
+// Reads the dedupe rows first, because they are ordered by key and not by event, and keeps eight bytes of each in memory.
+// Skips rows that arrive after the start, because their keys may be missing.
 
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
 import { isIntact } from '../model/payload.ts'
 import { type Cell, type CopyRow, type CopySide, keyOf } from '../store/contract/copy.ts'
 
-/** What is wrong with one row. */
+/** A problem of one row. */
 export interface RowProblem {
   readonly id: number
   readonly problem: string
@@ -19,25 +19,25 @@ export interface ScanResult {
   readonly rows: number
   readonly bytes: number
   readonly erased: number
-  /** Bytes that are not those that were taken in, or are gone. */
+  /** Payloads that are missing or do not match their digest. */
   readonly damaged: readonly RowProblem[]
-  /** Columns that say something else than the bytes. */
+  /** Columns that disagree with the payload. */
   readonly disagreeing: readonly RowProblem[]
-  /** Events that a re-send would not find, or would find wrongly. */
+  /** Events whose dedupe key is missing or wrong. */
   readonly keys: readonly RowProblem[]
-  /** Keys whose event is not there: allowed, they outlive it. */
+  /** Keys without an event. They are no problem: keys outlive their events. */
   readonly keysWithoutEvent: number
 }
 
 export interface ScanOptions {
-  /** The last row to look at. */
+  /** The last row to check. */
   readonly newest: number
-  /** Look at about so many rows, spread evenly, and at no dedupe keys; null: at everything. */
+  /** Check about this many rows, spread evenly, and no dedupe keys; null: check all. */
   readonly sample: number | null
   readonly onProgress: (text: string) => void
 }
 
-/** A row of the journal as far as it is looked at. */
+/** The columns of a journal row that are checked. */
 interface JournalRow {
   readonly id: number
   readonly kind: string
@@ -62,8 +62,8 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
   const keyProblems: RowProblem[] = []
   let [rows, bytes, erased] = [0, 0, 0]
 
-  /** `keys`: null where keys are not looked at. */
-  function look(row: JournalRow, keys: Keys | null): void {
+  /** `keys`: null if keys are not checked. */
+  function check(row: JournalRow, keys: Keys | null): void {
     const { id, payload } = row
     rows += 1
     if (rows % 1000 === 0) onProgress(`${rows} rows read, up to ${id} of ${newest}`)
@@ -79,7 +79,7 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
   }
 
   const keys = sample === null ? await readKeys(side, newest, onProgress) : null
-  for await (const row of journalRows(side, newest, sample)) look(row, keys)
+  for await (const row of journalRows(side, newest, sample)) check(row, keys)
   const keysWithoutEvent = keys?.left ?? 0
   return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
 }
@@ -87,7 +87,7 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
 async function* journalRows(side: CopySide, upTo: number, sample: number | null): AsyncGenerator<JournalRow> {
   const table = side.tables.find(({ name }) => name === 'events')!
   const columns = Object.keys(table.columns)
-  // One row of each page: a sample of many rows out of few pages would look at one place of the disk only.
+  // One row per page: a sample with many rows of few pages would read only one part of the disk.
   const stride = sample === null ? null : Math.max(1, Math.floor(upTo / sample))
   let after: CopyRow | null = null
   for (;;) {
@@ -106,10 +106,10 @@ async function* journalRows(side: CopySide, upTo: number, sample: number | null)
 function damageOf({ payload, sha256, size }: JournalRow): string | null {
   if (payload === null) return 'its bytes are gone'
   if (!isIntact(payload, sha256)) return 'its bytes do not match their digest'
-  return payload.byteLength === size ? null : `it has ${payload.byteLength} bytes, and ${size} are noted`
+  return payload.byteLength === size ? null : `it has ${payload.byteLength} bytes, and ${size} are recorded`
 }
 
-/** A promoted revision keeps its bytes and gives up its reference (docs/internals/adr/0005). */
+/** A promoted revision keeps its bytes and loses its reference (docs/internals/adr/0005). */
 function disagreements({ payload, source_ref, channel_ref, origin }: JournalRow): string[] {
   const read = readEnvelope(Buffer.from(payload!.buffer, payload!.byteOffset, payload!.byteLength))
   if ('problem' in read) return ['its bytes are nothing that intake takes']
@@ -129,7 +129,7 @@ function keyProblem(
   if (found.sha256 !== fingerprint(row.sha256)) return 'its dedupe key has the digest of other bytes'
   const tenant = { accountId: row.account_id, companyId: row.company_id }
   const ref = row.source_ref ?? row.idempotency_key
-  // Without a reference the key was minted, and stands nowhere else.
+  // The key of a message without a reference was minted at random, so it cannot be checked.
   if (ref === null) return null
   const expected = digestOf(tenant, row.source_ref === null ? 'key' : 'ref', ref)
   return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
@@ -155,13 +155,13 @@ async function readKeys(side: CopySide, newest: number, onProgress: (text: strin
   }
 }
 
-/** 32 bits of a dedupe key and of the digest it was made with. */
+/** 32-bit hashes of a dedupe key and of its payload's digest. */
 interface FoundKey {
   readonly digest: number
   readonly sha256: number
 }
 
-/** By event: 32 bits of its key and of its digest. Two that differ look alike once in 4,000,000,000 times. */
+/** The hashes of each event. A wrong key passes once in 4,000,000,000 times. */
 class Keys {
   left = 0
   #cells = new Uint32Array(2048)
@@ -186,7 +186,7 @@ class Keys {
   }
 }
 
-/** All bytes count, and one bit that is another makes another. Never 0, which stands for nothing. */
+/** A 32-bit hash of all bytes. Never 0, which marks a missing key. */
 function fingerprint(bytes: Uint8Array): number {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   let mixed = 0

@@ -1,4 +1,4 @@
-// An event in a line of text: what a person looks for first. Nothing in it can steer a terminal.
+// The columns of an event in a table, with control characters escaped.
 
 import type { EventKind } from '../model/event.ts'
 import { cut, printable } from './output.ts'
@@ -12,7 +12,7 @@ interface Shown {
   readonly snippet: string | null
 }
 
-/** Channel, contact and text; the first two no longer than told. */
+/** Channel, contact and text; the first two are cut to `width`. */
 export function eventCells(event: Shown, width = Number.POSITIVE_INFINITY): [string, string, string] {
   const { kind, revises, snippet } = event
   const text = kind === 'revision' ? `(revises ${revises}) ${snippet ?? ''}` : (snippet ?? '-')

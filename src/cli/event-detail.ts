@@ -11,7 +11,7 @@ const REVISIONS_SHOWN = 100
 
 export type EventDetail = Awaited<ReturnType<typeof eventDetail>>
 
-/** The bytes as sent, and nothing else, on stdout. Bytes that do not match their digest are not shown. */
+/** Writes the payload as sent to stdout. Damaged payloads are not shown. */
 export async function writePayload(store: Store, { id }: StoredEvent): Promise<void> {
   const payload = await readPayload(store, id)
   if (payload === null) throw new CommandError(`The content of event ${id} was erased, so there is no payload to show.`)
@@ -29,7 +29,7 @@ async function readPayload(store: Store, id: number): Promise<Uint8Array | null>
   }
 }
 
-/** What is stored of an event, or of a revision, but its bytes. */
+/** All stored fields of an event or a revision, without its payload. */
 export async function eventDetail(store: Store, found: StoredEvent) {
   const entry = await store.events.indexEntry(found)
   const repeats = await store.events.repeats(found)

@@ -1,53 +1,26 @@
-// Reads the flags of a command. A flag that is unknown or has a value of the wrong form is a usage error that names it.
+// Flags that several commands have, and readers of flag values. A value of the wrong form is a usage error that names the flag.
 
-import { parseArgs, type ParseArgsConfig } from 'node:util'
 import type { Tenant } from '../model/principal.ts'
 import { parseDuration } from '../runtime/duration.ts'
-import { nearest } from '../runtime/nearest.ts'
 import { type Parameter, wholeNumber } from '../runtime/parameter.ts'
-import { UsageError } from './command.ts'
-import { printable } from './output.ts'
+import { type Flags, UsageError } from './command.ts'
 
 export const MAX_ID = 999_999_999_999_999
 
-export const TENANT_FLAGS = { account: { type: 'string' }, company: { type: 'string' } } as const
-export const JSON_FLAG = { json: { type: 'boolean' } } as const
+export const TENANT_FLAGS = {
+  account: { value: 'N', about: 'The account of the tenant: a whole number from 1.', isRequired: true },
+  company: { value: 'N', about: 'The company of the tenant.', isRequired: true },
+} as const satisfies Flags
+export const SUBSCRIPTION_FLAG = {
+  subscription: { value: 'S', about: 'The subscription [default].' },
+} as const satisfies Flags
+export const RAW_FLAG = {
+  raw: { about: "Write the payload's bytes to stdout, exactly as sent, and nothing else." },
+} as const satisfies Flags
+export const JSON_FLAG = { json: { about: 'Print one JSON object.' } } as const satisfies Flags
+export const JSON_LINES_FLAG = { json: { about: 'Print one JSON object a line.' } } as const satisfies Flags
 
-type Options = NonNullable<ParseArgsConfig['options']>
-
-/** The values of flags, and the arguments beside them: as many as `names` has. */
-export function parseFlags<const O extends Options>(args: readonly string[], options: O, ...names: readonly string[]) {
-  const { values, positionals } = parseAll(args, options)
-  if (positionals.length > names.length) {
-    throw new UsageError(`Unexpected argument "${printable(positionals[names.length]!)}".`)
-  }
-  if (positionals.length < names.length) throw new UsageError(`${names[positionals.length]} is missing.`)
-  return { values, positionals }
-}
-
-/** The same with any number of arguments. */
-export function parseAll<const O extends Options>(args: readonly string[], options: O) {
-  try {
-    return parseArgs({ args: [...args], allowPositionals: true, options })
-  } catch (error) {
-    throw flagError(error, Object.keys(options))
-  }
-}
-
-/** Node's own sentences explain its parser; these name the flag. */
-function flagError(error: unknown, known: readonly string[]): unknown {
-  const { code = '', message = '' } = error as { code?: string; message?: string }
-  if (!code.startsWith('ERR_PARSE_ARGS')) return error
-  const [, flag = ''] = /'(-[^\s'=]*)/.exec(message) ?? []
-  if (code === 'ERR_PARSE_ARGS_UNKNOWN_OPTION') {
-    const near = flag.startsWith('--') ? nearest(flag.slice(2), known) : null
-    return new UsageError(`There is no flag ${printable(flag)}.${near === null ? '' : ` Did you mean --${near}?`}`)
-  }
-  const takesNone = message.includes('does not take an argument')
-  return new UsageError(`${printable(flag)} ${takesNone ? 'takes no value' : 'needs a value'}.`)
-}
-
-/** Undefined where the flag was not given. */
+/** Undefined if the flag was not given. */
 export function flag<T>(name: string, text: string | undefined, read: Parameter<T>): T | undefined {
   if (text === undefined) return undefined
   try {

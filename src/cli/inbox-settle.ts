@@ -1,5 +1,5 @@
-// Settles claimed events, for `inbox ack` and `inbox release`: reads them from the arguments or from stdin, and prints a line
-// for each. A lost lease leaves its event unchanged and makes the exit code 1.
+// Makes the commands `inbox ack` and `inbox release`: both read claimed events from their arguments or from stdin, settle
+// them, and print a line for each. A lost lease leaves its event unchanged and makes the exit code 1.
 
 import { CLAIM_LIMITS } from '../model/processing.ts'
 import type { ReleaseItem, Settled } from '../model/processing-plan.ts'
@@ -7,40 +7,44 @@ import { readRelease } from '../processing/commands.ts'
 import { settledView } from '../processing/views.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { textUpTo } from '../runtime/parameter.ts'
-import { UsageError } from './command.ts'
-import { flag, JSON_FLAG, parseAll, secondsBetween, TENANT_FLAGS, tenantOf } from './flags.ts'
+import { type Command, command, type Flags, type FlagValues, UsageError } from './command.ts'
+import { flag, JSON_LINES_FLAG, secondsBetween, SUBSCRIPTION_FLAG, TENANT_FLAGS, tenantOf } from './flags.ts'
 import { type Line, splitLines } from './line-reader.ts'
 import { withProcessing, requireSubscription, type ProcessingContext, subscriptionOf } from './processing-context.ts'
 import { note, print, printJson } from './output.ts'
 
-/** Room for the largest payload as base64. */
+/** Fits the largest payload as base64. */
 const MAX_LINE_BYTES = 160 * 1024 * 1024
-
-/** The end of the help of both commands. */
-export const SETTLE_HELP = `  --stdin           Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them.
-  --subscription S  The subscription they were claimed from; default without it.
-  --json            Print one JSON object a line, as in the API.
-
-Prints one line for each event. If a lease was lost, its event is unchanged and the exit code is 1.`
 
 type Settle = (context: ProcessingContext, items: readonly ReleaseItem[]) => Promise<readonly Settled[] | null>
 
-/** `ownFlags`: the flags that only one of the two commands has. */
-export async function settle(args: readonly string[], ownFlags: readonly string[], work: Settle): Promise<number> {
-  const { values, positionals } = parseAll(args, {
-    ...TENANT_FLAGS,
-    ...JSON_FLAG,
-    subscription: { type: 'string' },
-    stdin: { type: 'boolean' },
-    ...Object.fromEntries(ownFlags.map((name) => [name, { type: 'string' } as const])),
+const SETTLE_FLAGS = {
+  ...TENANT_FLAGS,
+  stdin: { about: "Read NDJSON: lines with id and lease_id, as 'inbox claim --json' prints them." },
+  ...SUBSCRIPTION_FLAG,
+  ...JSON_LINES_FLAG,
+} as const satisfies Flags
+
+type SettleValues = FlagValues<typeof SETTLE_FLAGS> & { readonly delay?: string; readonly error?: string }
+
+/** `ownFlags`: --delay and --error, if the command takes them. */
+export function settleCommand(about: string, ownFlags: Flags, work: Settle): Command {
+  return command({
+    args: '[ID LEASE_ID]...',
+    about: `${about} Give ID LEASE_ID for each event, or --stdin.`,
+    flags: { ...ownFlags, ...SETTLE_FLAGS },
+    notes: 'Prints one line for each event. If a lease was lost, its event is unchanged and the exit code is 1.',
+    run: (values, args) => settle(values as SettleValues, args, work),
   })
-  const given = values as { readonly delay?: string; readonly error?: string }
+}
+
+async function settle(values: SettleValues, args: readonly string[], work: Settle): Promise<number> {
   const options = {
-    delayMs: flag('delay', given.delay, secondsBetween(CLAIM_LIMITS.delayS)) ?? null,
-    error: flag('error', given.error, textUpTo(CLAIM_LIMITS.errorUnits)) ?? null,
+    delayMs: flag('delay', values.delay, secondsBetween(CLAIM_LIMITS.delayS)) ?? null,
+    error: flag('error', values.error, textUpTo(CLAIM_LIMITS.errorUnits)) ?? null,
   }
-  if (values.stdin === true && positionals.length > 0) throw new UsageError('Give ID LEASE_ID or --stdin, not both.')
-  const items = values.stdin === true ? [] : pairs(positionals).map((item) => ({ ...item, ...options }))
+  if (values.stdin && args.length > 0) throw new UsageError('Give ID LEASE_ID or --stdin, not both.')
+  const items = values.stdin ? [] : pairs(args).map((item) => ({ ...item, ...options }))
   return withProcessing(tenantOf(values), subscriptionOf(values), async (context) => {
     let failed = 0
     const settleSome = async (some: readonly ReleaseItem[]) => {
@@ -51,9 +55,9 @@ export async function settle(args: readonly string[], ownFlags: readonly string[
         else print(`${one.id}  ${textOf(one)}\n`)
       }
     }
-    if (values.stdin !== true) await inBatches(items, settleSome)
+    if (!values.stdin) await inBatches(items, settleSome)
     else {
-      await asTheyCome(splitLines(process.stdin, MAX_LINE_BYTES), settleSome, (line) => {
+      await settleLines(splitLines(process.stdin, MAX_LINE_BYTES), settleSome, (line) => {
         const found = readLine(line)
         if (typeof found !== 'string') return { ...found, ...options }
         failed += 1
@@ -79,7 +83,7 @@ function pairs(positionals: readonly string[]): Pair[] {
   })
 }
 
-/** The pair, or what is wrong with the line. */
+/** The pair, or a sentence about the error in the line. */
 function readLine({ bytes }: Line): Pair | string {
   if (bytes === null) return `The line is longer than ${MAX_LINE_BYTES} bytes.`
   try {
@@ -107,7 +111,7 @@ async function inBatches<T>(items: readonly T[], work: (some: readonly T[]) => P
 }
 
 /** Settles lines as they arrive: soon, because leases end, and in batches, because each commit waits for the disk. */
-async function asTheyCome<T>(
+async function settleLines<T>(
   lines: AsyncIterable<Line>,
   work: (some: readonly T[]) => Promise<void>,
   read: (line: Line) => T | null,
@@ -115,7 +119,7 @@ async function asTheyCome<T>(
   let waiting: T[] = []
   let isWorking = false
   let working = Promise.resolve()
-  const workOff = async () => {
+  const drain = async () => {
     isWorking = true
     while (waiting.length > 0) {
       // Lets lines that arrived together form one batch.
@@ -132,8 +136,8 @@ async function asTheyCome<T>(
       if (item === null) continue
       waiting.push(item)
       if (!isWorking) {
-        working = workOff()
-        // Reported below. Without this the command would wait for the end of its input first.
+        working = drain()
+        // Ends the input, so that `await working` below throws at once.
         working.catch(() => process.stdin.destroy())
       } else if (waiting.length >= CLAIM_LIMITS.items.max) await working
     }

@@ -1,4 +1,4 @@
-// The note of commands that read the index, for when it is behind.
+// Prints a note if the index is behind, for commands that read it.
 
 import type { Store } from '../store/contract/store.ts'
 import { note } from './output.ts'

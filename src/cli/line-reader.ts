@@ -1,4 +1,4 @@
-// Lines of a file or of stdin as they are, byte for byte, one at a time: a file of any size takes the memory of a line.
+// Reads a file or stdin line by line, byte for byte, in the memory of one line.
 
 export interface Line {
   /** Counted from 1, blank ones included. */
@@ -10,7 +10,7 @@ export interface Line {
 const LF = 10
 const CR = 13
 
-/** Lines that hold nothing are left out. CRLF is a line break too. */
+/** Skips blank lines. CRLF is a line break too. */
 export async function* splitLines(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Line> {
   const current = new Collected(maxBytes)
   let number = 0
@@ -29,14 +29,14 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>, maxBytes: numbe
   if (!isBlank(rest)) yield { number: number + 1, bytes: rest }
 }
 
-/** All of it as one, whatever line breaks it has. */
+/** The whole input as one line. */
 export async function* wholeText(chunks: AsyncIterable<Buffer>, maxBytes: number): AsyncGenerator<Line> {
   const all = new Collected(maxBytes)
   for await (const chunk of chunks) all.add(chunk)
   yield { number: 1, bytes: all.take() }
 }
 
-/** Parts put together; beyond the limit they are no longer kept. */
+/** Joins parts; drops them once they exceed the limit. */
 class Collected {
   readonly #maxBytes: number
   #parts: Buffer[] = []

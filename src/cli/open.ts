@@ -1,8 +1,9 @@
-// What every command beside the server needs: the settings, the store, and the store closed again.
+// Opens the store, or a side of a copy, for a command and closes it afterwards.
 
 import { type Config, loadConfig } from '../config.ts'
+import type { CopySide } from '../store/contract/copy.ts'
 import type { Store } from '../store/contract/store.ts'
-import { openStore } from '../store/open.ts'
+import { openCopySide, openStore } from '../store/open.ts'
 
 export async function withStore<T>(
   use: (store: Store) => Promise<T> | T,
@@ -13,5 +14,14 @@ export async function withStore<T>(
     return await use(store)
   } finally {
     await store.close()
+  }
+}
+
+export async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
+  const side = await openCopySide(url, { mustExist })
+  try {
+    return await use(side)
+  } finally {
+    await side.close()
   }
 }

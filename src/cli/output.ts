@@ -1,9 +1,6 @@
-// What commands print: tables for people, one JSON object a line for scripts.
+// Prints the results of commands: tables for people, one JSON object a line for scripts.
 
-/**
- * Columns as wide as their widest cell; the last one is not padded. Cells are shown like the values of a record. With a width,
- * lines are cut to it.
- */
+/** Columns as wide as their widest cell, with control characters escaped. Lines are cut to `width`. */
 export function table(
   header: readonly string[],
   rows: readonly (readonly string[])[],
@@ -23,7 +20,7 @@ export function table(
     .join('')
 }
 
-/** Names and values below each other; values from outside are shown with their control characters escaped. */
+/** One line for each field, with control characters escaped. */
 export function record(fields: Readonly<Record<string, string | number | null>>): string {
   const width = Math.max(...Object.keys(fields).map((name) => name.length))
   return Object.entries(fields)
@@ -31,12 +28,18 @@ export function record(fields: Readonly<Record<string, string | number | null>>)
     .join('')
 }
 
-/** The terminal's width; what goes elsewhere is not cut. */
+/** The terminal's width; output to a file or a pipe is not cut. */
 export function outputWidth(): number {
   return (process.stdout.isTTY && process.stdout.columns) || Number.POSITIVE_INFINITY
 }
 
-/** So many places of a terminal at most; what was cut off is told by an ellipsis. */
+/** Breaks lines at 120 characters; all lines but the first are indented by `indent`. */
+export function wrapped(text: string, indent: number): string {
+  const pattern = new RegExp(`(.{1,${120 - indent}})(?: |$)`, 'g')
+  return text.replaceAll(pattern, `$1\n${' '.repeat(indent)}`).trimEnd()
+}
+
+/** At most `width` columns of a terminal; ends in an ellipsis if text was cut off. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   let kept = ''
@@ -49,7 +52,7 @@ export function cut(text: string, width: number): string {
   return `${kept}…`
 }
 
-/** Characters that take two places: East Asian ones and emoji. */
+/** Characters that take two columns: East Asian ones and emoji. */
 const WIDE =
   /[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{20000}-\u{3fffd}]|\p{Emoji_Presentation}/u
 
@@ -58,7 +61,7 @@ function widthOf(text: string): number {
   return Array.from(text).reduce((width, character) => width + (WIDE.test(character) ? 2 : 1), 0)
 }
 
-/** Untrusted text is only ever text: nothing in it may steer a terminal or turn the line around. */
+/** Escapes characters that could control a terminal or change the direction of text. */
 export function printable(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (character) => {
     const code = character.codePointAt(0) ?? 0
@@ -76,13 +79,13 @@ export function printJson(value: unknown): void {
 
 export interface ListFormat<T> {
   readonly jsonOf: (one: T) => unknown
-  /** What to do where there is nothing. */
+  /** Printed instead of an empty list. */
   readonly empty: string
-  /** The columns, each with what it shows of one. */
+  /** The header of each column and its cell for one item. */
   readonly columns: Readonly<Record<string, (one: T) => string>>
 }
 
-/** A line of JSON for each, for scripts; a table for people. */
+/** One line of JSON for each item, for scripts; a table for people. */
 export function printList<T>(all: readonly T[], isJson: boolean, { jsonOf, empty, columns }: ListFormat<T>): void {
   if (isJson) for (const one of all) printJson(jsonOf(one))
   else if (all.length === 0) print(`${empty}\n`)
@@ -95,12 +98,12 @@ export function printList<T>(all: readonly T[], isJson: boolean, { jsonOf, empty
     )
 }
 
-/** Something beside the result: scripts that read the result do not get it. */
+/** A note on stderr: scripts read the result from stdout. */
 export function note(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
-/** Progress on stderr: on a terminal one line that is written over; else a line now and then. */
+/** Progress on stderr: on a terminal one line that is overwritten, otherwise a line every 5 s. */
 export function createProgress(name: string): { say(text: string): void; end(): void } {
   const isTerminal = process.stderr.isTTY
   let saidAt = Number.NEGATIVE_INFINITY

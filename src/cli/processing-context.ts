@@ -1,4 +1,4 @@
-// Lets commands process events as a processor does: claims on the store itself, for any tenant, under a key id of its own.
+// Lets commands claim and settle events on the store itself, for any tenant, under a key id of their own.
 
 import { loadConfig } from '../config.ts'
 import type { Tenant } from '../model/principal.ts'
@@ -11,7 +11,7 @@ import { CommandError } from './command.ts'
 import { flag } from './flags.ts'
 import { withStore } from './open.ts'
 
-/** Stands in the history of events. No token has such a key id. */
+/** Recorded in the history of events. No token has this key id. */
 const OPERATOR_KEY_ID = 'operator'
 
 export interface ProcessingContext {
@@ -33,7 +33,7 @@ export async function withProcessing<T>(
       clock: systemClock,
       maxAttempts: config.maxAttempts,
       maxSubscriptions: config.maxSubscriptions,
-      // Only long polls report trouble this way, and commands do not wait: a failure is thrown.
+      // Only long polls use it, and commands do not wait: their failures are thrown.
       onTrouble: () => {},
     })
     try {

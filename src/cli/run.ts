@@ -1,15 +1,15 @@
 // Finds the command that the arguments name, runs it, and reports a failure as a sentence on stderr and an exit code.
 //
-//   0  done      1  could not be done      2  the call itself was wrong
+//   0  success      1  failure      2  wrong usage
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
 import { VERSION } from '../runtime/version.ts'
 import { StoreFailure, StoreRefused } from '../store/contract/failure.ts'
-import { type Command, CommandError, type CommandGroup, type Subcommand, UsageError } from './command.ts'
+import { type Command, CommandError, type CommandGroup, UsageError } from './command.ts'
 import { printable } from './output.ts'
 
-/** Loaded when called: a command starts without the code of the others. */
+/** Loaded on demand, so that a command does not load the code of the others. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
   token: async () => (await import('./commands/token.ts')).token,
@@ -27,7 +27,7 @@ const LAUNCHER = './intray'
 
 export async function runCommand(argv: readonly string[]): Promise<number> {
   process.stdout.on('error', ignoreClosedPipe)
-  // The command line as far as it is understood: its help is what an error points to.
+  // The words that were recognised as a command: an error points to its help.
   const call = { name: LAUNCHER }
   try {
     return await run(argv, call)
@@ -50,7 +50,7 @@ async function run(argv: readonly string[], call: { name: string }): Promise<num
   }
   const { command, args } = await find(words, call)
   if (asksForHelp || args.some((arg) => HELP_FLAGS.includes(arg))) {
-    process.stdout.write(`${command.help.trim()}\n`)
+    process.stdout.write(`${command.help(call.name)}\n`)
     return 0
   }
   if ('subcommands' in command) throw new UsageError(`${call.name} needs a sub-command.`)
@@ -58,7 +58,7 @@ async function run(argv: readonly string[], call: { name: string }): Promise<num
 }
 
 interface Found {
-  readonly command: Subcommand | CommandGroup
+  readonly command: Command | CommandGroup
   readonly args: readonly string[]
 }
 
@@ -81,15 +81,15 @@ function unknownCommand(group: string, name: string, known: readonly string[]): 
   return new UsageError(`There is no command "${group}${printable(name)}".${suggestion}`)
 }
 
-/** The reader has read enough, as in `… | head`. The command still finishes its work. */
+/** The reader closed the pipe, as in `… | head`. The command still finishes its work. */
 function ignoreClosedPipe(error: Error & { code?: string }): void {
   if (error.code !== 'EPIPE') throw error
 }
 
 async function overview(): Promise<string> {
   const rows: string[] = []
-  for (const load of Object.values(COMMANDS)) {
-    const { name, summary } = await load()
+  for (const [name, load] of Object.entries(COMMANDS)) {
+    const { summary } = await load()
     rows.push(`  ${name.padEnd(10)} ${summary}`)
   }
   return `Intray stores inbound messages exactly as sent, once, and hands them out for processing.

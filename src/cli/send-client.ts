@@ -1,6 +1,5 @@
-// Posts messages to a service and finds out what became of each. What may succeed later is sent again, the same bytes under
-// the same Idempotency-Key, as often as allowed and after the time the service asks for: so a second try cannot make a
-// second copy.
+// Posts messages to a service and reports the outcome of each. Retries what may succeed later, with the same bytes and the
+// same Idempotency-Key, so that a retry cannot store a second copy; waits as long as Retry-After says.
 
 import http from 'node:http'
 import https from 'node:https'
@@ -9,8 +8,8 @@ import { setTimeout as pause } from 'node:timers/promises'
 export type SendResult = { readonly outcome: 'stored' | 'duplicate' | 'conflict'; readonly id: number } | Unsent
 
 export interface Unsent {
-  /** `refused`: for what it is. `failed`: after the last try. `hopeless`: for a reason that holds for every message. */
-  readonly outcome: 'refused' | 'failed' | 'hopeless'
+  /** `refused`: for its content. `failed`: after the last try. `fatal`: for a reason that applies to every message. */
+  readonly outcome: 'refused' | 'failed' | 'fatal'
   readonly status: number | null
   readonly error: string
   readonly message: string
@@ -40,8 +39,8 @@ interface Received {
 const SILENCE_MS = 60_000
 const LONGEST_PAUSE_MS = 60_000
 const MAX_ANSWER_BYTES = 65_536
-/** Refused for who is asking or where, not for what was sent. */
-const HOPELESS = new Set([401, 403, 404, 405])
+/** Refused for the token or the address, which all messages share. */
+const FATAL = new Set([401, 403, 404, 405])
 const RETRYABLE = new Set([408, 429, 500, 502, 503, 504])
 
 export class SendClient {
@@ -115,7 +114,7 @@ function resultOf({ status, challenge, body }: Received): SendResult {
   const error = typeof body.error === 'string' ? body.error : `status ${status}`
   const message = typeof body.message === 'string' ? body.message : explained(error, challenge)
   const isRetryable = typeof body.retryable === 'boolean' ? body.retryable : RETRYABLE.has(status)
-  const outcome = HOPELESS.has(status) ? 'hopeless' : isRetryable ? 'failed' : 'refused'
+  const outcome = FATAL.has(status) ? 'fatal' : isRetryable ? 'failed' : 'refused'
   const fields = Array.isArray(body.fields) ? body.fields.filter(isRefusedField) : []
   return { outcome, status, error, message, ...(fields.length > 0 ? { fields } : {}) }
 }
@@ -125,7 +124,7 @@ function isRefusedField(field: unknown): field is RefusedField {
   return typeof path === 'string' && typeof message === 'string'
 }
 
-/** For a 403, whose sentence stands in WWW-Authenticate, and for answers that a proxy in between made up. */
+/** For a 403, whose sentence is in WWW-Authenticate, and for answers of a proxy. */
 function explained(error: string, challenge = ''): string {
   const [, description] = /error_description="([^"]*)"/.exec(challenge) ?? []
   if (error !== 'forbidden_scope') return 'This is not an answer of Intray. Check the URL.'

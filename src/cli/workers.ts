@@ -1,10 +1,10 @@
-// INTRAY_WORKERS: one process for each core, all on one port. This is the process above them: it prepares the database
-// once, starts the workers, replaces one that dies, and passes a stop on to all of them.
+// The primary process of INTRAY_WORKERS (one process for each core, all on one port): prepares the database once, starts the
+// workers, replaces a worker that dies, and forwards a stop to all of them.
 //
-//   the first worker ends before it listens → its reason stands on stderr; exit code 1
-//   a worker ends later                     → replaced, at once or, if it lived shortly, after a pause
-//   SIGTERM, SIGINT                         → each worker stops in order; a second signal kills them
-//   this process is gone                    → node ends each worker at once, as a kill would
+//   the first worker ends before it listens → it reports the reason on stderr; exit code 1
+//   a worker ends later                     → replaced at once, or after a pause if it lived less than 10 s
+//   SIGTERM, SIGINT                         → each worker stops gracefully; a second signal kills them
+//   the primary process dies                → node kills each worker
 
 import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
@@ -16,15 +16,15 @@ import { openStore } from '../store/open.ts'
 import { CommandError } from './command.ts'
 import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
-import { welcome } from './starter.ts'
-import { closeUntakenConnections } from './untaken-connections.ts'
+import { bootstrap } from './bootstrap.ts'
+import { closeUnacceptedConnections } from './unaccepted-connections.ts'
 
 const SHORT_LIFE_MS = 10_000
 const PAUSE_MS = 1000
-/** A worker cuts off by itself what has not finished in time; one that does not even do that is killed after this. */
+/** A worker ends its open requests after the stop timeout; if it has not ended this much later, it is killed. */
 const STOP_GRACE_MS = 5000
 
-/** From a worker: where it listens. To a worker: stop in order. */
+/** From a worker: its address. To a worker: STOP_MESSAGE. */
 export interface WorkerMessage {
   readonly listening?: string
 }
@@ -33,21 +33,21 @@ export const STOP_MESSAGE = 'stop'
 
 const SLOT = 'WORKER_SLOT'
 
-/** In a worker: which of the places it has, from 0. One that is replaced leaves its place to its successor. */
+/** In a worker: its number, from 0. A replacement gets the number of its predecessor. */
 export function workerSlot(): number {
   return Number(process.env[SLOT] ?? 0)
 }
 
 /** The exit code: 0 after a graceful stop of every worker. */
 export async function runWorkers(config: Config, log: Log): Promise<number> {
-  // As a server would: a database that no server may open is refused here, before anything is written.
+  // Refuses a database that no server may open before anything is written.
   const store = await openStore(config.databaseUrl, { role: 'server' })
   await requireServer(store).finally(() => store.close())
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
   const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
   const ended = new Fleet(count, log, stopLimitMs, async (address) => {
-    // Not before somebody listens: a start that is refused must not use up the token that nobody then saw.
-    const text = await withStore((store) => welcome(store, config, address, systemClock.now()), config)
+    // After a worker listens: a start that fails must not use up the starter token.
+    const text = await withStore((store) => bootstrap(store, config, address, systemClock.now()), config)
     process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${text}`)
     if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   }).run()
@@ -76,7 +76,7 @@ class Fleet {
   readonly #stopLimitMs: number
   readonly #onListening: (address: string) => Promise<void>
   readonly #ended = Promise.withResolvers<number>()
-  /** Those that said where they listen. */
+  /** Workers that have sent their address. */
   readonly #ready = new WeakSet<Worker>()
   #listening = false
   #stopping = false
@@ -98,7 +98,7 @@ class Fleet {
 
   #fork(slot: number): void {
     const worker = cluster.fork({ [SLOT]: String(slot) })
-    closeUntakenConnections(worker)
+    closeUnacceptedConnections(worker)
     const startedAt = performance.now()
     worker.on('message', ({ listening }: WorkerMessage) => {
       if (listening === undefined) return
@@ -111,7 +111,7 @@ class Fleet {
     })
   }
 
-  /** The first one listens: the others follow, and whoever started us is told. */
+  /** Once the first worker listens: starts the others and prints the address. */
   #begin(address: string): void {
     this.#listening = true
     for (let slot = 1; slot < this.#count; slot++) this.#fork(slot)
@@ -128,7 +128,7 @@ class Fleet {
       setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork(slot)), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
       return
     }
-    // One that was still starting may have been ended by a signal to all of us: it had taken nothing in.
+    // A signal to the process group may end a worker that is still starting: that is no failure, it had no requests.
     if (code !== 0 && !(this.#stopping && !this.#ready.has(worker))) this.#code = 1
     if (!this.#stopping) this.#stop()
     this.#endIfAlone()
@@ -138,7 +138,7 @@ class Fleet {
     if (workers().length === 0) this.#ended.resolve(this.#code)
   }
 
-  /** One that is still starting would not hear it: it is told when it says that it listens. */
+  /** A worker that is still starting gets the message once it listens. */
   #stop(): void {
     const again = this.#stopping
     this.#stopping = true
@@ -155,7 +155,7 @@ class Fleet {
   }
 }
 
-/** One that has ended may still be listed: its end is told before its channel's. */
+/** Without workers that have ended: cluster.workers lists them until their channel closes. */
 function workers(): Worker[] {
   return Object.values(cluster.workers ?? {}).filter((worker): worker is Worker => worker?.isDead() === false)
 }

@@ -1,5 +1,5 @@
-// Claims: hands events to processors and takes back what became of them. Waits if asked to, keeps time, mints lease ids;
-// what is promised, the store keeps.
+// Claims, acks, releases and subscriptions of processors: waits for events, mints lease ids and adds the time. The store
+// carries out each change in one transaction.
 
 import type { Tenant } from '../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../model/processing.ts'
@@ -20,7 +20,7 @@ import { LongPolls, type ClaimQueue } from './long-poll.ts'
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
 
-/** It is handed out without its bytes, and says so: a claim that failed instead would hold up its conversation for ever. */
+/** A damaged event is handed out without its bytes: a claim that failed instead would block its conversation for ever. */
 const DAMAGED = 'its bytes no longer match their digest'
 
 export interface ClaimsOptions {
@@ -40,12 +40,12 @@ export interface ClaimCommand {
   readonly channelRef: string | null
 }
 
-/** Who asks: its tenant, and the token it asks with. */
+/** The caller: its tenant and its token. */
 export interface Processor extends Tenant {
   readonly keyId: string
 }
 
-/** Where a method answers null, there is no such subscription. */
+/** Methods answer null for a subscription that does not exist. */
 export class Claims implements Service {
   readonly #options: ClaimsOptions
   readonly #polls: LongPolls
@@ -62,12 +62,12 @@ export class Claims implements Service {
 
   start(): void {}
 
-  /** Ends every wait: who waited is answered with nothing, and the server can finish. */
+  /** Ends every wait: waiting claims answer with no events, and the server can stop. */
   stop(): Promise<void> {
     return this.#polls.stop()
   }
 
-  /** Something may have become ready. */
+  /** Events may have become ready. */
   hint(): void {
     this.#polls.hint()
   }
@@ -77,13 +77,13 @@ export class Claims implements Service {
     const until = performance.now() + waitMs
     const queue = { tenant: tenantOf(processor), subscription, ordered, channelRef }
     for (let tries = 0; ; tries++) {
-      // Whoever left must not take events along.
+      // A client that disconnected must not lease events.
       if (gone.aborted) return []
       const mayFind = tries > 0 || waitMs === 0 || !this.#polls.isEmpty(queue)
       const claimed = mayFind ? await this.#claimOnce(processor, command, queue) : []
       const left = until - performance.now()
       if (claimed === null || claimed.length > 0 || left <= 0 || this.#polls.isStopped) return claimed
-      // When the time is over nothing was ready at the last look: whoever asks again finds what came since.
+      // The last poll found nothing ready; events that arrived since are found by the next call.
       if (!(await this.#polls.wait(queue, left, gone, tries > 0))) return []
     }
   }
@@ -107,7 +107,7 @@ export class Claims implements Service {
       now,
     })
     ended(claimed?.length === 0)
-    // There may be more for the next who waits.
+    // More events may be ready for the next waiting claim.
     if (claimed && claimed.length > 0) this.#polls.hint()
     for (const { event, payload } of claimed ?? []) {
       if (payload === null && event.erasedAt === null) onTrouble(`read event ${event.id}`, DAMAGED)
@@ -147,7 +147,7 @@ export class Claims implements Service {
     return this.#options.store.countDead({ tenant: tenantOf(processor), subscription }, filter)
   }
 
-  /** How many came back. */
+  /** The number of requeued events. */
   requeue(processor: Processor, subscription: string, filter: DeadFilter, limit: number): Promise<number | null> {
     const { store, clock } = this.#options
     const { keyId } = processor
@@ -159,7 +159,7 @@ export class Claims implements Service {
     return this.#options.store.subscriptions(tenantOf(processor))
   }
 
-  /** Null: there are as many as there may be. */
+  /** Null: the tenant has the most subscriptions that it may have. */
   createSubscription(processor: Processor, name: string, from: 'now' | 'beginning') {
     const { store, clock, maxSubscriptions } = this.#options
     return store.createSubscription(queueOf(processor, name), from, clock.now(), maxSubscriptions)
@@ -174,13 +174,13 @@ export class Claims implements Service {
     return this.#options.store.history(tenantOf(processor), eventId)
   }
 
-  /** What the default makes of these events, as far as it took notice of them. */
+  /** The states of these events in the default subscription; events that it never handed out are missing. */
   async states(processor: Processor, ids: readonly number[]): Promise<ReadonlyMap<number, DeliveryState>> {
     const { store, clock } = this.#options
     return ids.length === 0 ? new Map() : store.states(defaultOf(processor), ids, clock.now())
   }
 
-  /** How many events of these conversations are done, and dead, in the default. */
+  /** The numbers of done and of dead events of these conversations in the default subscription. */
   async counts(processor: Processor, conversationIds: readonly number[]) {
     const none: Awaited<ReturnType<ProcessingStore['counts']>> = new Map()
     return conversationIds.length === 0 ? none : this.#options.store.counts(defaultOf(processor), conversationIds)

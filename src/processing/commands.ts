@@ -1,5 +1,5 @@
-// The commands of processors, read from their JSON: every field is known and of its form, or named with what is wrong
-// with it. A misspelt option must not be silently another one's default.
+// Parses and validates the JSON commands of processors, and names every wrong field. Unknown fields are errors: a misspelt
+// option must not silently become its default.
 
 import type { FieldProblem, Problem } from '../model/errors.ts'
 import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION } from '../model/processing.ts'
@@ -39,7 +39,7 @@ export function readClaim(body: Body): Read<ClaimCommand> {
 export interface LeaseCommand<I extends LeaseItem> {
   readonly subscription: string
   readonly items: readonly I[]
-  /** Given as one event, not as a list: a lost lease is then the answer of the whole call. */
+  /** One event, not a list: a lost lease then fails the whole call. */
   readonly isSingle: boolean
 }
 
@@ -54,7 +54,7 @@ export function readExtend(body: Body): Read<LeaseCommand<LeaseItem> & { readonl
   return fields.done({ subscription: fields.subscription(), items: items.map(({ item }) => item), isSingle, leaseMs })
 }
 
-/** `delay_s` and `error` stand beside the list for all of it, or with an event for that one. */
+/** `delay_s` and `error` beside the list apply to all its events; with an event, to that one. */
 export function readRelease(body: Body): Read<LeaseCommand<ReleaseItem>> {
   const own = ['delay_s', 'error']
   const { fields, items, isSingle } = readItems(body, ['subscription', ...own], own)
@@ -102,16 +102,16 @@ export function readRequeueOne(body: Body): Read<{ readonly subscription: string
 export function readSubscription(body: Body): Read<{ readonly name: string; readonly from: 'now' | 'beginning' }> {
   const fields = new Fields(body, ['name', 'from'])
   const name = fields.text('name', 64)
-  if (name === null) fields.complain('name', 'missing', 'must be given')
-  else if (!isSubscriptionName(name)) fields.complain('name', 'invalid_name', NAME_FORM)
+  if (name === null) fields.addProblem('name', 'missing', 'must be given')
+  else if (!isSubscriptionName(name)) fields.addProblem('name', 'invalid_name', NAME_FORM)
   const from = fields.text('from', 20) ?? 'now'
-  if (from !== 'now' && from !== 'beginning') fields.complain('from', 'invalid_value', 'must be "now" or "beginning"')
+  if (from !== 'now' && from !== 'beginning') fields.addProblem('from', 'invalid_value', 'must be "now" or "beginning"')
   return fields.done({ name: name ?? '', from: from === 'beginning' ? 'beginning' : 'now' })
 }
 
 const NAME_FORM = 'must have 1 to 64 of the characters a–z, 0–9, "_", "." and "-", and begin with a letter or digit'
 
-/** `{id, lease_id}` itself, or a list of such under `events`. */
+/** One `{id, lease_id}`, or a list of them under `events`. */
 function readItems(body: Body, common: readonly string[], own: readonly string[] = []) {
   const isSingle = !Object.hasOwn(body, 'events')
   const fields = new Fields(body, [...common, ...(isSingle ? ['id', 'lease_id'] : ['events'])])
@@ -133,7 +133,7 @@ interface Range {
   readonly max: number
 }
 
-/** The fields of one object; collects what is wrong with them. `null` counts as absent. */
+/** The fields of one object; collects their problems. `null` counts as absent. */
 class Fields {
   readonly #body: Body
   readonly #at: string
@@ -144,13 +144,13 @@ class Fields {
     this.#at = at
     this.#problems = problems
     for (const name of Object.keys(body)) {
-      if (!known.includes(name)) this.complain(name, 'unknown_field', `is not known. Use only ${known.join(', ')}`)
+      if (!known.includes(name)) this.addProblem(name, 'unknown_field', `is not known. Use only ${known.join(', ')}`)
     }
   }
 
-  complain(name: string, code: string, message: string): null {
+  addProblem(name: string, code: string, message: string): null {
     const path = `${this.#at}/${shownName(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
-    // The name of an unknown field is the sender's own text: it stands in the path alone.
+    // The name of an unknown field is the sender's text, so only the path shows it.
     const subject = code === 'unknown_field' ? 'This field' : `\`${name}\``
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ path, code, message: `${subject} ${message}.` })
     return null
@@ -158,7 +158,7 @@ class Fields {
 
   required<T>(name: string, value: T | null): T | null {
     if (value === null && !this.#problems.some(({ path }) => path === `${this.#at}/${name}`)) {
-      this.complain(name, 'missing', 'must be given')
+      this.addProblem(name, 'missing', 'must be given')
     }
     return value
   }
@@ -167,23 +167,23 @@ class Fields {
     const value = this.#value(name)
     if (value === null) return null
     if (typeof value === 'number' && Number.isInteger(value) && value >= min && value <= max) return value
-    return this.complain(name, 'out_of_range', `must be a whole number from ${min} to ${max}`)
+    return this.addProblem(name, 'out_of_range', `must be a whole number from ${min} to ${max}`)
   }
 
   boolean(name: string): boolean | null {
     const value = this.#value(name)
     if (value === null || typeof value === 'boolean') return value
-    return this.complain(name, 'not_a_boolean', 'must be true or false')
+    return this.addProblem(name, 'not_a_boolean', 'must be true or false')
   }
 
   text(name: string, maxUnits: number): string | null {
     const value = this.#value(name)
     if (value === null) return null
-    if (typeof value !== 'string') return this.complain(name, 'not_a_string', 'must be a string')
+    if (typeof value !== 'string') return this.addProblem(name, 'not_a_string', 'must be a string')
     if (value === '' || value.length > maxUnits)
-      return this.complain(name, 'too_long', `must have 1 to ${maxUnits} characters`)
+      return this.addProblem(name, 'too_long', `must have 1 to ${maxUnits} characters`)
     if (value.includes('\0') || !value.isWellFormed())
-      return this.complain(name, 'invalid_character', 'must not contain U+0000 or a lone surrogate')
+      return this.addProblem(name, 'invalid_character', 'must not contain U+0000 or a lone surrogate')
     return value
   }
 
@@ -193,13 +193,13 @@ class Fields {
     try {
       return isoMoment(value)
     } catch (error) {
-      return this.complain(name, 'not_a_time', (error as Error).message)
+      return this.addProblem(name, 'not_a_time', (error as Error).message)
     }
   }
 
   subscription(): string {
     const name = this.text('subscription', 64) ?? DEFAULT_SUBSCRIPTION
-    if (!isSubscriptionName(name)) this.complain('subscription', 'invalid_name', NAME_FORM)
+    if (!isSubscriptionName(name)) this.addProblem('subscription', 'invalid_name', NAME_FORM)
     return name
   }
 
@@ -207,19 +207,19 @@ class Fields {
     const value = this.#value(name)
     if (value === null) return null
     if (isObject(value)) return new Fields(value, known, `${this.#at}/${name}`, this.#problems)
-    return this.complain(name, 'not_an_object', 'must be an object')
+    return this.addProblem(name, 'not_an_object', 'must be an object')
   }
 
   list(name: string, known: readonly string[]): Fields[] {
     const value = this.#value(name)
     const { min, max } = CLAIM_LIMITS.items
     if (!Array.isArray(value) || value.length < min || value.length > max) {
-      this.complain(name, 'not_a_list', `must be a list of ${min} to ${max} objects`)
+      this.addProblem(name, 'not_a_list', `must be a list of ${min} to ${max} objects`)
       return []
     }
     return value.flatMap((one: unknown, n) => {
       if (isObject(one)) return [new Fields(one, known, `${this.#at}/${name}/${n}`, this.#problems)]
-      this.complain(name, 'not_a_list', 'must hold objects only')
+      this.addProblem(name, 'not_a_list', 'must hold objects only')
       return []
     })
   }
@@ -234,7 +234,7 @@ class Fields {
   }
 }
 
-/** Text of the sender, who may have put a token in the wrong place. */
+/** Redacted, because the sender may have put a token in the wrong place. */
 function shownName(name: string): string {
   return redactBeginning(name, MAX_SHOWN_NAME)
 }

@@ -1,26 +1,26 @@
-// Waiting for something to claim. All who wait on this node share one look at the store: after a hint (something was
-// indexed, released or acknowledged here), when the first back-off or lease is over, and once a second for what other nodes
-// did. So a hundred idle long polls cost one small read a second.
+// Long polls: claims that wait for events. All waiting claims of a node share one poll of the store: after a hint (this node
+// indexed, released or acknowledged something), when the first back-off or lease ends, and once a second for changes by other
+// nodes. A hundred idle long polls cost one small read a second.
 //
-// Of those who wait for the same queue (and the same conversation, if they name one) one is woken at a time, the longest-waiting first; it claims, and the next look wakes
-// the next if there is more.
+// Of the claims that wait for one queue (and one conversation, if they name it) a poll wakes the longest-waiting one. It
+// claims, and the next poll wakes the next claim if events are left.
 
 import type { Service } from '../runtime/service.ts'
 import type { ProcessingStore, QueueName } from '../store/contract/processing.ts'
 
-const LOOK_EVERY_MS = 1000
-/** Between two looks, so that a stream of hints does not become a stream of reads. */
-const REST_MS = 25
-/** Who was woken and found nothing (its filter fits nothing, or another was quicker) is not woken again before. */
+const POLL_EVERY_MS = 1000
+/** At least this long between two polls, however many hints arrive. */
+const MIN_GAP_MS = 25
+/** A claim that was woken and found nothing (another was quicker, or its filter matches nothing) is not woken again before. */
 const PAUSE_MS = 250
-/** Looks that should have been told of by now. */
-const SILENCE_MS = 2 * LOOK_EVERY_MS
-/** So many queues are remembered for having nothing. */
-const MOST_EMPTY = 1000
+/** Without an answer of the store for this long, the store may be unreachable. */
+const SILENCE_MS = 2 * POLL_EVERY_MS
+/** Queues remembered as empty, at most. */
+const MAX_EMPTY = 1000
 
 export interface ClaimQueue extends QueueName {
   readonly ordered: boolean
-  /** Only events of this conversation: who waits for another must not be woken in its place. */
+  /** Only events of this conversation. Part of the key, so that a poll does not wake a claim for another conversation. */
   readonly channelRef: string | null
 }
 
@@ -28,13 +28,13 @@ interface Waiter {
   readonly queue: ClaimQueue
   readonly key: string
   readonly notBefore: number
-  /** False: there is nothing to look for, it only ends. */
+  /** False: the wait ends without an event. */
   wake(isReady: boolean): void
 }
 
 export interface LongPollOptions {
   readonly ready: ProcessingStore['ready']
-  /** The clock that leases are told by. */
+  /** The clock of the leases. */
   readonly now: () => number
   readonly onTrouble: (doing: string, error: unknown) => void
 }
@@ -44,10 +44,10 @@ export class LongPolls implements Service {
   #waiters: Waiter[] = []
   #timer: NodeJS.Timeout | null = null
   #timerAt = 0
-  #lookedAt = 0
-  /** When the store last told what is ready. */
-  #toldAt = Number.NEGATIVE_INFINITY
-  #looking = false
+  #polledAt = 0
+  /** When the store last answered. */
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #polling = false
   #hinted = false
   #hints = 0
   /** Queues in which a claim found nothing since the last hint, and when. */
@@ -60,7 +60,7 @@ export class LongPolls implements Service {
 
   start(): void {}
 
-  /** Nobody waits any longer, and nobody will. */
+  /** Ends every wait, and later ones at once. */
   async stop(): Promise<void> {
     this.#stopped = true
     if (this.#timer) clearTimeout(this.#timer)
@@ -76,26 +76,26 @@ export class LongPolls implements Service {
     this.#hinted = true
     this.#hints += 1
     this.#emptyAt.clear()
-    if (this.#waiters.length > 0) this.#lookIn(0)
+    if (this.#waiters.length > 0) this.#pollIn(0)
   }
 
-  /** Whoever claims says what came of it: those who would wait after the same claim need not make it too, a hundred of them at once. */
+  /** Records whether a claim found nothing, so that a hundred claims on one empty queue do not all read the store. */
   trackClaim(queue: ClaimQueue): (foundNothing: boolean) => void {
     const hints = this.#hints
     return (foundNothing) => {
       if (!foundNothing || hints !== this.#hints) return
-      if (this.#emptyAt.size >= MOST_EMPTY) this.#emptyAt.clear()
+      if (this.#emptyAt.size >= MAX_EMPTY) this.#emptyAt.clear()
       this.#emptyAt.set(keyOf(queue), performance.now())
     }
   }
 
-  /** A claim found nothing there a moment ago. What another node did since then is found by the next look. */
+  /** True if a claim found nothing there a moment ago. The next poll finds what other nodes did since. */
   isEmpty(queue: ClaimQueue): boolean {
     const at = this.#emptyAt.get(keyOf(queue))
     return at !== undefined && performance.now() - at < PAUSE_MS
   }
 
-  /** True when a claim may find something, or nobody knows; false when the time is over, the client is gone, or the service stops. */
+  /** True when a claim may find something or the store does not answer; false when the time is over, the client left, or the service stops. */
   async wait(queue: ClaimQueue, timeoutMs: number, gone: AbortSignal, isAgain: boolean): Promise<boolean> {
     if (this.#stopped || gone.aborted || timeoutMs <= 0) return false
     const key = keyOf(queue)
@@ -115,50 +115,50 @@ export class LongPolls implements Service {
         waiter.wake(isReady)
       }
       const leave = () => end(false)
-      // If the store has not told for a while it may be away, and that is for the claim to say.
-      const timer = setTimeout(() => end(performance.now() - this.#toldAt > SILENCE_MS), timeoutMs)
+      // If the store has not answered for a while, the caller claims once more, and that claim reports the failure.
+      const timer = setTimeout(() => end(performance.now() - this.#answeredAt > SILENCE_MS), timeoutMs)
       gone.addEventListener('abort', leave)
       this.#waiters.push(waiter)
-      // What came between the claim that found nothing and this wait has been hinted at.
-      this.#lookIn(this.#hinted && !isAgain ? 0 : PAUSE_MS)
+      // A hint has already announced what arrived between the failed claim and this wait.
+      this.#pollIn(this.#hinted && !isAgain ? 0 : PAUSE_MS)
     })
   }
 
-  #lookIn(ms: number): void {
+  #pollIn(ms: number): void {
     const now = performance.now()
-    const at = Math.max(now + ms, this.#lookedAt + REST_MS)
-    if (this.#stopped || this.#looking || (this.#timer && this.#timerAt <= at)) return
+    const at = Math.max(now + ms, this.#polledAt + MIN_GAP_MS)
+    if (this.#stopped || this.#polling || (this.#timer && this.#timerAt <= at)) return
     if (this.#timer) clearTimeout(this.#timer)
     this.#timerAt = at
     this.#timer = setTimeout(() => {
       this.#timer = null
-      void this.#look()
+      void this.#poll()
     }, at - now)
   }
 
-  async #look(): Promise<void> {
-    this.#looking = true
+  async #poll(): Promise<void> {
+    this.#polling = true
     this.#hinted = false
-    let next = LOOK_EVERY_MS
+    let next = POLL_EVERY_MS
     try {
       next = await this.#wakeReady()
     } catch (error) {
-      this.#options.onTrouble('look for events to claim', error)
+      this.#options.onTrouble('poll for events to claim', error)
     }
-    this.#looking = false
-    this.#lookedAt = performance.now()
-    if (this.#waiters.length > 0) this.#lookIn(this.#hinted ? 0 : next)
+    this.#polling = false
+    this.#polledAt = performance.now()
+    if (this.#waiters.length > 0) this.#pollIn(this.#hinted ? 0 : next)
   }
 
-  /** When to look again at the latest. */
+  /** The longest time until the next poll. */
   async #wakeReady(): Promise<number> {
     const first = new Map<string, Waiter>()
     const began = performance.now()
     for (const waiter of this.#waiters) {
       if (waiter.notBefore <= began && !first.has(waiter.key)) first.set(waiter.key, waiter)
     }
-    const resting = this.#waiters.some(({ notBefore }) => notBefore > began)
-    let next = resting ? PAUSE_MS : LOOK_EVERY_MS
+    const isPausing = this.#waiters.some(({ notBefore }) => notBefore > began)
+    let next = isPausing ? PAUSE_MS : POLL_EVERY_MS
     if (first.size === 0) return next
     const waiting = Array.from(first.values())
     const now = this.#options.now()
@@ -166,7 +166,7 @@ export class LongPolls implements Service {
       waiting.map(({ queue }) => queue),
       now,
     )
-    this.#toldAt = performance.now()
+    this.#answeredAt = performance.now()
     for (const [n, { ready, at }] of found.entries()) {
       const waiter = waiting[n]!
       if (ready && this.#waiters.includes(waiter)) {

@@ -1,5 +1,6 @@
-// Whoever has something to read gets its turn, one page at a time: a thousand readers that come back together take neither
-// all connections of the store nor the event loop, and one with a million events to read does not hold up the others.
+// Round-robin queue of stream readers that read pages from the store: a reader gets one page per turn, and few read at once.
+// A thousand readers that reconnect together take neither all connections of the store nor the event loop, and a reader that
+// is a million events behind does not delay the others.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Follower } from '../store/contract/follow.ts'
@@ -16,7 +17,7 @@ export interface PageQueueOptions {
 export class PageQueue {
   readonly #options: PageQueueOptions
   readonly #waiting: PageReader[] = []
-  /** The store failed them, or a rebuild of the index has not come to them yet. */
+  /** Readers whose read failed, or whose events a rebuild of the index has not reached yet. */
   readonly #parked: PageReader[] = []
   #reading = 0
 
@@ -31,7 +32,7 @@ export class PageQueue {
     this.#pump()
   }
 
-  /** Gives those another turn that could not go on. */
+  /** Gives parked readers another turn. */
   retry(): void {
     for (const reader of this.#parked.splice(0)) this.add(reader)
   }
@@ -48,14 +49,14 @@ export class PageQueue {
 
   async #read(reader: PageReader): Promise<void> {
     const { follower, render, onTrouble } = this.#options
-    // Where the store answers without a pause, everything else gets one here.
+    // A store that answers synchronously would otherwise block the event loop for all pages.
     await nextTurn()
     let more: boolean | null = null
     try {
       const page = reader.isOver ? null : await follower.after(reader.tenant, reader.cursor, reader.pageRows)
       if (page && !reader.isOver) more = reader.take(page, render)
     } catch (error) {
-      onTrouble('read what a stream follows', error)
+      onTrouble('read events for a stream', error)
     }
     reader.queued = false
     if (more) this.add(reader)

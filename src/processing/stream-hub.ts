@@ -1,9 +1,9 @@
-// All streams of this node. One wake-up serves all: when the index has moved, the hub asks once which tenants got
-// something, and reads once for each of those that somebody follows. A stream on which nothing happens costs its share of
-// one timer: a heartbeat, and a look at its token.
+// All event streams of this node. When the index advances, the hub asks the store once which tenants have new events, and
+// reads once for each tenant that has readers. An idle stream costs its share of one timer: a heartbeat and a check of its
+// token.
 //
-// The wake-up is a hint (this node's indexer) or a look (another node may index). What is told to a reader is read from the
-// store, from its cursor: a lost hint costs time, a doubled one nothing.
+// The indexer of this node wakes the hub; where other nodes index too, the hub also polls. A reader gets events from the store,
+// after its cursor: a lost wake-up costs time, a doubled one nothing.
 
 import type { Problem } from '../model/errors.ts'
 import { type Tenant, tenantText } from '../model/principal.ts'
@@ -23,34 +23,34 @@ export interface StreamHubOptions {
   readonly heartbeat: string
   readonly heartbeatMs: number
   readonly drainTimeoutMs: number
-  /** Others may index too: look for it. Null where this node's hints are enough. */
-  readonly lookEveryMs: number | null
-  /** Null while a token may go on. */
+  /** Poll interval for events that other nodes index; null where only this node indexes. */
+  readonly pollEveryMs: number | null
+  /** Null while the token is valid. */
   readonly revocation: (keyId: string) => Problem | null | Promise<Problem | null>
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
 export interface StreamRequest extends Tenant {
   readonly keyId: string
-  /** The id to go on from; null: from now. */
+  /** The id to continue after; null: only new events. */
   readonly after: number | null
 }
 
-/** A place among the streams that are open. */
+/** One of the open streams. */
 export interface StreamHandle {
-  /** Where it goes on from: everything with a higher id is told. */
+  /** The stream sends every event with a higher id. */
   readonly start: number
-  /** The last id that was told, or where it began. */
+  /** The last id that was sent, or `start`. */
   readonly reached: number
-  /** From here on the sink is written to. */
+  /** Starts writing to the sink. */
   begin(sink: Sink): void
-  /** The sink takes more again. */
+  /** The sink accepts more again. */
   drained(): void
-  /** Gives the place back. Calling it again is fine. */
+  /** Closes the stream. Calling it again is fine. */
   leave(): void
 }
 
-/** So few feeds are read without asking first which of them got something; so many new ids are not looked through. */
+/** With so few feeds, or so many new ids, the hub reads all feeds instead of asking which tenants have new events. */
 const FEW_FEEDS = 4
 const MANY_IDS = 2000
 const LONGEST_TICK_MS = 1000
@@ -64,14 +64,14 @@ export class StreamHub implements Service {
   readonly #wheel: Set<StreamReader>[]
   readonly #timers: NodeJS.Timeout[] = []
   readonly #limiter: ConcurrencyLimiter
-  /** Whoever opens a stream asks, and when a node has started they all come at once. */
+  /** Coalesced, because after a start of the node all clients open their streams at once. */
   readonly #askHead: Follower['head']
   #tick = 0
   #settling = false
-  #looking = false
-  /** How far the index is known to be. */
+  #polling = false
+  /** The last known position of the index. */
   #position = 0
-  /** Up to here every feed has passed on what there is, or knows that it has to. */
+  /** Up to here every feed has its events, or waits for its turn to read them. */
   #settled = 0
   #stopped = false
 
@@ -85,7 +85,7 @@ export class StreamHub implements Service {
     this.#wheel = Array.from({ length: ticks }, () => new Set())
   }
 
-  /** Streams that are open. */
+  /** Open streams. */
   get size(): number {
     return this.#limiter.inUse
   }
@@ -93,25 +93,25 @@ export class StreamHub implements Service {
   /** Timers run while there is a stream. */
   start(): void {}
 
-  /** Ends every stream, and takes no new one. */
+  /** Ends every stream and refuses new ones. */
   async stop(): Promise<void> {
     this.#stopped = true
     for (const reader of this.#readers()) this.#end(reader, 'stopping')
   }
 
-  /** A hint that the index has come so far. */
+  /** A hint that the index has reached this position. */
   wake(position: number): void {
     if (position <= this.#position) return
     this.#position = position
     if (this.#feeds.size > 0) void this.#settle()
   }
 
-  /** Tokens have changed: whoever may no longer follow is sent away. */
+  /** After a change of tokens: ends the streams whose token is no longer valid. */
   recheck(): void {
     for (const reader of this.#readers()) this.#checkRevocation(reader)
   }
 
-  /** A problem if there is no place. Fails if the store cannot be asked. */
+  /** Answers a problem if too many streams are open. Rejects if the store does not answer. */
   async enter({ accountId, companyId, keyId, after }: StreamRequest): Promise<StreamHandle | Problem> {
     if (this.#stopped) return STOPPING
     const release = this.#limiter.acquire(tenantText({ accountId, companyId }))
@@ -151,7 +151,7 @@ export class StreamHub implements Service {
 
   #join(tenant: Tenant, keyId: string, cursor: number, indexed: number, sink: Sink): StreamReader {
     if (this.#feeds.size === 0) {
-      // Nobody was there to look for.
+      // Without streams the hub follows nothing: it starts at the position of the index.
       this.#position = this.#settled = Math.max(this.#position, indexed)
       this.#startTimers()
     }
@@ -161,7 +161,7 @@ export class StreamHub implements Service {
     this.#feeds.set(key, feed)
     const reader = new StreamReader(feed, keyId, cursor, sink)
     feed.readers.add(reader)
-    // The slot of this moment: it comes round in a whole heartbeat.
+    // The current slot comes round again after a whole heartbeat.
     this.#wheel[this.#tick]!.add(reader)
     if (cursor >= feed.head) reader.isLive = true
     else this.#queue.add(reader)
@@ -187,7 +187,7 @@ export class StreamHub implements Service {
     for (const feed of this.#feeds.values()) yield* feed.readers
   }
 
-  /** Finds out which feeds have something new, until the index is caught up with. */
+  /** Queues the feeds that have new events, until the position of the index is reached. */
   async #settle(): Promise<void> {
     if (this.#settling) return
     this.#settling = true
@@ -201,35 +201,35 @@ export class StreamHub implements Service {
         this.#settled = Math.max(this.#settled, upTo)
       }
     } catch (error) {
-      // Tried again by the next tick.
+      // The next tick tries again.
       this.#options.onTrouble('follow the index', error)
     } finally {
       this.#settling = false
     }
   }
 
-  /** Null: not known, so it may be any. */
+  /** Null: unknown, so any feed may have new events. */
   async #changedFeeds(after: number, upTo: number): Promise<Set<string> | null> {
     if (this.#feeds.size <= FEW_FEEDS || upTo - after > MANY_IDS) return null
     return new Set((await this.#options.follower.tenantsBetween(after, upTo)).map(tenantText))
   }
 
   #startTimers(): void {
-    const { lookEveryMs } = this.#options
+    const { pollEveryMs } = this.#options
     this.#timers.push(setInterval(() => this.#onTick(), this.#tickMs))
-    if (lookEveryMs !== null) this.#timers.push(setInterval(() => void this.#look(), lookEveryMs))
+    if (pollEveryMs !== null) this.#timers.push(setInterval(() => void this.#poll(), pollEveryMs))
     for (const timer of this.#timers) timer.unref()
   }
 
-  async #look(): Promise<void> {
-    if (this.#looking) return
-    this.#looking = true
+  async #poll(): Promise<void> {
+    if (this.#polling) return
+    this.#polling = true
     try {
       this.wake((await this.#askHead()).indexed)
     } catch (error) {
-      this.#options.onTrouble('look how far the index is', error)
+      this.#options.onTrouble('read the position of the index', error)
     } finally {
-      this.#looking = false
+      this.#polling = false
     }
   }
 
@@ -241,7 +241,7 @@ export class StreamHub implements Service {
       if (isStuck) this.#end(reader, 'slow_reader')
       else this.#checkRevocation(reader)
     }
-    // One that is full has bytes on their way already.
+    // A connection that is full has bytes in flight, so it needs no heartbeat.
     for (const reader of this.#wheel[this.#tick]!) if (reader.fullSince === null) reader.write(this.#options.heartbeat)
     this.#queue.retry()
     if (this.#settled < this.#position) void this.#settle()

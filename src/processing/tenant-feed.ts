@@ -1,18 +1,18 @@
-// The readers of one tenant's events on this node, and how each gets every event once, in order.
+// The stream readers of one tenant on this node. Each gets every event once, in order.
 //
 //   behind ──(its own pages reach the head)──► live ──(its connection is full)──► full ──(drained)──► behind
 //
-// Live readers share one reading of the store and one rendering of each event. One that is behind reads pages of its own,
-// from its own cursor; one that is full reads nothing. Whatever state it is in, a reader takes only what is above its
-// cursor and moves it as it takes: so going from one state to another skips nothing and repeats nothing.
+// Live readers share one read of the store and one rendering of each event. A reader that is behind reads pages of its own,
+// from its own cursor; a full reader reads nothing. In every state a reader takes only events above its cursor and advances
+// the cursor with them: so a change of state neither skips nor repeats an event.
 
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { Tenant } from '../model/principal.ts'
 import type { FollowedPage } from '../store/contract/follow.ts'
 
-/** What a stream is written to. */
+/** The connection that a stream writes to. */
 export interface Sink {
-  /** False if it is full now: it takes nothing more until it says that it has drained. */
+  /** False if the connection is full: write again only after it has drained. */
   write(text: string): boolean
   end(reason: EndReason): void
 }
@@ -25,28 +25,28 @@ export type EndReason =
   | 'invalid_token'
   | 'not_signed_in'
 
-/** An event as it is written to a stream. */
+/** Renders an event as the text of a stream. */
 export type Render = (event: FollowedEvent) => string
 
-/** Something that reads pages from the store, one at a time, in its turn. */
+/** Reads pages from the store, one per turn (page-queue.ts). */
 export interface PageReader {
   readonly tenant: Tenant
   readonly cursor: number
-  /** Nobody is there for it any more. */
+  /** It needs no more pages. */
   readonly isOver: boolean
-  /** How many rows it can make use of. */
+  /** Rows of its next page. */
   readonly pageRows: number
-  /** It waits for its turn, or has it. */
+  /** It waits for its turn or reads. */
   queued: boolean
-  /** True if there is more to read at once. Null if nothing came where something should: look again later. */
+  /** True: read the next page at once. False: finished for now. Null: the page had no progress; try again later. */
   take(page: FollowedPage, render: Render): boolean | null
 }
 
 const PAGE_ROWS = 200
-/** One write takes about this much: a call for each event would cost more than the event. */
+/** Size of one write: a system call for each event would cost more than the event. */
 const WRITE_CHARACTERS = 16_384
-/** As much of a page is kept for a reader whose connection is full, so that it need not be read again. */
-const KEPT_CHARACTERS = 262_144
+/** Buffered for a reader whose connection is full, so that it need not read the page again. */
+const BUFFER_CHARACTERS = 262_144
 
 interface Frame {
   readonly id: number
@@ -57,15 +57,15 @@ export class StreamReader implements PageReader {
   readonly feed: TenantFeed
   readonly keyId: string
   readonly #sink: Sink
-  /** Everything of the tenant up to here was written. */
+  /** All events of the tenant up to here were written. */
   cursor: number
   queued = false
   isOver = false
   isLive = false
   pageRows = PAGE_ROWS
-  /** What was read for it and did not fit. */
-  #kept: readonly Frame[] = []
-  /** Since when the connection takes nothing more, by the monotonic clock; null while it does. */
+  /** Events that were read and did not fit into the connection. */
+  #buffered: readonly Frame[] = []
+  /** Since when the connection is full, by the monotonic clock; null while it is not. */
   fullSince: number | null = null
 
   constructor(feed: TenantFeed, keyId: string, cursor: number, sink: Sink) {
@@ -80,16 +80,16 @@ export class StreamReader implements PageReader {
   }
 
   take(page: FollowedPage, render: Render): boolean | null {
-    // It has filled up since it asked: once drained it asks again, from where it is.
+    // The connection filled up after the read began: once drained, the reader reads again from its cursor.
     if (this.fullSince !== null) return false
     const before = this.cursor
     const frames = framesOf(page, render)
     const characters = frames.reduce((sum, { text }) => sum + text.length, 0)
-    // The next page is as large as can be kept, should nothing of it fit.
-    const rowsKept = characters === 0 ? PAGE_ROWS : Math.floor((KEPT_CHARACTERS * frames.length) / characters)
-    this.pageRows = Math.max(1, Math.min(PAGE_ROWS, rowsKept))
+    // Sized so that the buffer can hold the whole next page.
+    const rowsBuffered = characters === 0 ? PAGE_ROWS : Math.floor((BUFFER_CHARACTERS * frames.length) / characters)
+    this.pageRows = Math.max(1, Math.min(PAGE_ROWS, rowsBuffered))
     if (!this.writeFrames(frames)) {
-      this.#kept = characters <= KEPT_CHARACTERS ? frames.filter(({ id }) => id > this.cursor) : []
+      this.#buffered = characters <= BUFFER_CHARACTERS ? frames.filter(({ id }) => id > this.cursor) : []
       return false
     }
     this.cursor = Math.max(this.cursor, page.through)
@@ -98,7 +98,7 @@ export class StreamReader implements PageReader {
     return this.cursor > before ? true : null
   }
 
-  /** Writes what is above the cursor. False if the connection filled up: what is left is read again when it has drained. */
+  /** Writes the frames above the cursor. False if the connection filled up: the rest is written or read again once it drained. */
   writeFrames(frames: readonly Frame[]): boolean {
     const from = this.cursor
     let text = ''
@@ -113,23 +113,23 @@ export class StreamReader implements PageReader {
     return text === '' || this.write(text)
   }
 
-  /** The connection takes more. True if all that was kept fitted: then it can read on. */
+  /** After the connection drained. True if the whole buffer was written: the reader can read on. */
   drained(): boolean {
     this.fullSince = null
-    const kept = this.#kept
-    this.#kept = []
-    if (this.writeFrames(kept)) return true
-    this.#kept = kept.filter(({ id }) => id > this.cursor)
+    const buffered = this.#buffered
+    this.#buffered = []
+    if (this.writeFrames(buffered)) return true
+    this.#buffered = buffered.filter(({ id }) => id > this.cursor)
     return false
   }
 
   write(text: string): boolean {
-    const takesMore = this.#sink.write(text)
-    if (!takesMore) {
+    const hasRoom = this.#sink.write(text)
+    if (!hasRoom) {
       this.isLive = false
       this.fullSince ??= performance.now()
     }
-    return takesMore
+    return hasRoom
   }
 
   end(reason: EndReason): void {
@@ -142,9 +142,9 @@ export class TenantFeed implements PageReader {
   readonly readers = new Set<StreamReader>()
   readonly pageRows = PAGE_ROWS
   queued = false
-  /** Live readers have everything up to here. */
+  /** Live readers have all events up to here. */
   #head: number
-  /** There may be something for the tenant up to here that live readers have not got. */
+  /** Events that live readers do not have yet may exist up to here. */
   #wanted: number
 
   constructor(tenant: Tenant, head: number) {
@@ -165,15 +165,15 @@ export class TenantFeed implements PageReader {
     return this.readers.size === 0
   }
 
-  /** The index has come to this id. True if the feed has to read; if not, nothing was there for it. */
-  advance(throughId: number, maybeSomething: boolean): boolean {
+  /** The index has reached this id. True if the feed has to read. */
+  advance(throughId: number, mayHaveEvents: boolean): boolean {
     if (throughId <= this.#head) return false
-    if (this.#head >= this.#wanted && !(maybeSomething && this.#hasLive())) {
-      // Readers that are not live go on from their own cursors, up to the head, wherever it is.
+    if (this.#head >= this.#wanted && !(mayHaveEvents && this.#hasLive())) {
+      // Readers that are not live continue from their own cursors, so the head may move without them.
       this.#head = this.#wanted = throughId
       return false
     }
-    if (maybeSomething) this.#wanted = Math.max(this.#wanted, throughId)
+    if (mayHaveEvents) this.#wanted = Math.max(this.#wanted, throughId)
     return this.#head < this.#wanted
   }
 

@@ -1,13 +1,12 @@
-// How what processors do is told, by the API and by commands.
+// JSON of claims, settlements and deliveries, for the API and for commands.
 
 import type { Settled } from '../model/processing-plan.ts'
 import { isoTime } from '../runtime/clock.ts'
 import type { ClaimedEvent, DeliveryRecord } from '../store/contract/processing.ts'
 
 /**
- * An event that was handed out, as JSON. Its payload stands in it as it was sent, byte for byte once this is UTF-8 again: parsed and
- * written anew, big numbers would lose digits and doubled keys would be one. What cannot stand inside JSON (a BOM, bytes that
- * are not JSON) goes as base64.
+ * A claimed event as JSON. The payload is embedded unparsed, because parsing would change large numbers and drop repeated
+ * keys. Payloads that cannot be embedded (a BOM, bytes that are not JSON) are given as base64.
  */
 export function claimedEventJson(claimed: ClaimedEvent): string {
   const { event, payload } = claimed
@@ -39,7 +38,7 @@ function payloadPart(payload: Uint8Array): string {
   return text === null ? `"payload_base64":"${Buffer.from(payload).toString('base64')}"` : `"payload":${text}`
 }
 
-/** Its text, if that is JSON as it stands: otherwise it would break the whole answer. */
+/** The payload's text if it is JSON; null if it would break the answer. */
 function embeddable(payload: Uint8Array): string | null {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(payload)

@@ -8,8 +8,18 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
-/** Files and folders that are searched. Add 'src' and 'console/src' here to search comments, names and messages too. */
-const ROOTS = ['docs', 'README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md']
+/** Files and folders that are searched. */
+const ROOTS = [
+  'src',
+  'console/src',
+  'api',
+  'docs',
+  'README.md',
+  'ARCHITECTURE.md',
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'CHANGELOG.md',
+]
 const EXTENSIONS: ReadonlySet<string> = new Set(['.md', '.ts', '.tsx', '.sql', '.css', '.html', '.yaml'])
 
 /** Whole words, any case; a line break or a comment sign may stand between words. */

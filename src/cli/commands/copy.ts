@@ -5,18 +5,14 @@ import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
-import { openCopySide, openStore } from '../../store/open.ts'
-import { type Command, CommandError, UsageError } from '../command.ts'
-import { JSON_FLAG, parseFlags } from '../flags.ts'
+import { command, CommandError, UsageError } from '../command.ts'
+import { JSON_FLAG } from '../flags.ts'
+import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
 
 const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 
-const HELP = `
-Usage: ./intray copy [--from URL] --to URL [--json]
-       ./intray copy --release URL
-
-Copies a database into an empty one, for example from SQLite to PostgreSQL:
+const ABOUT = `Copies a database into an empty one, for example from SQLite to PostgreSQL.
 
   ./intray copy --from sqlite:./data/intray.db --to postgres://intray:secret@db.example/intray
 
@@ -24,14 +20,7 @@ The source is frozen first: it takes no more messages, and its servers answer 50
 keep their ids, tokens keep working, and a message that was sent before is a duplicate in the copy too. At the end both
 sides are compared by the count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
 
-If it is interrupted, run the same command again: it resumes. The target must be empty or a copy of this source.
-
-  --from       The database to copy. Default: INTRAY_DATABASE_URL.
-  --to         The database to copy into.
-  --from-file, --to-file
-               Files that hold the URLs. Every user of the machine can see the flags of a command.
-  --release    Unfreezes a database after a copy was given up.
-  --json       Print one JSON object.`
+If it is interrupted, run the same command again: it resumes. The target must be empty or a copy of this source.`
 
 interface TableReport {
   readonly table: string
@@ -39,25 +28,23 @@ interface TableReport {
   readonly sha256: string
 }
 
-export const copy: Command = {
-  name: 'copy',
-  summary: 'Copy a database into another one, for example SQLite to PostgreSQL.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, {
-      from: { type: 'string' },
-      'from-file': { type: 'string' },
-      to: { type: 'string' },
-      'to-file': { type: 'string' },
-      release: { type: 'string' },
-      ...JSON_FLAG,
-    })
+export const copy = command({
+  about: ABOUT,
+  flags: {
+    from: { value: 'URL', about: 'The database to copy [INTRAY_DATABASE_URL].' },
+    'from-file': { value: 'FILE', about: 'A file that holds the URL: every user of the machine can see flags.' },
+    to: { value: 'URL', about: 'The database to copy into.' },
+    'to-file': { value: 'FILE', about: 'A file that holds the URL.' },
+    release: { value: 'URL', about: 'Unfreezes a database after a copy was given up. Takes no other flag.' },
+    ...JSON_FLAG,
+  },
+  async run(values) {
     const to = urlOf(values.to, values['to-file'], '--to')
     const given = urlOf(values.from, values['from-file'], '--from')
     if (values.release !== undefined) {
       if (given ?? to) throw new UsageError('--release takes no --from and no --to. Leave them out.')
       await withSide(values.release, true, release)
-      return 0
+      return
     }
     if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
     const from = given ?? loadConfig(process.env).databaseUrl
@@ -67,9 +54,8 @@ export const copy: Command = {
     await buildIndex(to)
     if (values.json) printJson({ ok: true, finished_before: reports === null, tables: reports ?? [] })
     else printReports(reports)
-    return 0
   },
-}
+})
 
 function urlOf(url: string | undefined, file: string | undefined, flag: string): string | undefined {
   if (file === undefined) return url
@@ -95,15 +81,6 @@ async function release(side: CopySide): Promise<void> {
   }
   await side.release()
   print('The database takes messages again.\n')
-}
-
-async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
-  const side = await openCopySide(url, { mustExist })
-  try {
-    return await use(side)
-  } finally {
-    await side.close()
-  }
 }
 
 /** Null if this copy is already complete. */
@@ -185,21 +162,20 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
 }
 
 /** The index is not copied: it is built from the copied journal. */
-async function buildIndex(url: string): Promise<void> {
+function buildIndex(databaseUrl: string): Promise<void> {
   const { searchWords: maxWords } = loadConfig(process.env)
-  const store = await openStore(url, { role: 'tool' })
   const progress = createProgress('index')
-  try {
-    for (;;) {
-      await store.index.step(INDEX_LIMITS)
-      const { searchLag, lag, clearing } = await store.index.stepWords({ ...INDEX_LIMITS, maxWords })
-      progress.say(`${Math.max(lag, searchLag)} rows left`)
-      if (lag === 0 && searchLag === 0 && !clearing) break
-    }
-  } finally {
-    progress.end()
-    await store.close()
-  }
+  return withStore(
+    async (store) => {
+      for (;;) {
+        await store.index.step(INDEX_LIMITS)
+        const { lag, searchLag, clearing } = await store.index.stepWords({ ...INDEX_LIMITS, maxWords })
+        progress.say(`${Math.max(lag, searchLag)} rows left`)
+        if (lag === 0 && searchLag === 0 && !clearing) break
+      }
+    },
+    { databaseUrl },
+  ).finally(progress.end)
 }
 
 function printReports(reports: readonly TableReport[] | null): void {

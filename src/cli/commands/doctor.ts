@@ -5,21 +5,11 @@ import { type Config, loadConfig } from '../../config.ts'
 import { StoreFailure } from '../../store/contract/failure.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { openCopySide, openStore } from '../../store/open.ts'
-import { type Command, UsageError } from '../command.ts'
+import { command, UsageError } from '../command.ts'
 import { type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
-import { JSON_FLAG, parseFlags } from '../flags.ts'
+import { JSON_FLAG } from '../flags.ts'
+import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
-
-const HELP = `
-Usage: ./intray doctor [--sample N] [--json]
-
-Checks a database: whether it opens and takes writes, whether commits are synced, whether every payload still has the
-digest it arrived with, whether references and dedupe keys agree with the payloads, how far behind the index is, and which
-transactions delay it. Reads every event once; servers may keep running. Exit code 1 if there is a problem.
-
-  --sample N  Check about N events, spread evenly, instead of all, and no dedupe keys.
-  --json      Print one JSON object.`
 
 type Verdict = 'ok' | 'warning' | 'wrong'
 
@@ -28,20 +18,24 @@ interface Check {
   readonly verdict: Verdict
   readonly summary: string
   /** What to do. */
-  readonly advice?: string
-  /** The first events it is about. */
-  readonly events?: readonly RowProblem[]
+  readonly advice?: string | undefined
+  /** The first events with the problem. */
+  readonly events?: readonly RowProblem[] | undefined
 }
 
 const SHOWN = 20
 const OLD_LAG_S = 60
 
-export const doctor: Command = {
-  name: 'doctor',
-  summary: 'Check a database: bytes, keys, syncs, index.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, { sample: { type: 'string' }, ...JSON_FLAG })
+export const doctor = command({
+  about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether commits are
+synced, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
+payloads, how far behind the index is, and which transactions delay it. Reads every event once; servers may keep running.
+Exit code 1 if there is a problem.`,
+  flags: {
+    sample: { value: 'N', about: 'Check about N events, spread evenly, instead of all, and no dedupe keys.' },
+    ...JSON_FLAG,
+  },
+  async run(values) {
     const sample = sampleOf(values.sample)
     const checks = await examine(loadConfig(process.env), sample)
     const isHealthy = checks.every(({ verdict }) => verdict !== 'wrong')
@@ -49,7 +43,7 @@ export const doctor: Command = {
     else print(`${checks.map(describe).join('')}\n${isHealthy ? 'No problems found.' : 'Problems found: see above.'}\n`)
     return isHealthy ? 0 : 1
   },
-}
+})
 
 function sampleOf(text: string | undefined): number | null {
   if (text === undefined) return null
@@ -58,13 +52,11 @@ function sampleOf(text: string | undefined): number | null {
   return count
 }
 
-async function examine({ databaseUrl }: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
-  // Opened first, because it does not create a missing database.
-  const side = await openCopySide(databaseUrl, { mustExist: true })
-  try {
-    const store = await openStore(databaseUrl, { role: 'tool' })
-    try {
-      return [
+function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
+  // The side is opened first, because it does not create a missing database.
+  return withSide(config.databaseUrl, true, (side) =>
+    withStore(
+      async (store) => [
         opened(store),
         synced(store),
         await writable(store),
@@ -73,74 +65,65 @@ async function examine({ databaseUrl }: Pick<Config, 'databaseUrl'>, sample: num
         await index(store, side),
         await watermark(store),
         await refusals(side),
-      ]
-    } finally {
-      await store.close()
-    }
-  } finally {
-    await side.close()
-  }
+      ],
+      config,
+    ),
+  )
+}
+
+function ok(name: string, summary: string): Check {
+  return { name, verdict: 'ok', summary }
+}
+
+function wrong(name: string, summary: string, advice: string, events?: readonly RowProblem[]): Check {
+  return { name, verdict: 'wrong', summary, advice, events: events?.slice(0, SHOWN) }
+}
+
+function warning(name: string, summary: string, advice?: string): Check {
+  return { name, verdict: 'warning', summary, advice }
 }
 
 function opened({ facts }: Store): Check {
   const shown = Object.entries(facts).map(([name, value]) => `${name}=${value}`)
-  return { name: 'opens', verdict: 'ok', summary: `The database opens: ${shown.join(', ')}.` }
+  return ok('opens', `The database opens: ${shown.join(', ')}.`)
 }
 
 /** From the facts that a driver reports; a setting that it does not have is not checked. */
 function synced({ facts }: Store): Check {
-  const name = 'syncs'
   const { synchronous = 'full', fsync = 'on', synchronous_commit = 'on' } = facts
   if (synchronous !== 'full' || fsync !== 'on') {
     const summary = 'Commits are not synced to disk: a power failure loses acknowledged messages.'
-    return { name, verdict: 'wrong', summary, advice: 'Set fsync = on in the database server and restart it.' }
+    return wrong('syncs', summary, 'Set fsync = on in the database server and restart it.')
   }
   if (synchronous_commit !== 'on' && synchronous_commit !== 'remote_apply') {
     const summary = `Sessions start with synchronous_commit = ${synchronous_commit}; every append sets it to on for itself.`
-    return {
-      name,
-      verdict: 'warning',
-      summary,
-      advice: 'Set it to on for the role, so that other writers are safe too.',
-    }
+    return warning('syncs', summary, 'Set it to on for the role, so that other writers are safe too.')
   }
-  return { name, verdict: 'ok', summary: 'Commits are synced before they are acknowledged.' }
+  return ok('syncs', 'Commits are synced before they are acknowledged.')
 }
 
 async function writable(store: Store): Promise<Check> {
-  const name = 'writes'
   try {
     await store.probe()
-    return { name, verdict: 'ok', summary: 'The database takes writes.' }
+    return ok('writes', 'The database takes writes.')
   } catch (error) {
     if (!(error instanceof StoreFailure)) throw error
     const summary = `The database takes no writes: ${error.message}.`
-    return {
-      name,
-      verdict: 'wrong',
-      summary,
-      advice: 'Free disk space, or see docs/operating/troubleshooting.md.',
-    }
+    return wrong('writes', summary, 'Free disk space, or see docs/operating/troubleshooting.md.')
   }
 }
 
 async function structure(store: Store): Promise<Check> {
-  const name = 'structure'
   const found = await store.diagnosis.structure()
-  if (found.length === 0) return { name, verdict: 'ok', summary: 'The structure of the database is intact.' }
+  if (found.length === 0) return ok('structure', 'The structure of the database is intact.')
   const summary = `The database is damaged: ${found.slice(0, 3).join('; ')}${found.length > 3 ? '; …' : ''}.`
-  return {
-    name,
-    verdict: 'wrong',
-    summary,
-    advice:
-      'Stop the server, keep the files, restore a backup, and ask senders to send again everything since that backup.',
-  }
+  const advice =
+    'Stop the server, keep the files, restore a backup, and ask senders to send again everything since that backup.'
+  return wrong('structure', summary, advice)
 }
 
 /**
- * The last id to look at. Beside running servers rows above the watermark may not be committed yet, or their keys not; without
- * servers no such row can be under way.
+ * The last id to check. Rows above the watermark may be uncommitted, or their keys missing, but only while servers run.
  */
 async function journalEnd(store: Store, side: CopySide): Promise<{ newest: number; unseen: number }> {
   const last = (await side.identity()).lastIds.events
@@ -160,77 +143,55 @@ async function journal(store: Store, side: CopySide, sample: number | null): Pro
     progress.end()
     if (!(error instanceof StoreFailure)) throw error
     const summary = `The journal cannot be read completely: ${error.message}.`
-    return [
-      {
-        name: 'payloads',
-        verdict: 'wrong',
-        summary,
-        advice: 'Restore a backup. Events that cannot be read are not served.',
-      },
-    ]
+    return [wrong('payloads', summary, 'Restore a backup. Events that cannot be read are not served.')]
   }
 }
 
 function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null, unseen: number): Check {
-  const name = 'payloads'
   const later = unseen === 0 ? '' : `; the newest ${unseen} ids were not read, because transactions may still be open`
   const scanned = `${rows} events and revisions${sample === null ? '' : ' (a sample)'}, ${size} bytes, ${erased} erased${later}`
-  if (damaged.length === 0) return { name, verdict: 'ok', summary: `All payloads match their digests: ${scanned}.` }
+  if (damaged.length === 0) return ok('payloads', `All payloads match their digests: ${scanned}.`)
   const summary = `${damaged.length} of ${scanned}, are damaged. They are never served: reads answer 500.`
   const advice =
     'Check the disk and the memory of the machine. Restore these events from a backup, or ask their senders to send them again under another source_ref.'
-  return { name, verdict: 'wrong', summary, advice, events: damaged.slice(0, SHOWN) }
+  return wrong('payloads', summary, advice, damaged)
 }
 
 function references({ disagreeing }: ScanResult): Check {
-  const name = 'references'
-  if (disagreeing.length === 0)
-    return { name, verdict: 'ok', summary: 'source_ref and channel_ref agree with the payloads.' }
+  if (disagreeing.length === 0) return ok('references', 'source_ref and channel_ref agree with the payloads.')
   const summary = `${disagreeing.length} columns disagree with their payload, whose digest is right.`
-  const advice = 'The payload is right. Restore a backup if the disk is damaged.'
-  return { name, verdict: 'wrong', summary, advice, events: disagreeing.slice(0, SHOWN) }
+  return wrong('references', summary, 'The payload is right. Restore a backup if the disk is damaged.', disagreeing)
 }
 
 function keys({ keys: found, keysWithoutEvent }: ScanResult): Check {
-  const name = 'keys'
   const without = keysWithoutEvent > 0 ? ` ${keysWithoutEvent} keys have no event any more, which is fine.` : ''
-  if (found.length === 0) return { name, verdict: 'ok', summary: `Every event is found by its dedupe key.${without}` }
+  if (found.length === 0) return ok('keys', `Every event is found by its dedupe key.${without}`)
   const summary = `${found.length} events are not found by their dedupe key: a re-send would be stored again.${without}`
-  return { name, verdict: 'wrong', summary, advice: 'Restore a backup.', events: found.slice(0, SHOWN) }
+  return wrong('keys', summary, 'Restore a backup.', found)
 }
 
 async function index(store: Store, side: CopySide): Promise<Check> {
-  const name = 'index'
   const { cursor, lag, searchLag, clearing } = await store.index.progress()
   const unindexed = await store.diagnosis.unindexed()
   const marked = unindexed > 0 ? ` ${unindexed} events could not be indexed; they are kept and handed out.` : ''
-  if (clearing) return { name, verdict: 'warning', summary: `The index is being rebuilt.${marked}` }
+  if (clearing) return warning('index', `The index is being rebuilt.${marked}`)
   if (lag === 0) {
-    const covered =
-      searchLag === 0
-        ? 'The index covers everything.'
-        : `The index covers everything, but search lacks ${searchLag} events.`
-    const advice = unindexed > 0 ? { advice: "'./intray event show ID' shows the reason." } : {}
-    return {
-      name,
-      verdict: unindexed > 0 ? 'warning' : 'ok',
-      summary: `${covered}${marked}`,
-      ...advice,
-    }
+    const search = searchLag === 0 ? '' : ` Search lacks ${searchLag} events.`
+    const summary = `The index covers everything.${search}${marked}`
+    return unindexed > 0
+      ? warning('index', summary, "'./intray event show ID' shows the reason.")
+      : ok('index', summary)
   }
   const ageS = await ageOfNext(side, cursor)
-  const isServed = (await store.nodes.live()).length > 0
   const summary = `The index is ${lag} rows behind, the oldest of them ${ageS} s old.${marked}`
-  if (!isServed)
-    return { name, verdict: 'warning', summary, advice: 'No server is running. Start one: it indexes the rest.' }
-  const advice =
-    ageS > OLD_LAG_S
-      ? { advice: 'If the lag keeps growing, see the watermark check below and the log of the server.' }
-      : {}
-  return { name, verdict: ageS > OLD_LAG_S ? 'wrong' : 'ok', summary, ...advice }
+  if ((await store.nodes.live()).length === 0) {
+    return warning('index', summary, 'No server is running. Start one: it indexes the rest.')
+  }
+  if (ageS <= OLD_LAG_S) return ok('index', summary)
+  return wrong('index', summary, 'If the lag keeps growing, see the watermark check below and the log of the server.')
 }
 
-/** Of the first row that is not indexed. */
+/** Age in seconds of the first row that is not indexed. */
 async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
   const table = side.tables.find(({ name }) => name === 'events')!
   const [row] = await side.read({ ...table, page: 1 }, [cursor])
@@ -239,19 +200,18 @@ async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
 }
 
 async function watermark(store: Store): Promise<Check> {
-  const name = 'watermark'
   const blocking = await store.diagnosis.blockingTransactions()
   const [oldest] = blocking
-  if (!oldest) return { name, verdict: 'ok', summary: 'No open transaction delays readers.' }
+  if (!oldest) return ok('watermark', 'No open transaction delays readers.')
   const who = `process ${oldest.pid} (${oldest.application || 'unnamed'}, database ${oldest.database}, ${oldest.state})`
   const summary = `${blocking.length} open transactions delay readers, not intake. The oldest: ${who}, for ${Math.round(oldest.seconds)} s.`
   const advice = `End it where it was started, or run: SELECT pg_terminate_backend(${oldest.pid})`
-  return { name, verdict: oldest.seconds > OLD_LAG_S ? 'wrong' : 'warning', summary, advice }
+  return (oldest.seconds > OLD_LAG_S ? wrong : warning)('watermark', summary, advice)
 }
 
 async function refusals(side: CopySide): Promise<Check> {
   const count = await side.count(side.tables.find(({ name }) => name === 'refusals')!)
-  return { name: 'refusals', verdict: 'ok', summary: `${count} refused requests are kept with their reasons.` }
+  return ok('refusals', `${count} refused requests are kept with their reasons.`)
 }
 
 const SIGNS: Record<Verdict, string> = { ok: 'ok     ', warning: 'warning', wrong: 'WRONG  ' }

@@ -1,24 +1,18 @@
 // `./intray event show`: one stored event with all its fields, or its payload's bytes.
 
-import { CommandError, commandGroup, type Subcommand } from '../command.ts'
+import { command, CommandError, commandGroup } from '../command.ts'
 import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
-import { eventId, JSON_FLAG, parseFlags } from '../flags.ts'
+import { eventId, JSON_FLAG, RAW_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson } from '../output.ts'
 
-const show: Subcommand = {
-  summary: 'Shows one event or revision, or its payload.',
-  help: `
-Usage: ./intray event show ID [--raw | --json]
-
-Shows what is stored of an event or a revision of any tenant: when and how it arrived, what the index says of it, how often
-it was sent again.
-
-  --raw   Write the payload's bytes to stdout, exactly as sent, and nothing else.
-  --json  Print one JSON object.`,
-  async run(args) {
-    const { values, positionals } = parseFlags(args, { raw: { type: 'boolean' }, ...JSON_FLAG }, 'ID')
-    const id = eventId(positionals[0])
+const show = command({
+  args: 'ID',
+  about: `Shows an event or a revision of any tenant, or its payload. Prints when and how it arrived, its index entry, and how often
+it was sent again.`,
+  flags: { ...RAW_FLAG, ...JSON_FLAG },
+  async run(values, [idText]) {
+    const id = eventId(idText)
     await withStore(async (store) => {
       const found = await store.events.find(id)
       if (!found) throw new CommandError(`There is no event ${id}. './intray inbox list' lists the events of a tenant.`)
@@ -33,8 +27,7 @@ it was sent again.
         print(`\nThe payload as sent: ./intray event show ${id} --raw\n`)
       }
     })
-    return 0
   },
-}
+})
 
-export const event = commandGroup('event', 'Look at a stored event', 'Shows stored events of any tenant.', { show })
+export const event = commandGroup('Shows a stored event', 'Shows stored events of any tenant.', { show })

@@ -6,46 +6,33 @@ import { isoTime } from '../../runtime/clock.ts'
 import { textUpTo, wholeNumber } from '../../runtime/parameter.ts'
 import type { ClaimedEvent } from '../../store/contract/processing.ts'
 import type { Store } from '../../store/contract/store.ts'
-import type { Subcommand } from '../command.ts'
+import { command } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, JSON_FLAG, parseFlags, secondsBetween, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_LINES_FLAG, secondsBetween, SUBSCRIPTION_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { noteLag } from '../index-lag.ts'
 import { withProcessing, requireSubscription, subscriptionOf } from '../processing-context.ts'
 import { note, outputWidth, print, table } from '../output.ts'
 
 const CELL_WIDTH = 28
 
-const HELP = `
-Usage: ./intray inbox claim --account N --company N [--limit 10] [--lease 30s] [--channel C] [--unordered]
-                            [--subscription default] [--json]
+const { events, leaseS } = CLAIM_LIMITS
 
-Claims events, oldest first, under a lease: until it ends nobody else gets them. Settle them with 'inbox ack' or 'inbox
-release'. Events of one channel are claimed in order; process them in order.
+export const inboxClaim = command({
+  about: `Claims events under a lease, oldest first. Until the lease ends nobody else gets them. Settle them with 'inbox ack' or 'inbox
+release'. Events of one channel are claimed in order; process them in order.`,
+  flags: {
+    ...TENANT_FLAGS,
+    limit: { value: 'N', about: `1 to ${events.max} events [${events.fallback}].` },
+    lease: { value: 'TIME', about: `How long the lease lasts: 1s to 12h [${leaseS.fallback}s].` },
+    channel: { value: 'C', about: 'Only events of this channel_ref.' },
+    unordered: { about: 'Ignore the order inside a channel.' },
+    ...SUBSCRIPTION_FLAG,
+    ...JSON_LINES_FLAG,
+  },
+  notes: `With --json the lines have the payload, as in the API: ./intray inbox claim … --json | work | ./intray inbox ack … --stdin
 
-  --limit N         1 to ${CLAIM_LIMITS.events.max} events; ${CLAIM_LIMITS.events.fallback} without it.
-  --lease TIME      How long the lease lasts: 1s to 12h; ${CLAIM_LIMITS.leaseS.fallback}s without it.
-  --channel C       Only events of this channel_ref.
-  --unordered       Ignore the order inside a channel.
-  --subscription S  The subscription; default without it.
-  --json            Print one JSON object a line, with the payload, as in the API:
-                    ./intray inbox claim … --json | work | ./intray inbox ack … --stdin
-
-The history of an event names 'operator' as the one who claimed it.`
-
-export const inboxClaim: Subcommand = {
-  summary: 'Claims events under a lease, to process them.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, {
-      ...TENANT_FLAGS,
-      ...JSON_FLAG,
-      limit: { type: 'string' },
-      lease: { type: 'string' },
-      channel: { type: 'string' },
-      unordered: { type: 'boolean' },
-      subscription: { type: 'string' },
-    })
-    const { events, leaseS } = CLAIM_LIMITS
+The history of an event names 'operator' as the one who claimed it.`,
+  async run(values) {
     const subscription = subscriptionOf(values)
     const command = {
       limit: flag('limit', values.limit, wholeNumber(events.min, events.max)) ?? events.fallback,
@@ -62,9 +49,8 @@ export const inboxClaim: Subcommand = {
       else await show(context.store, claimed)
       if (claimed.length < command.limit) await noteLag(context.store)
     })
-    return 0
   },
-}
+})
 
 /** JSON strings contain no raw line breaks, so those of a payload stand between tokens and may become spaces. */
 function jsonLine(one: ClaimedEvent): string {

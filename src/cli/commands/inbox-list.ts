@@ -10,9 +10,9 @@ import { isoTime } from '../../runtime/clock.ts'
 import { isoMoment, oneOf, textUpTo, wholeNumber } from '../../runtime/parameter.ts'
 import type { EventFilter, EventPosition, ListedEvent } from '../../store/contract/inbox.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { type Subcommand, UsageError } from '../command.ts'
+import { command, UsageError } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, JSON_FLAG, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_LINES_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { noteLag } from '../index-lag.ts'
 import { withStore } from '../open.ts'
 import { note, outputWidth, print, printJson, table } from '../output.ts'
@@ -23,40 +23,22 @@ const PAGE_ROWS = 200
 const CELL_WIDTH = 28
 const MAX_REF = 512
 
-const HELP = `
-Usage: ./intray inbox list --account N --company N [--channel C] [--email E] [--source-ref R] [--after TIME]
-                           [--before TIME] [--kind event|revision] [--q WORDS] [--limit 50] [--cursor C] [--json]
-
-Lists events and revisions of a tenant, newest first. All filters must match.
-
-  --channel C     Only those of this channel_ref.
-  --email E       Only those from this e-mail address, in upper or lower case.
-  --source-ref R  Only those with this source_ref: the event and its revisions.
-  --after TIME    Only those received at or after a time such as 2026-11-15T12:00:00Z.
-  --before TIME   Only those received before a time.
-  --kind K        Only events, or only revisions.
-  --q WORDS       Only those with these words, or beginnings of words, in name, e-mail or text.
-  --limit N       1 to ${MAX_LIMIT}; ${DEFAULT_LIMIT} without it.
-  --cursor C      Continue an earlier list: it printed the cursor on stderr. Use the same filters.
-  --json          Print one JSON object a line, as in the API.`
-
-export const inboxList: Subcommand = {
-  summary: 'Lists events, newest first, by filters and words.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, {
-      ...TENANT_FLAGS,
-      ...JSON_FLAG,
-      channel: { type: 'string' },
-      email: { type: 'string' },
-      'source-ref': { type: 'string' },
-      after: { type: 'string' },
-      before: { type: 'string' },
-      kind: { type: 'string' },
-      q: { type: 'string' },
-      limit: { type: 'string' },
-      cursor: { type: 'string' },
-    })
+export const inboxList = command({
+  about: 'Lists events and revisions of a tenant, newest first. All filters must match.',
+  flags: {
+    ...TENANT_FLAGS,
+    channel: { value: 'C', about: 'Only those of this channel_ref.' },
+    email: { value: 'E', about: 'Only those from this e-mail address, in upper or lower case.' },
+    'source-ref': { value: 'R', about: 'Only those with this source_ref: the event and its revisions.' },
+    after: { value: 'TIME', about: 'Only those received at or after a time such as 2026-11-15T12:00:00Z.' },
+    before: { value: 'TIME', about: 'Only those received before a time.' },
+    kind: { value: 'K', about: 'Only those of one kind: event or revision.' },
+    q: { value: 'WORDS', about: 'Only those with these words, or beginnings of words, in name, e-mail or text.' },
+    limit: { value: 'N', about: `1 to ${MAX_LIMIT} events [${DEFAULT_LIMIT}].` },
+    cursor: { value: 'C', about: 'Continue an earlier list: it printed the cursor on stderr. Use the same filters.' },
+    ...JSON_LINES_FLAG,
+  },
+  async run(values) {
     const tenant = tenantOf(values)
     const filter: EventFilter = {
       channelRef: flag('channel', values.channel, textUpTo(MAX_REF)),
@@ -79,11 +61,10 @@ export const inboxList: Subcommand = {
         )
       await noteLag(store, filter.words !== undefined)
     })
-    return 0
   },
-}
+})
 
-/** Reads pages until the limit: a page may end early where few rows match. */
+/** Reads pages until the limit: a page may end early if few rows match. */
 async function read(
   store: Store,
   tenant: Tenant,

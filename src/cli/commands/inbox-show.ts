@@ -5,28 +5,19 @@ import { deliveryView } from '../../processing/views.ts'
 import { isoTime } from '../../runtime/clock.ts'
 import type { DeliveryRecord } from '../../store/contract/processing.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { CommandError, type Subcommand } from '../command.ts'
+import { command, CommandError } from '../command.ts'
 import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
-import { eventId, JSON_FLAG, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { eventId, JSON_FLAG, RAW_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { outputWidth, print, printJson, record, table } from '../output.ts'
 
-const HELP = `
-Usage: ./intray inbox show ID --account N --company N [--raw | --json]
-
-Shows an event or a revision of a tenant: its fields, warnings, conversation, re-sends and revisions, and its state and
-history in each subscription.
-
-  --raw   Write the payload's bytes to stdout, exactly as sent, and nothing else.
-  --json  Print one JSON object.`
-
-export const inboxShow: Subcommand = {
-  summary: 'Shows one event with its processing history, or its payload.',
-  help: HELP,
-  async run(args) {
-    const options = { ...TENANT_FLAGS, ...JSON_FLAG, raw: { type: 'boolean' } } as const
-    const { values, positionals } = parseFlags(args, options, 'ID')
-    const id = eventId(positionals[0])
+export const inboxShow = command({
+  args: 'ID',
+  about: `Shows an event or a revision of a tenant with its processing history, or its payload. Prints its fields, warnings,
+conversation, re-sends and revisions, and its state and history in each subscription.`,
+  flags: { ...TENANT_FLAGS, ...RAW_FLAG, ...JSON_FLAG },
+  async run(values, [idText]) {
+    const id = eventId(idText)
     const tenant = tenantOf(values)
     await withStore(async (store) => {
       const found = await store.events.find(id, tenant)
@@ -49,9 +40,8 @@ export const inboxShow: Subcommand = {
       const flags = `--account ${tenant.accountId} --company ${tenant.companyId}`
       print(`\nThe payload as sent: ./intray inbox show ${id} ${flags} --raw\n`)
     })
-    return 0
   },
-}
+})
 
 async function conversationOf(store: Store, tenant: Tenant, id: number | null) {
   const found = id === null ? null : await store.inbox.conversation(tenant, id)

@@ -4,37 +4,32 @@ import { type FollowedEvent, followedEventView } from '../../model/followed-even
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { Signal } from '../../runtime/signal.ts'
 import type { Store } from '../../store/contract/store.ts'
-import type { Subcommand } from '../command.ts'
+import { command } from '../command.ts'
 import { eventCells } from '../event-cells.ts'
-import { flag, JSON_FLAG, MAX_ID, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { flag, JSON_LINES_FLAG, MAX_ID, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 
 const POLL_MS = 250
 const PAGE_ROWS = 200
 
-const HELP = `
-Usage: ./intray inbox tail --account N --company N [--after ID] [--json]
-
-Prints the events of a tenant as they arrive, one line each: time, id, channel, contact, text. Stop it with Ctrl-C. An event
-appears once a running server has indexed it.
-
-  --account N  The account of the tenant.
-  --company N  The company of the tenant.
-  --after ID   Start after this event; 0 starts with the first. Without it, only new events are printed.
-  --json       Print one JSON object a line, as on the stream.`
-
-export const inboxTail: Subcommand = {
-  summary: 'Prints events as they arrive.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, { ...TENANT_FLAGS, ...JSON_FLAG, after: { type: 'string' } })
+export const inboxTail = command({
+  about: `Prints the events of a tenant as they arrive. One line each: time, id, channel, contact, text. Stop it with Ctrl-C. An event
+appears once a running server has indexed it.`,
+  flags: {
+    ...TENANT_FLAGS,
+    after: {
+      value: 'ID',
+      about: 'Start after this event; 0 starts with the first. Without it, only new events are printed.',
+    },
+    ...JSON_LINES_FLAG,
+  },
+  async run(values) {
     const tenant = tenantOf(values)
     const after = flag('after', values.after, wholeNumber(0, MAX_ID)) ?? null
     const format = values.json ? jsonLine : textLine
     await withStore((store) => tail(store, tenant, after, format))
-    return 0
   },
-}
+})
 
 async function tail(
   store: Store,

@@ -10,8 +10,7 @@ import { inboxShow } from './inbox-show.ts'
 import { inboxTail } from './inbox-tail.ts'
 
 export const inbox = commandGroup(
-  'inbox',
-  'Read and process the inbox of a tenant',
+  'Reads and processes the inbox of a tenant',
   `Reads the inbox of one tenant (--account N --company N) and processes it by hand. Works with a running server and without.`,
   {
     list: inboxList,

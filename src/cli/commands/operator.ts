@@ -20,28 +20,25 @@ import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/id.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { CommandError, commandGroup, type Subcommand, UsageError } from '../command.ts'
-import { JSON_FLAG, parseFlags } from '../flags.ts'
+import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
+import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { note, print, printJson, printList, record } from '../output.ts'
-import { linkUrl } from '../starter.ts'
+import { linkUrl } from '../bootstrap.ts'
 
-const JSON_HELP = '  --json  Print one JSON object.'
-
-const add: Subcommand = {
-  summary: 'Adds an operator and prints a sign-in link.',
-  help: `
-Usage: ./intray operator add NAME [--role viewer|admin] [--tenant ACCOUNT/COMPANY]... [--json]
-
-Adds an operator and prints a link that signs in once, within 15 minutes.
-
-  --role    viewer may read (the default); admin may also change things.
-  --tenant  Limits the operator to this tenant, for example 1/1; repeat it for more. Without it: all tenants.
-  --json    Print one JSON object.`,
-  async run(args) {
-    const options = { role: { type: 'string' }, tenant: { type: 'string', multiple: true }, ...JSON_FLAG } as const
-    const { values, positionals } = parseFlags(args, options, 'NAME')
-    const name = positionals[0]!
+const add = command({
+  args: 'NAME',
+  about: 'Adds an operator and prints a sign-in link. It signs in once, within 15 minutes.',
+  flags: {
+    role: { value: 'ROLE', about: 'viewer may read (the default); admin may also change things.' },
+    tenant: {
+      value: 'ACCOUNT/COMPANY',
+      about: 'Limits the operator to this tenant, for example 1/1; repeat it for more. Without it: all tenants.',
+      multiple: true,
+    },
+    ...JSON_FLAG,
+  },
+  async run(values, [name = '']) {
     if (!isOperatorName(name)) {
       throw new UsageError('NAME takes 1 to 64 of a-z, 0-9, "_", ".", "@" and "-", starting with a letter or digit.')
     }
@@ -60,20 +57,13 @@ Adds an operator and prints a link that signs in once, within 15 minutes.
       await recordAction(store, 'operator_add', name)
       await showLink(store, { ...made, disabledAt: null }, values.json)
     })
-    return 0
   },
-}
+})
 
-const list: Subcommand = {
-  summary: 'Lists all operators.',
-  help: `
-Usage: ./intray operator list [--json]
-
-Lists all operators with role, state and tenants.
-
-  --json  Print one JSON object for each, one a line.`,
-  async run(args) {
-    const { values } = parseFlags(args, JSON_FLAG)
+const list = command({
+  about: 'Lists all operators. Shows role, state and tenants.',
+  flags: JSON_LINES_FLAG,
+  async run(values) {
     printList(await withStore((store) => store.operators.list()), values.json === true, {
       jsonOf,
       empty: 'No operators yet. Add one: ./intray operator add NAME --role admin',
@@ -85,83 +75,55 @@ Lists all operators with role, state and tenants.
         TENANTS: ({ tenants }) => tenants?.map(tenantText).join(' ') ?? 'all',
       },
     })
-    return 0
   },
-}
+})
 
-const link: Subcommand = {
-  summary: 'Prints a new sign-in link.',
-  help: `
-Usage: ./intray operator link NAME [--json]
+const link = changeCommand(
+  'Prints a new sign-in link. It signs the operator in once, within 15 minutes.',
+  async (store, name, isJson) => {
+    const operator = known(await store.operators.findByName(name), name)
+    if (operator.disabledAt !== null) {
+      throw new CommandError(`Operator ${name} is disabled. Enable it first: ./intray operator enable ${name}`)
+    }
+    await recordAction(store, 'operator_link', name)
+    await showLink(store, operator, isJson)
+  },
+)
 
-Prints a link that signs the operator in once, within 15 minutes.
+const passwd = changeCommand(
+  `Sets a password. Asks for ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters; without a terminal the password is the first line of stdin. Ends every
+session of the operator within a second.`,
+  async (store, name, isJson) => {
+    known(await store.operators.findByName(name), name)
+    const password = await readPassword(name)
+    show(known(await store.operators.setPassword(name, await hashPassword(password)), name), isJson)
+    await recordAction(store, 'operator_passwd', name)
+  },
+)
 
-${JSON_HELP}`,
-  run: (args) =>
-    withOperator(args, async (store, name, isJson) => {
-      const operator = known(await store.operators.findByName(name), name)
-      if (operator.disabledAt !== null) {
-        throw new CommandError(`Operator ${name} is disabled. Enable it first: ./intray operator enable ${name}`)
-      }
-      await recordAction(store, 'operator_link', name)
-      await showLink(store, operator, isJson)
-    }),
-}
+const disable = changeCommand(
+  'Disables an operator: it can no longer sign in. Ends every session of the operator within a second.',
+  (store, name, isJson) => setDisabled(store, name, systemClock.now(), isJson),
+)
 
-const passwd: Subcommand = {
-  summary: 'Sets a password.',
-  help: `
-Usage: ./intray operator passwd NAME [--json]
-
-Asks for a password of ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters; without a terminal it is the first line of stdin. Ends every session of
-the operator within a second.
-
-${JSON_HELP}`,
-  run: (args) =>
-    withOperator(args, async (store, name, isJson) => {
-      known(await store.operators.findByName(name), name)
-      const password = await readPassword(name)
-      show(known(await store.operators.setPassword(name, await hashPassword(password)), name), isJson)
-      await recordAction(store, 'operator_passwd', name)
-    }),
-}
-
-const disable: Subcommand = {
-  summary: 'Disables an operator and ends its sessions.',
-  help: `
-Usage: ./intray operator disable NAME [--json]
-
-Disables an operator: it can no longer sign in. Ends every session of the operator within a second.
-
-${JSON_HELP}`,
-  run: (args) => withOperator(args, (store, name, isJson) => setDisabled(store, name, systemClock.now(), isJson)),
-}
-
-const enable: Subcommand = {
-  summary: 'Enables an operator that was disabled.',
-  help: `
-Usage: ./intray operator enable NAME [--json]
-
-Enables an operator that was disabled. Its old sessions stay ended.
-
-${JSON_HELP}`,
-  run: (args) => withOperator(args, (store, name, isJson) => setDisabled(store, name, null, isJson)),
-}
+const enable = changeCommand(
+  'Enables an operator that was disabled. Its old sessions stay ended.',
+  (store, name, isJson) => setDisabled(store, name, null, isJson),
+)
 
 export const operator = commandGroup(
-  'operator',
-  'Manage the operators of the console',
+  'Manages the operators of the console',
   'Operators sign in to the console at /console, with a link or a password. Every change is in the audit log.',
   { add, list, link, passwd, disable, enable },
 )
 
-async function withOperator(
-  args: readonly string[],
-  action: (store: Store, name: string, isJson: boolean) => Promise<void>,
-): Promise<number> {
-  const { values, positionals } = parseFlags(args, JSON_FLAG, 'NAME')
-  await withStore((store) => action(store, positionals[0]!, values.json === true))
-  return 0
+function changeCommand(about: string, action: (store: Store, name: string, isJson: boolean) => Promise<void>): Command {
+  return command({
+    args: 'NAME',
+    about,
+    flags: JSON_FLAG,
+    run: (values, [name = '']) => withStore((store) => action(store, name, values.json === true)),
+  })
 }
 
 async function setDisabled(store: Store, name: string, disabledAt: number | null, isJson: boolean): Promise<void> {
@@ -217,7 +179,7 @@ async function recordAction(store: Store, action: AuditAction, target: string): 
   await audit({ action, operator, target, origin: { requestId: null, address: null } })
 }
 
-/** Not echoed, and never an argument: arguments show up in process lists and shell histories. */
+/** Read without echo, and not from an argument: process lists and shell histories show arguments. */
 async function readPassword(name: string): Promise<string> {
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const isTerminal = process.stdin.isTTY === true

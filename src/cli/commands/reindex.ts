@@ -4,29 +4,19 @@
 import { loadConfig } from '../../config.ts'
 import type { IndexProgress } from '../../store/contract/indexing.ts'
 import type { Store } from '../../store/contract/store.ts'
-import type { Command } from '../command.ts'
-import { JSON_FLAG, parseFlags } from '../flags.ts'
+import { command } from '../command.ts'
+import { JSON_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { createProgress, print, printJson } from '../output.ts'
 
 const LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 const POLL_MS = 200
 
-const HELP = `
-Usage: ./intray reindex [--status] [--json]
-
-Empties the index (conversations, counts, search) and builds it again from the journal. Messages, dedupe keys and tokens
-are not touched. Works with a running server, whose intake goes on; until it is done, lists and searches are incomplete.
-
-  --status  Only show how far the index is.
-  --json    Print one JSON object.`
-
-export const reindex: Command = {
-  name: 'reindex',
-  summary: 'Rebuild the index from the journal.',
-  help: HELP,
-  async run(args) {
-    const { values } = parseFlags(args, { status: { type: 'boolean' }, ...JSON_FLAG })
+export const reindex = command({
+  about: `Rebuilds the index (conversations, counts, search) from the journal. Messages, dedupe keys and tokens are not
+touched. Works with a running server, whose intake goes on; until it is done, lists and searches are incomplete.`,
+  flags: { status: { about: 'Only show how far the index is.' }, ...JSON_FLAG },
+  async run(values) {
     const config = loadConfig(process.env)
     await withStore(async (store) => {
       if (!values.status) await rebuild(store, config.searchWords)
@@ -34,13 +24,12 @@ export const reindex: Command = {
       if (values.json) printJson(jsonOf(progress))
       else printProgress(progress)
     }, config)
-    return 0
   },
-}
+})
 
 async function rebuild(store: Store, maxWords: number): Promise<void> {
   await store.index.requestRebuild()
-  // Later arrivals are not waited for: under steady intake the index is never complete.
+  // Does not wait for later arrivals: under steady intake the index is never complete.
   const goal = await store.events.watermark()
   const progressLine = createProgress('reindex')
   for (;;) {

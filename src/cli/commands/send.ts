@@ -3,8 +3,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { createReadStream, readFileSync, statSync } from 'node:fs'
 import { loadConfig } from '../../config.ts'
-import { type Command, CommandError, UsageError } from '../command.ts'
-import { JSON_FLAG, parseAll } from '../flags.ts'
+import { command, CommandError, UsageError } from '../command.ts'
 import { type Line, splitLines, wholeText } from '../line-reader.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
 import { SendClient, type SendResult, type Unsent } from '../send-client.ts'
@@ -18,44 +17,40 @@ const BAR_WIDTH = 24
 /** Shorter runs write no progress to a log. */
 const QUIET_MS = 5000
 
-const HELP = `
-Usage: ./intray send [FILE | -] --token-file FILE [--url URL] [--ndjson] [--concurrency N] [--json]
-
-Sends messages to a running service: one JSON object, or one on each line (NDJSON), from a file or from stdin. Bodies are
+const ABOUT = `Sends messages from a file or from stdin to a running service. One JSON object, or one on each line (NDJSON). Bodies are
 sent unchanged. A message that the service cannot take at the moment is sent again after Retry-After seconds.
 
 A message without a source_ref gets an Idempotency-Key made from its line number and its bytes, so that neither a retry nor
 sending the same file again stores it twice. --new makes new keys each time.
 
-  FILE             The messages; - or nothing reads stdin. --ndjson is the default if the name ends in .ndjson or .jsonl.
-  --ndjson         Every line is a message. Without it, the whole input is one message.
-  --token-file F   The file that holds the token. Recommended.
-  --token TOKEN    The token itself. Every user of this machine can see it in the process list.
-                   Without either, the command asks for it on a terminal.
-  --url URL        The address of the service [http://127.0.0.1:8080, or as INTRAY_HOST and INTRAY_PORT say].
-  --concurrency N  Messages in flight at once, 1 to 256 [8]. With 1 they are stored in order.
-  --tries N        How often a message is tried, 1 to 100 [8].
-  --new            Store messages without a source_ref even if they were sent before.
-  --json           Print the summary as one JSON object.
+FILE holds the messages; - or nothing reads stdin.`
 
-The exit code is 0 if every message is stored, now or before.`
-
-export const send: Command = {
-  name: 'send',
-  summary: 'Send messages from a file or from stdin to a running service.',
-  help: HELP,
-  async run(args) {
-    const { values, positionals } = parseAll(args, {
-      ...JSON_FLAG,
-      url: { type: 'string' },
-      token: { type: 'string' },
-      'token-file': { type: 'string' },
-      ndjson: { type: 'boolean' },
-      concurrency: { type: 'string' },
-      tries: { type: 'string' },
-      new: { type: 'boolean' },
-    })
-    const [file = '-', ...rest] = positionals
+export const send = command({
+  args: '[FILE | -]',
+  about: ABOUT,
+  flags: {
+    ndjson: {
+      about:
+        'Every line is a message. The default if FILE ends in .ndjson or .jsonl. Without it, the whole input is one message.',
+    },
+    'token-file': { value: 'FILE', about: 'The file that holds the token. Recommended.' },
+    token: {
+      value: 'TOKEN',
+      about:
+        'The token itself. Every user of this machine can see it in the process list. Without --token and --token-file the command asks for it on a terminal.',
+    },
+    url: {
+      value: 'URL',
+      about: 'The address of the service [http://127.0.0.1:8080, or as INTRAY_HOST and INTRAY_PORT say].',
+    },
+    concurrency: { value: 'N', about: 'Messages in flight at once, 1 to 256 [8]. With 1 they are stored in order.' },
+    tries: { value: 'N', about: 'How often a message is tried, 1 to 100 [8].' },
+    new: { about: 'Store messages without a source_ref even if they were sent before.' },
+    json: { about: 'Print the summary as one JSON object.' },
+  },
+  notes: 'The exit code is 0 if every message is stored, now or before.',
+  async run(values, args) {
+    const [file = '-', ...rest] = args
     if (rest.length > 0) throw new UsageError('send takes one FILE. Run it once for each file.')
     const concurrency = between(values.concurrency ?? '8', '--concurrency', 256)
     const maxTries = between(values.tries ?? '8', '--tries', 100)
@@ -65,13 +60,13 @@ export const send: Command = {
     const client = new SendClient({ url, token, concurrency, maxTries })
     const salt = values.new ? randomBytes(16).toString('hex') : ''
     const progress = createProgress('send')
-    const tellFrom = performance.now() + QUIET_MS
+    const reportFrom = performance.now() + QUIET_MS
     const tally = new Tally()
     try {
       await sendAll(input.lines, concurrency, tally, async ({ number, bytes }) => {
         if (bytes === null) return TOO_LONG
         const result = await client.send(bytes, `send-${hash('sha256', `${salt}:${number}:${digest(bytes)}`)}`)
-        if (process.stderr.isTTY || performance.now() > tellFrom)
+        if (process.stderr.isTTY || performance.now() > reportFrom)
           progress.say(`${bar(input.share())}${tally.total} sent, ${tally.text()}`)
         return result
       })
@@ -81,9 +76,9 @@ export const send: Command = {
     }
     if (values.json) printJson(tally.json())
     else print(tally.summary())
-    return tally.isAllKept ? 0 : 1
+    return tally.isAllStored ? 0 : 1
   },
-}
+})
 
 const digest = (bytes: Buffer): string => hash('sha256', bytes)
 
@@ -94,7 +89,7 @@ const TOO_LONG: SendResult = {
   message: `The message is longer than ${MAX_LINE_BYTES} bytes and was not sent. Split it.`,
 }
 
-/** Sends with bounded concurrency. Stops at a refusal that every other message would get too. */
+/** Sends with bounded concurrency. Stops at a refusal that applies to every message. */
 async function sendAll(
   lines: AsyncIterable<Line>,
   concurrency: number,
@@ -102,19 +97,19 @@ async function sendAll(
   sendOne: (line: Line) => Promise<SendResult>,
 ): Promise<void> {
   const underWay = new Set<Promise<void>>()
-  let hopeless: CommandError | null = null
+  let fatal: CommandError | null = null
   for await (const line of lines) {
     const one = sendOne(line).then((result) => {
-      if (result.outcome === 'hopeless') hopeless ??= new CommandError(`${result.error}: ${printable(result.message)}`)
+      if (result.outcome === 'fatal') fatal ??= new CommandError(`${result.error}: ${printable(result.message)}`)
       else tally.add(line.number, result)
       underWay.delete(one)
     })
     underWay.add(one)
     if (underWay.size >= concurrency) await Promise.race(underWay)
-    if (hopeless || tally.hasGivenUp) break
+    if (fatal || tally.hasGivenUp) break
   }
   await Promise.all(underWay)
-  if (hopeless) throw hopeless
+  if (fatal) throw fatal
 }
 
 /** Counts the outcomes. */
@@ -123,7 +118,7 @@ class Tally {
   readonly #refusals: (Omit<Unsent, 'outcome'> & { readonly line: number })[] = []
 
   add(line: number, result: SendResult): void {
-    if (result.outcome === 'hopeless') return
+    if (result.outcome === 'fatal') return
     this.#counts[result.outcome] += 1
     if ('error' in result && this.#refusals.length < SHOWN_REFUSALS) {
       const { outcome: _outcome, ...refusal } = result
@@ -135,12 +130,12 @@ class Tally {
     return Object.values(this.#counts).reduce((sum, count) => sum + count, 0)
   }
 
-  /** True once a message failed after all its tries: the service is unreachable, and every other would take as long. */
+  /** True once a message failed after all its tries: the service is unreachable, and the other messages would fail too. */
   get hasGivenUp(): boolean {
     return this.#counts.failed > 0
   }
 
-  get isAllKept(): boolean {
+  get isAllStored(): boolean {
     return this.#counts.refused === 0 && this.#counts.failed === 0
   }
 
@@ -188,7 +183,7 @@ function openInput(file: string, isLines: boolean): { lines: AsyncIterable<Line>
   return { lines: cut(stream, MAX_LINE_BYTES), share: () => (size > 0 ? Math.min(1, stream.bytesRead / size) : null) }
 }
 
-/** `[####----]  50 %  `, where the size of the input is known. */
+/** `[####----]  50 %  `, if the size of the input is known. */
 function bar(share: number | null): string {
   if (share === null) return ''
   const full = Math.round(share * BAR_WIDTH)

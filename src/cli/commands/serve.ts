@@ -17,21 +17,21 @@ import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
-import { type Command, CommandError } from '../command.ts'
+import { command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
-import { parseFlags } from '../flags.ts'
-import { welcome } from '../starter.ts'
+import { bootstrap } from '../bootstrap.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
-/** After a fatal failure the last answers still have this long to go out. */
+/** Time for the last answers after a fatal failure. */
 const FAIL_STOP_GRACE_MS = 500
 
-export const serve: Command = {
-  name: 'serve',
-  summary: 'Run the service.',
-  help: helpText(),
-  async run(args) {
-    const { values } = parseFlags(args, flagOptions())
+export const serve = command({
+  about: 'Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.',
+  flags: {
+    'print-config': { about: 'Print the settings in effect, without secrets, and exit.' },
+    ...Object.fromEntries(SETTING_NAMES.map((name) => [flagName(name), settingFlag(name)])),
+  },
+  async run(values) {
     const config = loadConfig(process.env, settingFlags(values))
     if (values['print-config']) {
       process.stdout.write(`${printConfig(config)}\n`)
@@ -41,14 +41,14 @@ export const serve: Command = {
     if (cluster.isWorker) return runWorker(config, log)
     return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
   },
-}
+})
 
 async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = await listen(config, store, log)
   const ended = untilEnded(app, store, log)
   try {
-    const text = await welcome(store, config, app.address, systemClock.now())
+    const text = await bootstrap(store, config, app.address, systemClock.now())
     process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
     if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   } catch (error) {
@@ -58,7 +58,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   return ended
 }
 
-/** One of several on the port: started, stopped and replaced by the primary process (cli/workers.ts). */
+/** Runs one of several workers; the primary process (cli/workers.ts) starts, stops and replaces it. */
 async function runWorker(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = await listen(withMetricsOf(config, workerSlot()), store, log)
@@ -128,7 +128,7 @@ function untilEnded(app: App, store: Store, log: Log): Promise<number> {
   })
 }
 
-/** A worker listens to the primary process alone: a signal to the process group would reach it twice. */
+/** A worker ignores signals and obeys the primary process: a signal to the process group would reach it twice. */
 function onStopRequest(listener: (signal: string) => void): void {
   const fromSignal = (signal: NodeJS.Signals) => (cluster.isWorker ? undefined : listener(signal))
   process.on('SIGTERM', fromSignal)
@@ -136,10 +136,8 @@ function onStopRequest(listener: (signal: string) => void): void {
   process.on('message', (message) => message === STOP_MESSAGE && listener(STOP_MESSAGE))
 }
 
-function flagOptions(): Record<string, { type: 'string' | 'boolean' }> {
-  const options: Record<string, { type: 'string' | 'boolean' }> = { 'print-config': { type: 'boolean' } }
-  for (const name of SETTING_NAMES) options[flagName(name)] = { type: 'string' }
-  return options
+function settingFlag(name: SettingName) {
+  return { value: '', about: `${SETTINGS[name].about} [${defaultText(name)}]` }
 }
 
 function settingFlags(values: Record<string, unknown>): Partial<Record<SettingName, string>> {
@@ -149,16 +147,4 @@ function settingFlags(values: Record<string, unknown>): Partial<Record<SettingNa
     if (typeof value === 'string') flags[name] = value
   }
   return flags
-}
-
-function helpText(): string {
-  const rows = SETTING_NAMES.map(
-    (name) => `  --${flagName(name).padEnd(22)} ${SETTINGS[name].about} [${defaultText(name)}]`,
-  )
-  return `Usage: ./intray serve [flags]
-
-Runs the service. Every flag is also an environment variable: --max-body-bytes is INTRAY_MAX_BODY_BYTES.
-
-  --print-config           Print the settings in effect, without secrets, and exit.
-${rows.join('\n')}`
 }

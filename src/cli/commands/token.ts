@@ -9,42 +9,36 @@ import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { formatRate, parseRate } from '../../runtime/rate.ts'
 import type { Store } from '../../store/contract/store.ts'
-import { CommandError, commandGroup, type Subcommand, UsageError } from '../command.ts'
-import { JSON_FLAG, parseFlags, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
+import { JSON_FLAG, JSON_LINES_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson, printList, record } from '../output.ts'
 
 const IN_EFFECT_TIMEOUT_MS = 10_000
 
-const EXPIRES_HELP =
-  '  --expires E     When it expires: 2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.'
-const RATE_LIMIT_HELP = `  --rate-limit R  Requests it may make on each node, such as 100/1s; off: no limit; default: INTRAY_RATE_LIMIT.`
-const JSON_HELP = '  --json          Print one JSON object.'
+const EXPIRES_FLAG = {
+  expires: { value: 'E', about: 'When it expires: 2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.' },
+} as const satisfies Flags
+const RATE_LIMIT = {
+  value: 'R',
+  about: 'Requests it may make on each node, such as 100/1s; off: no limit; default: INTRAY_RATE_LIMIT.',
+} as const
 
-const create: Subcommand = {
-  summary: 'Creates a token and shows it once.',
-  help: `
-Usage: ./intray token create --account N --company N [--scope S] [--expires E] [--label TEXT] [--rate-limit R] [--json]
-
-Creates a token for one account and one company, and prints it. It is shown this once: only its digest is stored.
-
-  --account N     The account of the tenant: a whole number from 1.
-  --company N     The company of the tenant.
-  --scope S       What the token is for: 'processor' reads and processes, and may not send; any other scope names an
-                  integration that sends, such as cf for a form plugin.
-${EXPIRES_HELP}
-  --label TEXT    A note for yourself, at most ${MAX_LABEL} characters.
-${RATE_LIMIT_HELP}
-${JSON_HELP}`,
-  async run(args) {
-    const { values } = parseFlags(args, {
-      ...TENANT_FLAGS,
-      ...JSON_FLAG,
-      scope: { type: 'string' },
-      expires: { type: 'string' },
-      label: { type: 'string' },
-      'rate-limit': { type: 'string' },
-    })
+const create = command({
+  about: 'Creates a token for one account and one company, and shows it once. Only its digest is stored.',
+  flags: {
+    ...TENANT_FLAGS,
+    scope: {
+      value: 'S',
+      about:
+        "What the token is for: 'processor' reads and processes, and may not send; any other scope names an integration that sends, such as cf for a form plugin.",
+    },
+    ...EXPIRES_FLAG,
+    label: { value: 'TEXT', about: `A note for yourself, at most ${MAX_LABEL} characters.` },
+    'rate-limit': RATE_LIMIT,
+    ...JSON_FLAG,
+  },
+  async run(values) {
     const now = systemClock.now()
     const [scope, label] = [(values.scope ?? '').trim(), (values.label ?? '').trim()]
     if (scope !== '' && !isScope(scope)) {
@@ -55,20 +49,14 @@ ${JSON_HELP}`,
     const tenant = tenantOf(values)
     const issued = await withStore((store) => issueToken(store.tokens, tenant, request, now))
     showSecret(issued.record, issued.token, values.json)
-    return 0
   },
-}
+})
 
-const list: Subcommand = {
-  summary: 'Lists all tokens, without their secrets.',
-  help: `
-Usage: ./intray token list [--json]
-
-Lists the tokens of all tenants: key id, state, tenant, scope, limits, last use, label. Secrets are not stored.
-
-  --json          Print one JSON object for each, one a line.`,
-  async run(args) {
-    const { values } = parseFlags(args, JSON_FLAG)
+const list = command({
+  about:
+    'Lists the tokens of all tenants, without their secrets. Shows key id, state, tenant, scope, limits, last use, label.',
+  flags: JSON_LINES_FLAG,
+  async run(values) {
     const time = (ms: number | null) => (ms === null ? '-' : isoTime(ms))
     printList(await withStore((store) => store.tokens.list()), values.json === true, {
       jsonOf,
@@ -85,79 +73,53 @@ Lists the tokens of all tenants: key id, state, tenant, scope, limits, last use,
         LABEL: ({ label }) => label,
       },
     })
-    return 0
   },
-}
+})
 
-const show: Subcommand = {
-  summary: 'Shows one token, without its secret.',
-  help: `
-Usage: ./intray token show KEY_ID [--json]
-
-Shows one token. KEY_ID is the part between the first and the second "_" of the token.
-
-${JSON_HELP}`,
-  async run(args) {
-    const { keyId, values } = withKeyId(args, {})
+const show = command({
+  args: 'KEY_ID',
+  about: `Shows one token, without its secret. KEY_ID is the part between the first and the second "_" of the token.`,
+  flags: JSON_FLAG,
+  async run(values, [keyId = '']) {
     showToken(known(await withStore((store) => store.tokens.find(keyId)), keyId), values.json)
-    return 0
   },
-}
+})
 
-const disable: Subcommand = {
-  summary: 'Disables a token: requests with it are answered 401.',
-  help: `
-Usage: ./intray token disable KEY_ID [--json]
+const disable = activeCommand(
+  false,
+  'Disables a token: requests with it are answered 401 token_disabled. Returns when this is in effect on every running server.',
+)
 
-Disables a token. Requests with it are answered 401 token_disabled. Returns when this is in effect on every running server.
+const enable = activeCommand(
+  true,
+  'Enables a token that was disabled. Returns when this is in effect on every running server.',
+)
 
-${JSON_HELP}`,
-  run: (args) => setActive(args, false),
-}
-
-const enable: Subcommand = {
-  summary: 'Enables a token that was disabled.',
-  help: `
-Usage: ./intray token enable KEY_ID [--json]
-
-Enables a token that was disabled. Returns when this is in effect on every running server.
-
-${JSON_HELP}`,
-  run: (args) => setActive(args, true),
-}
-
-const limit: Subcommand = {
-  summary: 'Sets the rate limit of a token.',
-  help: `
-Usage: ./intray token limit KEY_ID --rate-limit R [--json]
-
-Sets the rate limit of a token. Returns when this is in effect on every running server.
-
-${RATE_LIMIT_HELP}
-${JSON_HELP}`,
-  async run(args) {
-    const { keyId, values } = withKeyId(args, { 'rate-limit': { type: 'string' } })
+const limit = command({
+  args: 'KEY_ID',
+  about: 'Sets the rate limit of a token. Returns when this is in effect on every running server.',
+  flags: { 'rate-limit': { ...RATE_LIMIT, isRequired: true }, ...JSON_FLAG },
+  async run(values, [keyId = '']) {
     if (values['rate-limit'] === undefined) throw new UsageError('token limit needs --rate-limit R.')
     const rate = rateLimit(values['rate-limit'])
     const changed = await inEffect(async ({ tokens }) => known(await tokens.setRateLimit(keyId, rate), keyId))
     showToken(changed, values.json)
-    return 0
   },
-}
+})
 
-const rotate: Subcommand = {
-  summary: 'Replaces a token by a new one for the same tenant and scope.',
-  help: `
-Usage: ./intray token rotate KEY_ID [--overlap 24h] [--expires E] [--json]
-
-Creates a token for the same tenant and scope, prints it once, and disables the old one. Returns when this is in effect on
-every running server.
-
-  --overlap TIME  How long the old token keeps working: 2s to 365d. Without it the old token is disabled at once.
-${EXPIRES_HELP}
-${JSON_HELP}`,
-  async run(args) {
-    const { keyId, values } = withKeyId(args, { overlap: { type: 'string' }, expires: { type: 'string' } })
+const rotate = command({
+  args: 'KEY_ID',
+  about: `Replaces a token by a new one for the same tenant and scope. Prints the new token once and disables the old one. Returns
+when this is in effect on every running server.`,
+  flags: {
+    overlap: {
+      value: 'TIME',
+      about: 'How long the old token keeps working: 2s to 365d. Without it the old token is disabled at once.',
+    },
+    ...EXPIRES_FLAG,
+    ...JSON_FLAG,
+  },
+  async run(values, [keyId = '']) {
     const now = systemClock.now()
     const expiresAt = values.expires === undefined ? undefined : expiry(values.expires, now)!
     const overlapMs = values.overlap === undefined ? null : durationMs(values.overlap, 'overlap')
@@ -177,31 +139,26 @@ ${JSON_HELP}`,
       return made
     })
     showSecret(issued.record, issued.token, values.json)
-    return 0
   },
-}
+})
 
 export const token = commandGroup(
-  'token',
-  'Manage the tokens of integrations',
+  'Manages the tokens of integrations',
   'Tokens let integrations send and read. A token belongs to one account and one company.',
   { create, list, show, disable, enable, limit, rotate },
 )
 
-function withKeyId<const O extends Record<string, { readonly type: 'string' }>>(args: readonly string[], options: O) {
-  const { values, positionals } = parseFlags(args, { ...options, ...JSON_FLAG }, 'KEY_ID')
-  return {
-    keyId: positionals[0]!,
-    values: values as { readonly [N in keyof O]?: string } & { readonly json?: boolean },
-  }
-}
-
-async function setActive(args: readonly string[], isActive: boolean): Promise<number> {
-  const { keyId, values } = withKeyId(args, {})
-  const now = systemClock.now()
-  const changed = await inEffect(async ({ tokens }) => known(await tokens.setActive(keyId, isActive, now), keyId))
-  showToken(changed, values.json)
-  return 0
+function activeCommand(isActive: boolean, about: string): Command {
+  return command({
+    args: 'KEY_ID',
+    about,
+    flags: JSON_FLAG,
+    async run(values, [keyId = '']) {
+      const now = systemClock.now()
+      const changed = await inEffect(async ({ tokens }) => known(await tokens.setActive(keyId, isActive, now), keyId))
+      showToken(changed, values.json)
+    },
+  })
 }
 
 /** Makes a change and waits until every running server has confirmed it. */

@@ -273,10 +273,10 @@ function composeStore({ path, facts, writer, indexer, reader, release }: Parts):
     diagnosis: guardAll(createDiagnosis(reader)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
-      let told = false
+      let isReported = false
       const once = (failure: Error) => {
-        if (!told) listener(failure)
-        told = true
+        if (!isReported) listener(failure)
+        isReported = true
       }
       for (const thread of [writer, indexer]) thread.onFatal(once)
     },

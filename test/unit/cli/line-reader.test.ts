@@ -26,7 +26,7 @@ test('lines come out as they are, wherever the chunks are cut, with the numbers 
   )
 })
 
-test('a line that is too long is told and not kept, and the next one is whole', async () => {
+test('a line that is too long is reported without its bytes, and the next one is complete', async () => {
   const text = Buffer.from(`${'x'.repeat(11)}\n${'y'.repeat(10)}\n${'z'.repeat(25)}`)
   for (const size of [1, 4, 100]) {
     assert.deepEqual(await collect(splitLines(inChunks(text, size), 10)), [

@@ -61,7 +61,7 @@ function newHub(journal: Journal, maxStreams = 100): StreamHub {
     heartbeat: HEARTBEAT,
     heartbeatMs: 100,
     drainTimeoutMs: 60_000,
-    lookEveryMs: null,
+    pollEveryMs: null,
     revocation: () => null,
     onTrouble: () => {},
   })

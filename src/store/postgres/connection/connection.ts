@@ -271,7 +271,7 @@ export class Connection {
     // Set by this statement's events, which TypeScript cannot see.
     const warning = this.#warning as string | null
     if (warning !== null) {
-      // The warning may belong to any statement in flight: later ones fail as well, here or for want of a connection.
+      // The warning may belong to any statement in flight: later ones fail as well, here or because the connection is closed.
       if (this.#underWay > 0) this.destroy()
       throw notAcknowledged(warning)
     }

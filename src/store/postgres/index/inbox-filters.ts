@@ -2,8 +2,8 @@
 // row. inbox-states.ts has the filter by processing state.
 //
 // A range is written so that only its own index provides the requested order. With an equality instead of the
-// comparisons, the planner may walk down the primary key in the hope of early matches: for a conversation that ended
-// long ago it would pass all later events.
+// comparisons, the planner may walk down the primary key because it expects early matches: for a conversation that
+// ended long ago it would pass all later events.
 
 import { type AccessPath, accessPathOf } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'

@@ -24,8 +24,8 @@ const CLOSED = new StoreFailure('unavailable', 'the store is closed')
 export class StoreThread<O extends Calls> implements Executor<O> {
   readonly #worker: Worker
   /**
-   * Who waits, by place; a free place is taken again. Not a Map: a Map that is added to and deleted from for ever leaves old
-   * tables behind, and each keeps alive what it held until a full collection (docs/internals/adr/0002).
+   * Waiting calls, by slot; free slots are reused. Not a Map: a Map with endless additions and deletions leaves old tables
+   * behind, and each keeps its entries alive until a full collection (docs/internals/adr/0002).
    */
   readonly #pending: (Pending | undefined)[] = []
   readonly #fatalListeners: ((failure: Error) => void)[] = []

@@ -1,6 +1,5 @@
-// The starter token and the first operator: created on the first start with an empty database, if the server is bound to
-// loopback. Both are printed once, as plain text on stdout, and never logged. On any other address, tokens and operators
-// are created on the command line.
+// Creates the starter token and the first operator on the first start with an empty database, if the server listens on
+// loopback. Both are printed once on stdout and never logged. On any other address, commands create tokens and operators.
 
 import { isIP } from 'node:net'
 import { createSignInLink } from '../auth/sessions.ts'
@@ -19,8 +18,8 @@ async function createStarterToken(store: Store, host: string, now: number): Prom
   return (await store.tokens.createFirst(starter)) ? token : null
 }
 
-/** The text printed at a start: the starter token and the sign-in link, where they were just created. */
-export async function welcome(store: Store, config: Config, address: string, now: number): Promise<string> {
+/** Answers the text to print: the starter token and the sign-in link, if they were created now. */
+export async function bootstrap(store: Store, config: Config, address: string, now: number): Promise<string> {
   const token = await createStarterToken(store, config.host, now)
   return (token ? starterText(address, token) : '') + (await consoleText(store, config, address, now))
 }
