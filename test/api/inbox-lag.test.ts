@@ -77,7 +77,7 @@ for (const driver of drivers) {
       headers: { Authorization: `Bearer ${reader.token}`, 'Content-Type': 'application/json' },
       body: '{}',
     })
-    assert.deepEqual([claim.status, (claim.json?.events as Json[]).length], [200, 1])
+    assert.deepEqual([claim.status, (claim.json!.events as Json[]).length], [200, 1])
     const behind = await reader.jsonNow('/v1/inbox/events?q=hello')
     assert.deepEqual([behind.events, behind.index_lag], [[], 1])
     stands = false
