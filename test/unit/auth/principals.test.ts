@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { type Authentication, Principals } from '../../../src/auth/principals.ts'
 import { mintToken } from '../../../src/auth/token.ts'
-import type { RateLimit } from '../../../src/model/rate-limit.ts'
 import type { TokenRecord } from '../../../src/model/token.ts'
 import type { NodeState } from '../../../src/store/contract/nodes.ts'
 import type { TokenStore, TokenUse } from '../../../src/store/contract/tokens.ts'
 import { TestClock } from '../../support/clock.ts'
+import type { RateLimit } from '../../../src/model/rate-limit.ts'
 import { until } from '../../support/until.ts'
 
 /** Tokens in memory, whose answers can be held back. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type ClaimCommand, Claims } from '../../../src/processing/claims.ts'
+import { Claims, type ClaimCommand } from '../../../src/processing/claims.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../../src/store/contract/processing.ts'
 
 const NEVER = new AbortController().signal

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type ClaimQueue, LongPolls } from '../../../src/processing/long-poll.ts'
+import { LongPolls, type ClaimQueue } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
 
 const queue = (companyId: number, ordered = true, channelRef: string | null = null): ClaimQueue => ({

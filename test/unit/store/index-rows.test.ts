@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createSha256 } from '../../../src/model/dedupe.ts'
 import { countRepeats, derive, type JournalRow, tallyTraffic } from '../../../src/model/index-step.ts'
+import { createSha256 } from '../../../src/model/dedupe.ts'
 import {
   CONVERSATIONS,
   conversationValues,

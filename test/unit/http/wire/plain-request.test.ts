@@ -7,7 +7,6 @@ import { duplexPair } from 'node:stream'
 import { buffer } from 'node:stream/consumers'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { ROUTES } from '../../../../src/http/routes.ts'
 import {
   createPlainReaders,
   MAX_PLAIN_BYTES,
@@ -15,6 +14,7 @@ import {
   type PlainRequest,
   type ReadPlainRequest,
 } from '../../../../src/http/wire/plain-request.ts'
+import { ROUTES } from '../../../../src/http/routes.ts'
 
 const PATH = '/v1/inbox/events'
 const MAX_HEADER_BYTES = 4096

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { describe, test } from 'node:test'
 import { type WriterJob, WriterQueue } from '../../../../src/store/sqlite/threads/writer-queue.ts'
 import { WriterScheduler } from '../../../../src/store/sqlite/threads/writer-scheduler.ts'
 import { until } from '../../../support/until.ts'
