@@ -39,12 +39,18 @@ import type { Store } from './store/contract/store.ts'
 
 /** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
+/** A step for words is short, since messages that come in meanwhile wait for it before they can be claimed. */
+const WORD_BATCH = { maxRows: 200, maxBytes: 64 * 1024 } as const
 
 /** Under load a turn of the event loop reads many sockets: this many messages are appended before the turn ends. */
 const EAGER_EVENTS = 32
 
 /** Where other nodes index too, streams poll the index this often. */
 const STREAM_POLL_MS = 250
+
+const UNTRUSTED =
+  'The storage can no longer be trusted, so this server ends; the log says why. Its next start (./intray serve) rebuilds the ' +
+  'index if that is what is damaged.'
 
 export interface AppOptions {
   readonly config: Config
@@ -62,7 +68,14 @@ export interface App {
 
 export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
   const onTrouble = (doing: string, error: unknown) => logger.warn(`could not ${doing}`, { error: errorText(error) })
+  const warnUnindexed = (unindexed: number, cursor: number) => {
+    if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
+  }
   let stopping = false
+  let lost: Problem | null = null
+  store.onFatal(() => {
+    lost = { code: 'storage_unavailable', message: UNTRUSTED }
+  })
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
   const { maxAttempts, maxSubscriptions } = config
@@ -70,11 +83,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const indexer = new Indexer({
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
+    wordLimits: { ...WORD_BATCH, maxWords: config.searchWords },
     onStep: ({ indexed, unindexed, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()
-      if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
+      warnUnindexed(unindexed, cursor)
     },
+    onWords: ({ unindexed, searchable }) => warnUnindexed(unindexed, searchable),
     onTrouble,
     waiting: () => batcher.waiting.events,
   })
@@ -114,10 +129,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
+      const [{ lag, searchLag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
+        searchLag,
         leases: stored.leases,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
@@ -132,7 +148,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     },
     isReady: () => readiness() === null,
   })
-  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : health.problem)
+  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
   const streams = new StreamHub({
     follower: store.follow,
     render: renderEvent,
@@ -196,7 +212,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
       claims,
       clock,
-      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: () => indexer.hurry() }),
+      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),

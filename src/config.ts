@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs'
 import { isIP, isIPv4 } from 'node:net'
 import { isScope } from './model/principal.ts'
 import type { RateLimit } from './model/rate-limit.ts'
+import { MAX_WORDS } from './model/text-search.ts'
 import { formatDuration, parseDuration } from './runtime/duration.ts'
 import { nearest } from './runtime/nearest.ts'
 import { formatRate, parseRate } from './runtime/rate.ts'
@@ -201,6 +202,7 @@ export const SETTINGS = {
   batchMaxEvents: integer(256, 1, 10_000, 'Messages in one append to the store'),
   batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one append (a larger message is appended alone)'),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
+  searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
   inboxMaxRequests: integer(256, 1, 100_000, 'Inbox requests in progress on a node, no claims or streams; above: 503'),
   inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting on a node; above: 503'),
   inboxMaxPipelined: integer(16, 1, 10_000, 'Waiting requests of a connection; above, inbox requests get 503'),

@@ -12,7 +12,9 @@ export async function orUnavailable<T>(work: () => T | Promise<T>, problem = UNR
   try {
     return await work()
   } catch (error) {
-    if ((error as { kind?: unknown } | null)?.kind === 'unavailable') return problem
+    const kind = (error as { kind?: unknown } | null)?.kind
+    if (kind === 'unavailable') return problem
+    if (kind === 'damaged') return { code: 'storage_damaged' }
     throw error
   }
 }

@@ -1,14 +1,17 @@
-// Indexer loop: take a step, then pause or wait. A step reads committed rows only and keeps its position in the
-// database, so it can be killed at any point.
+// Indexer loop: in each round a step for entries and perhaps one for words, then a pause or a wait. A step reads committed rows
+// only and keeps its position in the database, so it can be killed at any point.
 //
-// Messages that come in go first: after a step the loop pauses for PAUSE_FACTOR times as long as the step took. A reader that waits
-// for the index cuts the pause short. There is no pause after a step that left rows to do while no message waits for the disk, or
-// when every step for MAX_BEHIND_MS has left rows to do. After a step that left nothing the loop waits for a hint; hints may be
-// lost, so it looks by itself every LOOK_EVERY_MS.
+// Entries go first, since a message can be claimed once it has one: while entries are left or messages wait for the disk, only
+// every WORDS_EVERY-th round has a step for words, or one for which a search waits.
+//
+// Messages that come in go before both: after a round the loop pauses for PAUSE_FACTOR times as long as the round took. A reader
+// that waits for the index cuts the pause short. There is no pause after a round that left work while no message waits for the
+// disk, or when every round for MAX_BEHIND_MS has left entries to do. After a round that left nothing the loop waits for a hint;
+// hints may be lost, so it looks by itself every LOOK_EVERY_MS.
 
 import type { Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
-import type { IndexLimits, IndexStepResult, IndexStore } from '../store/contract/indexing.ts'
+import type { IndexLimits, IndexStepResult, IndexStore, WordLimits } from '../store/contract/indexing.ts'
 
 /** Poll interval, since a command beside the server may store messages without a hint. Also the delay after a failure. */
 const LOOK_EVERY_MS = 1000
@@ -16,11 +19,17 @@ const LOOK_EVERY_MS = 1000
 const PAUSE_FACTOR = 4
 /** A message can be claimed about this long after it came in, however many come: a short burst goes first, a steady load does not. */
 const MAX_BEHIND_MS = 2000
+/** So search falls behind under a long load, but does not stand still. */
+const WORDS_EVERY = 4
 
 export interface IndexerOptions {
   readonly index: IndexStore
   readonly limits: IndexLimits
+  readonly wordLimits: WordLimits
+  /** After each step for entries. */
   readonly onStep?: (result: IndexStepResult) => void
+  /** After each step for words. */
+  readonly onWords?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
   /** Messages that wait for a commit now. */
   readonly waiting: () => number
@@ -31,6 +40,9 @@ export class Indexer implements Service {
   readonly #wake = new Signal()
   readonly #hurry = new Signal()
   readonly #halt = new Signal()
+  #searchWaits = false
+  /** Rounds without a step for words. */
+  #roundsWithout = 0
   #running: Promise<void> = Promise.resolve()
   #stopped = false
 
@@ -47,8 +59,9 @@ export class Indexer implements Service {
     this.#wake.raise()
   }
 
-  /** Hints that a reader waits for the index: counts for one step. */
-  hurry(): void {
+  /** Hints that a reader waits for the index: counts for one round. */
+  hurry(what: 'entries' | 'words' = 'entries'): void {
+    if (what === 'words') this.#searchWaits = true
     this.#wake.raise()
     this.#hurry.raise()
   }
@@ -62,25 +75,39 @@ export class Indexer implements Service {
 
   async #run(): Promise<void> {
     const { index, limits, onStep, onTrouble } = this.#options
-    /** Since when every step has left rows to do. */
+    /** Since when every round has left entries to do. */
     let behindSince = performance.now()
     while (!this.#stopped) {
       try {
         const startedAt = performance.now()
-        const result = await index.step(limits)
-        onStep?.(result)
+        const entries = await index.step(limits)
+        onStep?.(entries)
+        const more = (await this.#stepWords(entries)) || entries.more
         const endedAt = performance.now()
-        if (!result.more) behindSince = endedAt
-        if (!result.more || (endedAt - behindSince < MAX_BEHIND_MS && this.#options.waiting() > 0)) {
+        if (!entries.more) behindSince = endedAt
+        if (!more || (endedAt - behindSince < MAX_BEHIND_MS && this.#options.waiting() > 0)) {
           // A step may have waited for another node, or for a transaction that is open.
           const pauseMs = PAUSE_FACTOR * (endedAt - startedAt)
           await this.#hurry.wait(Math.min(pauseMs, LOOK_EVERY_MS))
         }
-        if (!result.more) await this.#wake.wait(LOOK_EVERY_MS)
+        if (!more) await this.#wake.wait(LOOK_EVERY_MS)
       } catch (error) {
         onTrouble('index the journal', error)
         if (!this.#stopped) await this.#halt.wait(LOOK_EVERY_MS)
       }
     }
+  }
+
+  /** Takes a step for words, if it is their turn. Resolves with whether words are left that a step could do. */
+  async #stepWords({ more, cursor, searchable }: IndexStepResult): Promise<boolean> {
+    if (searchable >= cursor) return false
+    const isBusy = more || this.#options.waiting() > 0
+    if (isBusy && !this.#searchWaits && ++this.#roundsWithout < WORDS_EVERY) return true
+    this.#searchWaits = false
+    this.#roundsWithout = 0
+    const { index, wordLimits, onWords } = this.#options
+    const words = await index.stepWords(wordLimits)
+    onWords?.(words)
+    return words.more
   }
 }

@@ -177,6 +177,13 @@ export const ERRORS = {
     retryable: true,
     message: 'This server is stopping, and this message was not stored. Send it again after Retry-After seconds.',
   },
+  storage_damaged: {
+    kind: 'unavailable',
+    retryable: true,
+    message:
+      'The server met damaged pages in its database. If they are in the index, the server ends and its next start ' +
+      '(./intray serve) rebuilds the index from the messages; if not, restore a backup. The log says more.',
+  },
   storage_unavailable: {
     kind: 'unavailable',
     retryable: true,

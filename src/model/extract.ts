@@ -4,7 +4,6 @@
 // The extracted copies are for search and display; the payload's bytes are authoritative.
 
 import type { Warning } from './event.ts'
-import { cutWords } from './text-search.ts'
 
 export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
 
@@ -12,10 +11,10 @@ export interface Extract {
   readonly contactName: string | null
   readonly contactEmail: string | null
   readonly messageType: string | null
+  /** The message's text up to a limit: search words are taken from it. */
+  readonly text: string | null
   readonly snippet: string | null
   readonly warnings: readonly Warning[]
-  /** Search words: those of name, e-mail and text. */
-  readonly words: readonly string[]
 }
 
 type Json = Record<string, unknown>
@@ -41,9 +40,9 @@ export function extract(payload: Uint8Array): Extract {
     contactName,
     contactEmail,
     messageType: textAt(message, 'type', '/message', EXTRACT_LIMITS.type, warnings),
+    text,
     snippet: text === null ? null : storable(oneLine(text), EXTRACT_LIMITS.snippet),
     warnings,
-    words: cutWords(contactName, contactEmail, text),
   }
 }
 

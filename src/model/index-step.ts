@@ -1,12 +1,12 @@
-// One step of the indexer, independent of the database: derives index entries, conversations, re-send counts and
-// traffic counts from the next journal rows, and says where the step ends.
+// One step of the indexer, independent of the database: derives index entries, conversations, re-send counts, traffic
+// counts and search words from the next journal rows, and says where the step ends.
 
 import type { EventKind } from './event.ts'
 import { type Extract, extract, storable } from './extract.ts'
 import { DAMAGED, isIntact } from './payload.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
-import { spanOf, wordPrefix } from './text-search.ts'
+import { firstWords, spanOf, wordPrefix } from './text-search.ts'
 
 const MAX_REASON = 200
 
@@ -116,11 +116,13 @@ export function tallyTraffic(derived: readonly Derived[], resends: readonly Rese
   return tally
 }
 
-/** The search words of an event, separated by spaces; null if it has none. */
-export function indexedWords({ row, fields }: Derived): string | null {
-  if (fields === null || fields.words.length === 0) return null
+/** The search words of an event, separated by spaces; null if it has none. Name and e-mail come before the text. */
+export function indexedWords({ row, fields }: Derived, maxWords: number): string | null {
+  if (fields === null) return null
+  const words = firstWords(maxWords, fields.contactName, fields.contactEmail, fields.text)
+  if (words.length === 0) return null
   const prefix = wordPrefix(row, spanOf(row.id))
-  return prefix + fields.words.join(` ${prefix}`)
+  return prefix + words.join(` ${prefix}`)
 }
 
 /** What one step reads at most; always at least one row if there is one. */

@@ -13,7 +13,7 @@ import type { Tenant } from './principal.ts'
 
 /** Longer words are cut, in queries as well, so that they still match. */
 export const MAX_WORD_LENGTH = 40
-/** More than any indexed text needs; bounds hostile ones. */
+/** Of one event, whatever the setting; bounds hostile texts. */
 export const MAX_WORDS = 2048
 /** In one query. */
 export const MAX_QUERY_WORDS = 8
@@ -59,6 +59,23 @@ function cut(texts: readonly (string | null)[], addPairs: AddPairs): string[] {
     }
   }
   return words.list.length > MAX_WORDS ? words.list.slice(0, MAX_WORDS) : words.list
+}
+
+/** Characters looked at for each word wanted: more than a word and the space behind it usually take. */
+const CHARACTERS_PER_WORD = 16
+
+/**
+ * The words that an event is found by: the first `maxWords` different ones, the first texts first. Bounds the text as well as
+ * the words, so that an event without new words costs no more than one with many.
+ */
+export function firstWords(maxWords: number, ...texts: readonly (string | null)[]): readonly string[] {
+  let left = maxWords * CHARACTERS_PER_WORD
+  const looked = texts.map((text) => {
+    const start = text?.slice(0, left) ?? null
+    left -= start?.length ?? 0
+    return start
+  })
+  return cutWords(...looked).slice(0, maxWords)
 }
 
 /** The words of a query; throws if it has none or too many. The message is the second half of a sentence. */

@@ -36,6 +36,7 @@ export interface MetricSources {
   /** Ages in seconds; null where the store has no watermark. */
   readonly store: () => Promise<{
     readonly indexLag: number
+    readonly searchLag: number
     readonly leases: number
     readonly oldestPendingSeconds: number
     readonly watermarkAgeSeconds: number | null
@@ -76,6 +77,7 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_ready', '1 while messages are accepted.', () => (sources.isReady() ? 1 : 0))
     const store = cached(STORE_METRICS_MS, sources.store)
     metrics.gauge('intray_index_lag', 'Journal rows that are not indexed yet.', async () => (await store()).indexLag)
+    metrics.gauge('intray_search_lag', 'Events that search does not find yet.', async () => (await store()).searchLag)
     metrics.gauge(
       'intray_watermark_age_seconds',
       'Age of the oldest committed message that readers cannot see yet.',

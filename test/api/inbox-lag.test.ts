@@ -50,6 +50,41 @@ for (const driver of drivers) {
     assert.equal((caughtUp.events as Json[]).length, 2)
   })
 
+  test(`${driver.name}: with words that stand still only a search waits: an event is listed and claimed`, async (t) => {
+    let stands = true
+    const app = await startTestApp(t, driver, {
+      wrapStore: (store) => ({
+        ...store,
+        index: {
+          ...store.index,
+          stepWords: async (limits) => {
+            if (!stands) return store.index.stepWords(limits)
+            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, more: false }
+          },
+        },
+      }),
+    })
+    const reader = await readerOf(app)
+    const id = idOf(await app.post({ message: { text: 'hello' } }))
+    const list = await reader.json('/v1/inbox/events')
+    assert.deepEqual(
+      (list.events as Json[]).map((event) => event.id),
+      [id],
+    )
+    const claim = await app.send({
+      method: 'POST',
+      path: '/v1/inbox/claims',
+      headers: { Authorization: `Bearer ${reader.token}`, 'Content-Type': 'application/json' },
+      body: '{}',
+    })
+    assert.deepEqual([claim.status, (claim.json!.events as Json[]).length], [200, 1])
+    const behind = await reader.jsonNow('/v1/inbox/events?q=hello')
+    assert.deepEqual([behind.events, behind.index_lag], [[], 1])
+    stands = false
+    const found = await reader.json('/v1/inbox/events?q=hello')
+    assert.equal((found.events as Json[]).length, 1)
+  })
+
   test(`${driver.name}: 503 while the store is away, and the read may be sent again`, async (t) => {
     let away = false
     const app = await startTestApp(t, driver, {

@@ -69,7 +69,9 @@ async function processSome({ processing }: Store): Promise<void> {
 }
 
 async function indexWhole(store: Store): Promise<void> {
-  while ((await store.index.step({ maxRows: 1000, maxBytes: 1e9 })).lag > 0);
+  const limits = { maxRows: 1000, maxBytes: 1e9 }
+  while ((await store.index.step(limits)).lag > 0);
+  while ((await store.index.stepWords({ ...limits, maxWords: 256 })).searchLag > 0);
 }
 
 /** What the index holds, without the words of the search: each database keeps those in a form of its own. */

@@ -21,7 +21,9 @@ type Json = Record<string, unknown>
 type Env = Record<string, string>
 
 async function indexWhole(store: Store): Promise<void> {
-  while ((await store.index.step({ maxRows: 1000, maxBytes: 1e9 })).lag > 0);
+  const limits = { maxRows: 1000, maxBytes: 1e9 }
+  while ((await store.index.step(limits)).lag > 0);
+  while ((await store.index.stepWords({ ...limits, maxWords: 256 })).searchLag > 0);
 }
 
 /** A database without a server, with these messages in it, indexed; and their ids. */

@@ -64,14 +64,20 @@ test('without a server the command rebuilds by itself, and tells it as JSON', as
   assert.equal(await within('the server to end', server.exited), 0)
   spoil(databaseUrl)
   const { cursor } = await intrayJson(['reindex', '--status'], env)
-  assert.deepEqual(await intrayJson(['reindex'], env), { cursor, lag: 0, clearing: false })
+  assert.deepEqual(await intrayJson(['reindex'], env), {
+    cursor,
+    lag: 0,
+    searchable: cursor,
+    search_lag: 0,
+    clearing: false,
+  })
   assert.deepEqual(derivedRows(databaseUrl), right)
 })
 
 test('--status only tells how far the index is', async (t) => {
   const { databaseUrl, env, server, token, right } = await startFilledIntray(t)
   const running = await intrayJson(['reindex', '--status'], env)
-  assert.deepEqual(Object.keys(running).toSorted(), ['clearing', 'cursor', 'lag'])
+  assert.deepEqual(Object.keys(running).toSorted(), ['clearing', 'cursor', 'lag', 'search_lag', 'searchable'])
   assert.deepEqual([running.lag, running.clearing], [0, false])
   assert.ok(Number(running.cursor) > 0)
   assert.equal((await post(server.port, token, '{"source_ref":"one more"}')).status, 200)
@@ -85,7 +91,13 @@ test('--status only tells how far the index is', async (t) => {
 
 test('a new database, and an option that does not exist', async () => {
   const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-reindex'), 'intray.db')}` }
-  assert.deepEqual(await intrayJson(['reindex'], env), { cursor: 0, lag: 0, clearing: false })
+  assert.deepEqual(await intrayJson(['reindex'], env), {
+    cursor: 0,
+    lag: 0,
+    searchable: 0,
+    search_lag: 0,
+    clearing: false,
+  })
   const { code, stderr } = await intray(['reindex', '--fast'], env)
   assert.equal(code, 2)
   assert.match(stderr, /--fast/)

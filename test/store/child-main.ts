@@ -44,8 +44,11 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
     const store = await openStore(url, { role: role as StoreOptions['role'] })
     for (let idle = 0; ; ) {
       say('step')
-      const { lag, clearing, indexed } = await store.index.step({ maxRows: Number(maxRows), maxBytes: 1 << 30 })
-      if (lag === 0 && !clearing) break
+      const limits = { maxRows: Number(maxRows), maxBytes: 1 << 30 }
+      const { lag, clearing, indexed } = await store.index.step(limits)
+      say('words')
+      const { searchLag } = await store.index.stepWords({ ...limits, maxWords: 2048 })
+      if (lag === 0 && searchLag === 0 && !clearing) break
       // Many in a row that did nothing but re-sends are possible; without end they are not.
       idle = indexed === 0 && !clearing ? idle + 1 : 0
       if (idle > 10_000) throw new Error(`the index stands still with a lag of ${lag}`)

@@ -7,28 +7,30 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { backDoorOf } from './back-door.ts'
 import { startChild } from './child.ts'
 import { badItem, type ItemFields, idOf, item, NOON, TENANT } from './rows.ts'
-import { append, everyDriver, everyStore, indexAll, stepOnce, WIDE } from './suite.ts'
+import { append, everyDriver, everyStore, indexAll, stepOnce, stepWords, WIDE } from './suite.ts'
 
 everyStore('on an empty database there is nothing to do', async (store) => {
-  assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 0, clearing: false })
-  assert.deepEqual(await store.index.step(WIDE), {
-    cursor: 0,
-    lag: 0,
-    clearing: false,
-    indexed: 0,
-    unindexed: 0,
-    more: false,
-  })
+  const progress = { cursor: 0, lag: 0, searchable: 0, searchLag: 0, clearing: false }
+  const nothing = { ...progress, indexed: 0, unindexed: 0, more: false }
+  assert.deepEqual(await store.index.progress(), progress)
+  assert.deepEqual(await store.index.step(WIDE), nothing)
+  assert.deepEqual(await stepWords(store), nothing)
 })
 
 everyStore('the lag counts journal rows and resends, and goes to 0', async (store) => {
   const id = await append(store, { sourceRef: 'a', body: '{}' })
   await store.journal.append(['{}', '{}', '{ }', '{ }'].map((body) => item({ sourceRef: 'a', body })))
   const [revision] = await store.events.revisions(id, 0, 1)
-  assert.deepEqual(await store.index.progress(), { cursor: 0, lag: 5, clearing: false })
-  const done = await stepOnce(store)
-  assert.deepEqual(done, { cursor: revision!.id, lag: 0, clearing: false, indexed: 2, unindexed: 0, more: false })
-  assert.deepEqual(await store.index.progress(), { cursor: revision!.id, lag: 0, clearing: false })
+  const at = (cursor: number, lag: number, searchable: number, searchLag: number) => {
+    return { cursor, lag, searchable, searchLag, clearing: false }
+  }
+  const last = revision!.id
+  assert.deepEqual(await store.index.progress(), at(0, 5, 0, 2))
+  const done = { indexed: 2, unindexed: 0, more: false }
+  assert.deepEqual(await stepOnce(store), { ...at(last, 0, 0, 2), ...done })
+  assert.deepEqual(await store.index.progress(), at(last, 0, 0, 2))
+  assert.deepEqual(await stepWords(store), { ...at(last, 0, last, 0), ...done })
+  assert.deepEqual(await store.index.progress(), at(last, 0, last, 0))
 })
 
 everyStore('an item that could not be stored is nothing the index waits for', async (store) => {
@@ -106,6 +108,7 @@ everyStore(
       assert.equal(entry?.conversationId, ids[0])
     }
     assert.equal((await store.events.conversation(TENANT, 'page'))?.eventCount, 9)
+    await indexAll(store)
     const before = await backDoor.dumpIndex(database.url)
     await store.index.requestRebuild()
     await indexAll(store)

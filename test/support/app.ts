@@ -108,8 +108,8 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
 
 async function untilIndexed(store: Store): Promise<void> {
   for (;;) {
-    const { lag, clearing } = await store.index.progress()
-    if (lag === 0 && !clearing) return
+    const { lag, searchLag, clearing } = await store.index.progress()
+    if (lag === 0 && searchLag === 0 && !clearing) return
     await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

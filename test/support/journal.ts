@@ -41,8 +41,8 @@ export function readJournal(databaseUrl: string): Promise<JournalRow[]> {
 export function untilIndexed(databaseUrl: string): Promise<boolean> {
   return withStore(databaseUrl, (store) =>
     until('the index covers the journal', async () => {
-      const { lag, clearing } = await store.index.progress()
-      return lag === 0 && !clearing
+      const { lag, searchLag, clearing } = await store.index.progress()
+      return lag === 0 && searchLag === 0 && !clearing
     }),
   )
 }

@@ -163,13 +163,15 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
 
 /** The index is not copied: it is built from the copied journal. */
 function buildIndex(databaseUrl: string): Promise<void> {
+  const { searchWords: maxWords } = loadConfig(process.env)
   const progress = createProgress('index')
   return withStore(
     async (store) => {
       for (;;) {
-        const { lag, clearing } = await store.index.step(INDEX_LIMITS)
-        progress.say(`${lag} rows left`)
-        if (lag === 0 && !clearing) break
+        await store.index.step(INDEX_LIMITS)
+        const { lag, searchLag, clearing } = await store.index.stepWords({ ...INDEX_LIMITS, maxWords })
+        progress.say(`${Math.max(lag, searchLag)} rows left`)
+        if (lag === 0 && searchLag === 0 && !clearing) break
       }
     },
     { databaseUrl },

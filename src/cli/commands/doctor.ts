@@ -171,12 +171,13 @@ function keys({ keys: found, keysWithoutEvent }: ScanResult): Check {
 }
 
 async function index(store: Store, side: CopySide): Promise<Check> {
-  const { cursor, lag, clearing } = await store.index.progress()
+  const { cursor, lag, searchLag, clearing } = await store.index.progress()
   const unindexed = await store.diagnosis.unindexed()
   const marked = unindexed > 0 ? ` ${unindexed} events could not be indexed; they are kept and handed out.` : ''
   if (clearing) return warning('index', `The index is being rebuilt.${marked}`)
   if (lag === 0) {
-    const summary = `The index covers everything.${marked}`
+    const search = searchLag === 0 ? '' : ` Search lacks ${searchLag} events.`
+    const summary = `The index covers everything.${search}${marked}`
     return unindexed > 0
       ? warning('index', summary, "'./intray event show ID' shows the reason.")
       : ok('index', summary)

@@ -59,7 +59,7 @@ export const inboxList = command({
         note(
           `There are more: run it again with --cursor ${writeCursor(isByTime(filter) ? next : { ...next, receivedAt: null })}`,
         )
-      await noteLag(store)
+      await noteLag(store, filter.words !== undefined)
     })
   },
 })

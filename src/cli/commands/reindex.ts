@@ -1,6 +1,7 @@
 // `./intray reindex`: rebuilds the index from the journal. If a server runs, its indexer does the work while intake goes on,
 // and this command shows the progress; otherwise this command does it.
 
+import { loadConfig } from '../../config.ts'
 import type { IndexProgress } from '../../store/contract/indexing.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { command } from '../command.ts'
@@ -16,16 +17,17 @@ export const reindex = command({
 touched. Works with a running server, whose intake goes on; until it is done, lists and searches are incomplete.`,
   flags: { status: { about: 'Only show how far the index is.' }, ...JSON_FLAG },
   async run(values) {
+    const config = loadConfig(process.env)
     await withStore(async (store) => {
-      if (!values.status) await rebuild(store)
+      if (!values.status) await rebuild(store, config.searchWords)
       const progress = await store.index.progress()
-      if (values.json) printJson(progress)
+      if (values.json) printJson(jsonOf(progress))
       else printProgress(progress)
-    })
+    }, config)
   },
 })
 
-async function rebuild(store: Store): Promise<void> {
+async function rebuild(store: Store, maxWords: number): Promise<void> {
   await store.index.requestRebuild()
   // Does not wait for later arrivals: under steady intake the index is never complete.
   const goal = await store.events.watermark()
@@ -33,11 +35,16 @@ async function rebuild(store: Store): Promise<void> {
   for (;;) {
     // A running server does the work. Checked each time, so that this command takes over when the server stops.
     const served = (await store.nodes.live()).length > 0
-    const progress = served ? await nextProgress(store) : await store.index.step(LIMITS)
+    const progress = served ? await nextProgress(store) : await stepBoth(store, maxWords)
     progressLine.say(describe(progress))
-    if (!progress.clearing && progress.cursor >= goal) break
+    if (!progress.clearing && progress.searchable >= goal) break
   }
   progressLine.end()
+}
+
+async function stepBoth(store: Store, maxWords: number): Promise<IndexProgress> {
+  await store.index.step(LIMITS)
+  return store.index.stepWords({ ...LIMITS, maxWords })
 }
 
 async function nextProgress(store: Store): Promise<IndexProgress> {
@@ -45,15 +52,22 @@ async function nextProgress(store: Store): Promise<IndexProgress> {
   return store.index.progress()
 }
 
-function describe({ cursor, lag, clearing }: IndexProgress): string {
-  const total = cursor + lag
-  return clearing
-    ? 'emptying the old index'
-    : `${cursor} of ${total} (${total === 0 ? 100 : Math.floor((100 * cursor) / total)} %)`
+function describe({ cursor, lag, searchable, searchLag, clearing }: IndexProgress): string {
+  if (clearing) return 'emptying the old index'
+  const percentOf = (done: number, left: number) => (left === 0 ? 100 : Math.floor((100 * done) / (done + left)))
+  return `${cursor} of ${cursor + lag} (${percentOf(cursor, lag)} %), search ${percentOf(searchable, searchLag)} %`
 }
 
-function printProgress({ cursor, lag, clearing }: IndexProgress): void {
+function jsonOf({ searchLag, ...progress }: IndexProgress) {
+  return { ...progress, search_lag: searchLag }
+}
+
+function printProgress({ cursor, lag, searchable, searchLag, clearing }: IndexProgress): void {
   if (clearing) print('The index is being emptied for a rebuild.\n')
+  else if (lag === 0 && searchLag > 0)
+    print(
+      `The index covers everything, up to event ${cursor}; search covers events up to ${searchable}, ${searchLag} are left.\n`,
+    )
   else if (lag === 0) print(`The index covers everything, up to event ${cursor}.\n`)
   else print(`The index is at event ${cursor}; ${lag} rows are left.\n`)
 }

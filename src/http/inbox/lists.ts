@@ -87,7 +87,7 @@ export function listOperations(options: InboxOptions) {
       const known = await claims.subscriptions(tenant)
       if (!known.some(({ name }) => name === subscription)) return NO_SUBSCRIPTION
     }
-    const lag = await awaitIndex()
+    const lag = await awaitIndex(given.q ? 'words' : 'entries')
     const page = await inbox.events(tenant, filter, cursor ?? null, limit, disconnectSignal(call.req.socket))
     return jsonAnswer({
       // With a filter by state every row shows that state, also if it changed since the read.

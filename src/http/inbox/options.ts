@@ -15,6 +15,6 @@ export interface InboxOptions {
   readonly clock: Clock
   readonly listRefusals: (tenant: Tenant, beforeId: number, limit: number) => Promise<StoredRefusal[]>
   /** Waits, for a limited time, until the index covers every event stored before the call; resolves with the remaining lag. */
-  readonly awaitIndex: () => Promise<number>
+  readonly awaitIndex: (needed?: 'entries' | 'words') => Promise<number>
   readonly promote: Promote
 }

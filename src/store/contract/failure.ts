@@ -5,6 +5,8 @@ export type StoreFailureKind =
   | 'unavailable'
   /** The storage can no longer be trusted (I/O error, corruption, writer gone): the process must exit. */
   | 'fatal'
+  /** A read met damaged pages. What does not touch them works. */
+  | 'damaged'
   /** This operation cannot succeed, whatever the state of the storage. */
   | 'rejected'
 

@@ -67,7 +67,8 @@ export interface EventPage {
 /** How far the index follows the journal, in ids of events and of resends. */
 export interface Coverage {
   readonly newest: { readonly events: number; readonly resends: number }
-  readonly covered: { readonly events: number; readonly resends: number }
+  /** `words`: events up to this id are found by a search. */
+  readonly covered: { readonly events: number; readonly resends: number; readonly words: number }
 }
 
 export interface InboxReader {

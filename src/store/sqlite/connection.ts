@@ -182,6 +182,13 @@ export function storeFailure(error: unknown): StoreFailure {
   }
 }
 
+/** Classifies a failed read. Damage is not fatal by itself: in the journal it may be in a single event. */
+export function readFailure(error: unknown): StoreFailure {
+  const code = sqliteCode(error)
+  if (code !== SQLITE.CORRUPT && code !== SQLITE.NOTADB) return storeFailure(error)
+  return new StoreFailure('damaged', `a read met damaged pages: ${(error as Error).message}`, { cause: error })
+}
+
 /** Why a database cannot be opened, as a sentence for the operator. */
 export function refusal(path: string, error: unknown): Error {
   if (error instanceof StoreRefused) return error

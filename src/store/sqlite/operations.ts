@@ -9,6 +9,7 @@ import { prepareOperatorWrites } from './admin/operators.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
 import { FROZEN, inTransaction } from './connection.ts'
+import { checkIndex } from './index/index-file.ts'
 import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
 import { prepareAppend, type Written } from './journal/append.ts'
@@ -71,7 +72,9 @@ export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
   return {
     indexStep: indexing.step,
+    indexWordsStep: indexing.stepWords,
     indexRebuild: indexing.requestRebuild,
+    checkIndex: (): void => checkIndex(db),
     pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
   }
 }

@@ -18,11 +18,19 @@ import {
   readSynchronous,
   refusal,
   sqliteCode,
+  readFailure,
   sqliteVersion,
-  storeFailure,
 } from './connection.ts'
+import { watchingForDamage } from './damage.ts'
 import { readCoverage } from './index/inbox.ts'
-import { attachIndex, needsIndexFile, openIndexWriter, openReader, prepareIndexFile } from './index/index-file.ts'
+import {
+  attachIndex,
+  needsIndexFile,
+  openIndexWriter,
+  openReader,
+  prepareIndexFile,
+  refuseLostJournal,
+} from './index/index-file.ts'
 import { readProgress } from './index/indexing.ts'
 import { outcomeOf } from './journal/append.ts'
 import { packBatch } from './journal/append-batch.ts'
@@ -65,6 +73,7 @@ interface Parts {
 }
 
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
+  refuseLostJournal(path)
   const db = openConnection(path, 'tool')
   try {
     return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
@@ -118,7 +127,8 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     await writer.run('forgetNodes', [])
     const reader = await StoreThread.start<Reads>('reader', path)
     opened.push(reader)
-    return composeStore({ path, facts, writer, indexer, reader, main: openReader(path), release })
+    const store = composeStore({ path, facts, writer, indexer, reader, main: openReader(path), release })
+    return watchingForDamage(store, () => indexer.run('checkIndex', []))
   } catch (error) {
     for (const one of opened.toReversed()) await one.close()
     release()
@@ -201,6 +211,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     },
     index: {
       step: (limits) => indexer.run('indexStep', [limits]),
+      stepWords: (limits) => indexer.run('indexWordsStep', [limits]),
       progress: () => guard(() => readProgress(main)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
@@ -312,7 +323,7 @@ async function guard<T>(read: () => T): Promise<T> {
   try {
     return read()
   } catch (error) {
-    throw storeFailure(error)
+    throw readFailure(error)
   }
 }
 
@@ -324,7 +335,7 @@ function guardAll<T extends object>(capability: T): T {
       name,
       (...args: readonly unknown[]) =>
         call(...args).catch((error: unknown) => {
-          throw storeFailure(error)
+          throw readFailure(error)
         }),
     ]),
   ) as T
@@ -337,7 +348,7 @@ function runInProcess<O extends Calls>(db: DatabaseSync, operations: O): Executo
       try {
         return (await operations[name]!(...args)) as never
       } catch (error) {
-        throw storeFailure(error)
+        throw readFailure(error)
       }
     },
     onFatal: () => {},

@@ -5,13 +5,29 @@ import { copyFileSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
+import { newUuid } from '../../../src/runtime/id.ts'
+import { StoreRefused } from '../../../src/store/contract/failure.ts'
+import type { ClaimRequest } from '../../../src/store/contract/processing.ts'
 import type { Store } from '../../../src/store/contract/store.ts'
 import { openStore } from '../../../src/store/open.ts'
-import { JOURNAL_PAGE_BYTES } from '../../../src/store/sqlite/connection.ts'
 import { indexPath, openReader } from '../../../src/store/sqlite/index/index-file.ts'
-import { item, TENANT } from '../rows.ts'
+import { item, NOON, TENANT } from '../rows.ts'
 import { indexAll } from '../suite.ts'
 import { tempFolder } from '../../support/temp.ts'
+
+const CLAIM: ClaimRequest = {
+  tenant: TENANT,
+  subscription: 'default',
+  limit: 10,
+  maxBytes: 1 << 20,
+  ordered: true,
+  channelRef: null,
+  leaseId: newUuid(),
+  leaseExpiresAt: NOON + 30_000,
+  keyId: 'PPPPPPPPPP',
+  maxAttempts: 3,
+  now: NOON,
+}
 
 const newPath = (): string => join(tempFolder('index-file'), "it's 50% #1.db")
 
@@ -56,7 +72,8 @@ test('the index lies beside the database', () => {
 test('an index that is what it should be is kept as it is', async () => {
   const path = await filled()
   await withStore(path, async (store) => {
-    assert.deepEqual(await store.index.progress(), { cursor: 10, lag: 0, clearing: false })
+    const progress = { cursor: 10, lag: 0, searchable: 10, searchLag: 0, clearing: false }
+    assert.deepEqual(await store.index.progress(), progress)
     assert.equal(await countOf(store), 10)
   })
 })
@@ -73,20 +90,20 @@ test('an index that is no database is replaced and filled again', async () => {
   await assertFilledAgain(path, 10)
 })
 
-/** Overwrites the first page of the table that lists read. */
-function damageIndex(path: string): void {
-  const db = new DatabaseSync(indexPath(path))
-  const root = db.prepare("SELECT rootpage FROM sqlite_master WHERE name = 'event_index'").get()!.rootpage as number
+/** Overwrites the first page of a table. */
+function damage(file: string, table: string): void {
+  const db = new DatabaseSync(file)
+  const root = db.prepare('SELECT rootpage FROM sqlite_master WHERE name = ?').get(table)!.rootpage as number
   const pageSize = Object.values(db.prepare('PRAGMA page_size').get()!)[0] as number
   db.close()
-  const bytes = readFileSync(indexPath(path))
+  const bytes = readFileSync(file)
   bytes.fill(0xff, (root - 1) * pageSize, root * pageSize)
-  writeFileSync(indexPath(path), bytes)
+  writeFileSync(file, bytes)
 }
 
 test('damage inside the index ends the server once: the next start fills it again', async () => {
   const path = await filled()
-  damageIndex(path)
+  damage(indexPath(path), 'event_index')
   await withStore(path, async (store) => {
     const told = new Promise<Error>((resolve) => store.onFatal(resolve))
     await append(store, 11, 11)
@@ -96,44 +113,61 @@ test('damage inside the index ends the server once: the next start fills it agai
   await assertFilledAgain(path, 11)
 })
 
-test('damage that a read meets in the index ends the server once: the next start fills it again', async () => {
+test('damage that a read finds ends the server too: the read says so, the next start fills the index again', async () => {
   const path = await filled()
-  damageIndex(path)
+  damage(indexPath(path), 'event_index')
   await withStore(path, async (store) => {
-    const told = new Promise((resolve) => store.onFatal(resolve))
-    await assert.rejects(store.inbox.events(TENANT, {}, null, 100), { kind: 'fatal' })
-    await told
+    const told = new Promise<Error>((resolve) => store.onFatal(resolve))
+    await assert.rejects(store.inbox.events(TENANT, {}, null, 10), { kind: 'damaged' })
+    assert.match((await told).message, /malformed/)
   })
   await assertFilledAgain(path, 10)
 })
 
-test('damage that a read meets in the journal fails that read alone, and the index stays', async () => {
-  const path = newPath()
-  const body = 'x'.repeat(20_000)
+test('damage that a claim finds ends the server too: the next start fills the index again', async () => {
+  const path = await filled()
+  damage(indexPath(path), 'event_index')
   await withStore(path, async (store) => {
-    await append(store, 1, 10)
-    await store.journal.append([item({ sourceRef: 'large', body: { body } })])
-    await append(store, 11, 20)
-    await indexAll(store)
+    await assert.rejects(store.processing.claim(CLAIM), { kind: 'fatal' })
   })
-  const bytes = readFileSync(path)
-  // The pages that only continue the large payload name a next page that there is not.
-  let damaged = 0
-  for (let at = 0; at < bytes.length; at += JOURNAL_PAGE_BYTES) {
-    if (!bytes.subarray(at + 4, at + JOURNAL_PAGE_BYTES).every((byte) => byte === 0x78)) continue
-    bytes.writeUInt32BE(0x7fffffff, at)
-    damaged += 1
-  }
-  assert.ok(damaged > 5)
-  writeFileSync(path, bytes)
+  await assertFilledAgain(path, 10)
+})
+
+test('damage in the journal fails the read that meets it, and nothing else: the index is kept', async () => {
+  const path = await filled()
+  damage(path, 'dedupe')
   await withStore(path, async (store) => {
-    let told = 0
-    store.onFatal(() => (told += 1))
-    await assert.rejects(store.events.payload(11, TENANT), { kind: 'rejected' })
-    assert.equal((await store.inbox.events(TENANT, {}, null, 100)).events.length, 21)
-    assert.equal(told, 0)
+    const told: Error[] = []
+    store.onFatal((failure) => told.push(failure))
+    await assert.rejects(store.inbox.events(TENANT, { sourceRef: '1' }, null, 10), { kind: 'damaged' })
+    // The indexer works one job after the other: after this one the index was checked.
+    await store.index.requestRebuild()
+    assert.deepEqual(told, [])
+    assert.equal((await store.inbox.conversations(TENANT, Number.MAX_SAFE_INTEGER, 10)).length, 1)
   })
 })
+
+for (const [what, lose] of [
+  ['missing', (path: string) => rmSync(path)],
+  ['empty', (path: string) => writeFileSync(path, '')],
+] as const) {
+  test(`a journal that is ${what} beside its index is not taken for a new database`, async () => {
+    const path = await filled()
+    lose(path)
+    const before = readFileSync(indexPath(path))
+    for (const role of ['server', 'tool'] as const) {
+      await assert.rejects(openStore(`sqlite:${path}`, { role }), (error: Error) => {
+        assert.ok(error instanceof StoreRefused)
+        assert.ok(error.message.includes(`The database ${path} is ${what}`), error.message)
+        assert.ok(error.message.includes(`delete ${indexPath(path)}`), error.message)
+        return true
+      })
+    }
+    assert.deepEqual(readFileSync(indexPath(path)), before)
+    rmSync(indexPath(path))
+    await withStore(path, async (store) => assert.equal((await store.index.progress()).cursor, 0))
+  })
+}
 
 test('an index that another version made is replaced and filled again', async () => {
   const path = await filled()

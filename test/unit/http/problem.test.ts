@@ -35,6 +35,7 @@ const STATUSES: Record<ErrorCode, number> = {
   internal_error: 500,
   overloaded: 503,
   shutting_down: 503,
+  storage_damaged: 503,
   storage_unavailable: 503,
 }
 
@@ -71,6 +72,7 @@ test('only what may succeed later is retryable', () => {
     'rate_limited',
     'request_timeout',
     'shutting_down',
+    'storage_damaged',
     'storage_unavailable',
   ])
 })
@@ -79,6 +81,7 @@ test('a 503 says whether it was stored and when to send again', () => {
   for (const [code, stored] of [
     ['overloaded', 'no'],
     ['shutting_down', 'no'],
+    ['storage_damaged', 'no'],
     ['storage_unavailable', 'unknown'],
   ] as const) {
     const { headers, body } = renderProblem({ code }, 'r')

@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { createAwaitIndex, MAX_WAIT_MS } from '../../../src/indexing/await-index.ts'
 import type { Coverage } from '../../../src/store/contract/inbox.ts'
 
-const at = (newest: number, covered: number, resends = 0): Coverage => ({
+const at = (newest: number, covered: number, resends = 0, words = covered): Coverage => ({
   newest: { events: newest, resends },
-  covered: { events: covered, resends: 0 },
+  covered: { events: covered, resends: 0, words },
 })
 
 /** An inbox that is asked for its coverage again and again. */
@@ -32,6 +32,19 @@ test('after a while what is missing is told, re-sends included', async () => {
   const inbox = inboxOf([at(5, 3, 2)])
   assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, maxWaitMs: 30 })(), 4)
   assert.equal(MAX_WAIT_MS, 2000, 'two seconds, as docs/processing/inbox.md says')
+})
+
+test('a search waits for the words, any other read for the entries alone', async () => {
+  const searched = inboxOf([at(5, 5, 0, 3), at(6, 6, 0, 4), at(6, 6, 0, 5)])
+  const asked: string[] = []
+  const options = { inbox: searched, hurry: (needed: string) => asked.push(needed) }
+  assert.equal(await createAwaitIndex(options)('words'), 0)
+  assert.deepEqual([searched.asked(), asked], [3, ['words', 'words']])
+  const listed = inboxOf([at(5, 5, 0, 3)])
+  assert.equal(await createAwaitIndex({ ...options, inbox: listed })(), 0)
+  assert.equal(listed.asked(), 1)
+  const late = inboxOf([at(5, 5, 0, 3)])
+  assert.equal(await createAwaitIndex({ ...options, inbox: late, maxWaitMs: 30 })('words'), 2)
 })
 
 test('a store that fails meanwhile fails the read', async () => {

@@ -3,13 +3,27 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Indexer } from '../../../src/indexing/indexer.ts'
-import type { IndexLimits, IndexStepResult, IndexStore } from '../../../src/store/contract/indexing.ts'
+import type { IndexLimits, IndexStepResult, IndexStore, WordLimits } from '../../../src/store/contract/indexing.ts'
 
 const LIMITS: IndexLimits = { maxRows: 10, maxBytes: 1000 }
-const IDLE: IndexStepResult = { cursor: 9, lag: 0, clearing: false, indexed: 0, unindexed: 0, more: false }
+const WORD_LIMITS: WordLimits = { maxRows: 5, maxBytes: 500, maxWords: 3 }
+const IDLE: IndexStepResult = {
+  cursor: 9,
+  lag: 0,
+  searchable: 9,
+  searchLag: 0,
+  clearing: false,
+  indexed: 0,
+  unindexed: 0,
+  more: false,
+}
 const LAGGING: IndexStepResult = { ...IDLE, lag: 500, indexed: 10, more: true }
 const NEARLY_DONE: IndexStepResult = { ...IDLE, lag: 3, indexed: 10 }
 const STUCK: IndexStepResult = { ...IDLE, lag: 500 }
+/** Entries are done, words are not. */
+const UNSEARCHABLE: IndexStepResult = { ...IDLE, searchable: 4, searchLag: 5 }
+/** Neither is. */
+const BEHIND: IndexStepResult = { ...LAGGING, searchable: 4, searchLag: 505 }
 const CLEARING: IndexStepResult = { ...IDLE, clearing: true, more: true }
 
 type Answer = IndexStepResult | Error | Promise<IndexStepResult>
@@ -20,6 +34,10 @@ class ScriptedIndex implements IndexStore {
   /** The time by its clock, which each step moves by `stepMs`. */
   now = 0
   stepMs = 2
+  /** What came when: e for entries, w for words. */
+  order = ''
+  /** Words steps that leave words; after them there are none. */
+  wordSteps = 0
   readonly #answers: Answer[]
 
   constructor(...answers: Answer[]) {
@@ -32,10 +50,18 @@ class ScriptedIndex implements IndexStore {
 
   async step(limits: IndexLimits): Promise<IndexStepResult> {
     this.limits.push(limits)
+    this.order += 'e'
     this.now += this.stepMs
     const answer = this.#answers.shift() ?? IDLE
     if (answer instanceof Error) throw answer
     return answer
+  }
+
+  async stepWords(limits: WordLimits): Promise<IndexStepResult> {
+    assert.deepEqual(limits, WORD_LIMITS)
+    this.order += 'w'
+    this.now += this.stepMs
+    return this.wordSteps-- > 0 ? { ...UNSEARCHABLE, more: true } : IDLE
   }
 
   async progress(): Promise<IndexStepResult> {
@@ -71,6 +97,7 @@ async function start(t: TestContext, index: ScriptedIndex, intake: Intake = { wa
   const indexer = new Indexer({
     index,
     limits: LIMITS,
+    wordLimits: WORD_LIMITS,
     onStep: (result) => results.push(result),
     onTrouble: (...trouble) => troubles.push(trouble),
     waiting: () => intake.waiting,
@@ -211,6 +238,52 @@ test('a reader that waits wakes it from its wait', async (t) => {
   assert.equal(index.steps, 2)
 })
 
+test('words come after the entries, a step at a time, and entries are looked for between two of them', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 5 }, () => UNSEARCHABLE))
+  index.wordSteps = 3
+  await start(t, index)
+  assert.equal(index.order, 'ewewewew', 'the last one left none, so the loop waits')
+})
+
+test('where no words are left there is no step for them', async (t) => {
+  const index = new ScriptedIndex(LAGGING, LAGGING, NEARLY_DONE)
+  await start(t, index)
+  assert.equal(index.order, 'eee')
+})
+
+test('while entries are left, every fourth round has a step for words: search does not stand still', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 12 }, () => BEHIND))
+  index.wordSteps = 100
+  await start(t, index)
+  assert.match(index.order, /^eeeeweeeeweeeew/)
+})
+
+test('while messages wait for the disk, so has every fourth round, even if no entries are left', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 100 }, () => UNSEARCHABLE))
+  index.wordSteps = 100
+  const intake = { waiting: 1 }
+  const { settle, pass } = await start(t, index, intake)
+  await pass(3 * 8)
+  assert.equal(index.order, 'eeeew')
+  intake.waiting = 0
+  await pass(16)
+  await settle()
+  assert.match(index.order, /^eeeew(ew){50}/, 'when they stop, words follow without a pause')
+})
+
+test('a search that waits gets a step for words in the next round, however busy it is', async (t) => {
+  const index = new ScriptedIndex(...Array.from({ length: 100 }, () => BEHIND))
+  index.wordSteps = 100
+  const { indexer, settle } = await start(t, index, { waiting: 1 })
+  assert.equal(index.order, 'e')
+  indexer.hurry('words')
+  await settle()
+  assert.equal(index.order, 'eew')
+  indexer.hurry()
+  await settle()
+  assert.equal(index.order, 'eewe', 'a reader of a list hurries the entries alone')
+})
+
 test('a rebuild is carried out without a pause', async (t) => {
   const index = new ScriptedIndex(CLEARING, CLEARING, CLEARING, LAGGING, IDLE)
   await start(t, index)
@@ -281,6 +354,7 @@ test('stopping twice, or what was never started, is fine', async (t) => {
   const { indexer } = await start(t, new ScriptedIndex())
   await Promise.all([indexer.stop(), indexer.stop()])
   await indexer.stop()
-  const never = new Indexer({ index: new ScriptedIndex(), limits: LIMITS, onTrouble: () => {}, waiting: () => 0 })
+  const options = { limits: LIMITS, wordLimits: WORD_LIMITS, onTrouble: () => {}, waiting: () => 0 }
+  const never = new Indexer({ index: new ScriptedIndex(), ...options })
   await never.stop()
 })

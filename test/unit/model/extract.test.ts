@@ -26,14 +26,21 @@ describe('extraction', () => {
       contactName: 'Ada',
       contactEmail: 'ada@a.test',
       messageType: 'text',
+      text: ' Hello,\r\n\t world ',
       snippet: 'Hello, world',
       warnings: [],
-      words: ['ada', 'a', 'test', 'hello', 'world'],
     })
   })
 
   test('takes absent and null for nothing', () => {
-    const nothing = { contactName: null, contactEmail: null, messageType: null, snippet: null, warnings: [], words: [] }
+    const nothing = {
+      contactName: null,
+      contactEmail: null,
+      messageType: null,
+      text: null,
+      snippet: null,
+      warnings: [],
+    }
     assert.deepEqual(of({}), nothing)
     assert.deepEqual(of({ contact: null, message: { text: null }, meta: { form_id: null } }), nothing)
   })

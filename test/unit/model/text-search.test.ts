@@ -3,15 +3,16 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import {
   cutWords,
+  firstWords,
   foldEmail,
-  type SpanQuery,
-  spanQueryFor,
   MAX_WORD_LENGTH,
   MAX_WORDS,
   queryWords,
   SPAN_IDS,
+  type SpanQuery,
   search,
   spanOf,
+  spanQueryFor,
   wordPrefix,
 } from '../../../src/model/text-search.ts'
 import { anyText } from '../../support/text.ts'
@@ -210,4 +211,17 @@ describe('a search', () => {
       limit: 1,
     })
   })
+})
+
+test('an event is found by its first different words: those of the first text, then of the next', () => {
+  assert.deepEqual(firstWords(4, 'Ada L', null, 'to be or not to be'), ['ada', 'l', 'to', 'be'])
+  assert.deepEqual(firstWords(9, 'Ada L', null, 'to be or not to be'), ['ada', 'l', 'to', 'be', 'or', 'not'])
+  assert.deepEqual(firstWords(0, 'Ada'), [])
+})
+
+test('however long a text without new words is, no more than 16 characters a word are looked at', () => {
+  const text = `${'another '.repeat(1000)}last`
+  assert.deepEqual(firstWords(256, text), ['another'])
+  // The control: with more words the end is looked at.
+  assert.deepEqual(firstWords(2048, text), ['another', 'last'])
 })

@@ -18,7 +18,8 @@ const COVERAGE: Statement = {
   text: `SELECT CASE WHEN e.is_called THEN e.last_value ELSE 0 END AS newest_events,
     CASE WHEN r.is_called THEN r.last_value ELSE 0 END AS newest_resends,
     (SELECT position FROM intray.index_cursors WHERE source = 'events') AS events,
-    (SELECT position FROM intray.index_cursors WHERE source = 'resends') AS resends
+    (SELECT position FROM intray.index_cursors WHERE source = 'resends') AS resends,
+    (SELECT position FROM intray.index_cursors WHERE source = 'words') AS words
   FROM intray.event_ids e, intray.resend_ids r`,
 }
 const SELECT_EVENTS: Statement = {
@@ -195,7 +196,7 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
       const [row] = await query(COVERAGE, [])
       return {
         newest: { events: row!.newest_events as number, resends: row!.newest_resends as number },
-        covered: { events: row!.events as number, resends: row!.resends as number },
+        covered: { events: row!.events as number, resends: row!.resends as number, words: row!.words as number },
       }
     },
     async events(tenant, filter, after, limit, gone) {

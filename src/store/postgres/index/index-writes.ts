@@ -23,8 +23,13 @@ import {
 } from '../../index-rows.ts'
 import { bigints, packColumns, texts, unnested, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
+import { inTurns } from './turns.ts'
 
 const INSERT_ENTRIES: Statement = { name: 'intray_insert_entries', text: insertInto(ENTRIES) }
+const MARK_ENTRY: Statement = {
+  name: 'intray_mark_entry',
+  text: 'UPDATE intray.event_index SET unindexed = $1 WHERE company_id = $2 AND account_id = $3 AND event_id = $4',
+}
 /** The words of an event are one text, separated by spaces. */
 const INSERT_WORDS: Statement = {
   name: 'intray_insert_words',
@@ -102,7 +107,6 @@ async function write(connection: Connection, derived: readonly Derived[]): Promi
     return entryValues(one, key === null ? null : (conversations.get(key) ?? null))
   })
   await connection.query(INSERT_ENTRIES, valuesFor(ENTRIES, entries))
-  await insertWords(connection, derived)
 }
 
 /** The ids of the conversations, by key. */
@@ -116,11 +120,35 @@ async function upsertConversations(
   return new Map(rows.map(({ key, id }) => [key, id]))
 }
 
-async function insertWords(connection: Connection, derived: readonly Derived[]): Promise<void> {
-  const found = derived.flatMap((one) => {
-    const words = indexedWords(one)
-    return words === null ? [] : [{ row: one.row, words }]
-  })
+/** Returns how many rows could not be written. */
+export type WriteWords = (connection: Connection, derived: readonly Derived[], maxWords: number) => Promise<number>
+
+/** Writes the words of all rows. */
+export const writeWords: WriteWords = async (connection, derived, maxWords) => {
+  await insertWords(connection, derived, maxWords)
+  return 0
+}
+
+/** Writes the words of each row in its own savepoint; where that fails, marks the entry. */
+export const writeEachWordsAlone: WriteWords = async (connection, derived, maxWords) => {
+  let failed = 0
+  for (const one of derived) {
+    const failure = await connection.savepoint(() => insertWords(connection, [one], maxWords))
+    if (failure === null) continue
+    failed += 1
+    const { companyId, accountId, id } = one.row
+    await connection.query(MARK_ENTRY, [unindexed(one.row, failure).unindexed, companyId, accountId, id])
+  }
+  return failed
+}
+
+async function insertWords(connection: Connection, derived: readonly Derived[], maxWords: number): Promise<void> {
+  const cut = await inTurns(
+    derived,
+    ({ row }) => row.size,
+    (one) => ({ row: one.row, words: indexedWords(one, maxWords) }),
+  )
+  const found = cut.flatMap(({ row, words }) => (words === null ? [] : [{ row, words }]))
   if (found.length === 0) return
   await connection.query(INSERT_WORDS, [
     bigints(found.map(({ row }) => row.companyId)),

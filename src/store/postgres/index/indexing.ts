@@ -1,5 +1,5 @@
 // Indexing on PostgreSQL: a step determines the watermark, reads the next rows up to it, derives, and moves the cursor
-// in one transaction. One node at a time: the lock is held for the step, so a node that dies loses it with its
+// in one transaction. A step of the second cursor reads the payloads again, up to the first cursor. One node at a time: the lock is held for the step, so a node that dies loses it with its
 // connection, and another node goes on. Other steps wait for the lock.
 
 import {
@@ -10,17 +10,27 @@ import {
   type ResendRow,
   tallyTraffic,
 } from '../../../model/index-step.ts'
-import type { IndexLimits, IndexProgress, IndexStepResult } from '../../contract/indexing.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { sqlState, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { clearSome } from './clearing.ts'
-import { type WriteEvents, writeEachAlone, writeEvents, writeRepeats, writeTraffic } from './index-writes.ts'
+import {
+  type WriteEvents,
+  type WriteWords,
+  writeEachAlone,
+  writeEachWordsAlone,
+  writeEvents,
+  writeRepeats,
+  writeTraffic,
+  writeWords,
+} from './index-writes.ts'
+import { inTurns } from './turns.ts'
 import { pruneTraffic } from './traffic.ts'
 
-/** Rows are derived on the main thread, which also reads requests: about 10 ms for this many. */
+/** The values of this many rows are packed for one statement on the main thread, which also reads requests. */
 const MAX_STEP_ROWS = 1000
 /** How long a step waits for another node's step. */
 const TURN_MS = 2000
@@ -38,12 +48,18 @@ const MOVE_CURSORS: Statement = {
   name: 'intray_move_cursors',
   text: `UPDATE intray.index_cursors SET
     position = CASE source WHEN 'events' THEN $1::bigint ELSE $2::bigint END,
-    watermark = greatest(watermark, CASE source WHEN 'events' THEN $3::bigint ELSE $4::bigint END)`,
+    watermark = greatest(watermark, CASE source WHEN 'events' THEN $3::bigint ELSE $4::bigint END)
+  WHERE source IN ('events', 'resends')`,
+}
+const MOVE_WORDS: Statement = {
+  name: 'intray_move_words',
+  text: `UPDATE intray.index_cursors SET position = $1 WHERE source = 'words'`,
 }
 const COUNT_LAG: Statement = {
   name: 'intray_count_lag',
   text: `SELECT (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $1 LIMIT ${COUNTED + 1}) e) AS events,
-    (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends`,
+    (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends,
+    (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $3 LIMIT ${COUNTED + 1}) w) AS words`,
 }
 /** The next rows, bounded by count and bytes; at least one if there is one. */
 const SELECT_EVENTS: Statement = {
@@ -73,29 +89,36 @@ const SELECT_RESENDS: Statement = {
  * read of 20,000 events, and growing with them.) Later autovacuum keeps the statistics.
  */
 const ANALYZE_FROM = 1000
-const IS_ANALYZED = `SELECT bool_and(reltuples >= 0) AS analyzed FROM pg_class
-  WHERE oid IN ('intray.event_index'::regclass, 'intray.conversations'::regclass)`
-const ANALYZE = 'ANALYZE intray.event_index, intray.event_words, intray.conversations, intray.events'
+const IS_ANALYZED = {
+  entries: `SELECT bool_and(reltuples >= 0) AS analyzed FROM pg_class
+    WHERE oid IN ('intray.event_index'::regclass, 'intray.conversations'::regclass)`,
+  words: `SELECT reltuples > 0 AS analyzed FROM pg_class WHERE oid = 'intray.event_words'::regclass`,
+} as const
+const ANALYZE = {
+  entries: 'ANALYZE intray.event_index, intray.conversations, intray.events',
+  words: 'ANALYZE intray.event_words',
+} as const
 const REQUEST_REBUILD = 'UPDATE intray.index_cursors SET position = 0, clearing = true'
 
 interface Cursors {
   readonly position: Ids
+  readonly words: number
   readonly watermark: Ids
   readonly clearing: boolean
 }
 
 export function createIndexing(pool: Pool) {
   const watermark = new Watermark()
-  let analyzed = false
+  const analyzed = { entries: false, words: false }
 
   /** Missing statistics only cost speed: a failure is left to autovacuum. */
-  async function analyzeOnce({ cursor }: IndexProgress): Promise<void> {
-    if (analyzed || cursor < ANALYZE_FROM) return
-    analyzed = true
+  async function analyzeOnce(what: keyof typeof ANALYZE, position: number): Promise<void> {
+    if (analyzed[what] || position < ANALYZE_FROM) return
+    analyzed[what] = true
     await pool
       .use(async (connection) => {
-        const [row] = await connection.query<{ analyzed: boolean }>(IS_ANALYZED)
-        if (!row!.analyzed) await connection.query(ANALYZE)
+        const [row] = await connection.query<{ analyzed: boolean }>(IS_ANALYZED[what])
+        if (!row!.analyzed) await connection.query(ANALYZE[what])
       })
       .catch(() => {})
   }
@@ -106,29 +129,34 @@ export function createIndexing(pool: Pool) {
       const isIdle = !before.clearing && isCovered(before)
       const found = await watermark.find(connection, before.watermark, isIdle)
       if (isIdle && !found) return nothingDone(connection, before)
-      try {
-        return await connection.transaction(async () => {
-          await takeTurn(connection)
-          return stepInTurn(connection, limits, found, write)
-        }, 'reads')
-      } catch (error) {
-        if (sqlState(storeFailure(error).cause) !== LOCK_NOT_AVAILABLE) throw error
-        return nothingDone(connection, await readCursors(connection))
-      }
+      return inTurn(connection, () => stepInTurn(connection, limits, found, write))
+    })
+  }
+
+  async function stepWords(limits: WordLimits, write: WriteWords): Promise<IndexStepResult> {
+    return pool.use(async (connection) => {
+      const before = await readCursors(connection)
+      if (before.words >= before.position.events) return nothingDone(connection, before)
+      return inTurn(connection, () => stepWordsInTurn(connection, limits, write))
     })
   }
 
   return {
     step: async (limits: IndexLimits): Promise<IndexStepResult> => {
-      try {
-        const result = await step(limits, writeEvents)
-        await analyzeOnce(result)
-        return result
-      } catch (error) {
-        // A row cannot be written: the step is repeated with each row in its own savepoint, and the bad one is marked.
-        if (storeFailure(error).kind !== 'rejected') throw error
-        return step(limits, writeEachAlone)
-      }
+      const result = await eachAloneIfRejected(
+        () => step(limits, writeEvents),
+        () => step(limits, writeEachAlone),
+      )
+      await analyzeOnce('entries', result.cursor)
+      return result
+    },
+    stepWords: async (limits: WordLimits): Promise<IndexStepResult> => {
+      const result = await eachAloneIfRejected(
+        () => stepWords(limits, writeWords),
+        () => stepWords(limits, writeEachWordsAlone),
+      )
+      await analyzeOnce('words', result.searchable)
+      return result
     },
     progress: (): Promise<IndexProgress> =>
       pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
@@ -146,6 +174,32 @@ export function createIndexing(pool: Pool) {
   }
 }
 
+/** If a row cannot be written, the step is repeated with each row in its own savepoint, and the bad one is marked. */
+async function eachAloneIfRejected(
+  together: () => Promise<IndexStepResult>,
+  eachAlone: () => Promise<IndexStepResult>,
+): Promise<IndexStepResult> {
+  try {
+    return await together()
+  } catch (error) {
+    if (storeFailure(error).kind !== 'rejected') throw error
+    return eachAlone()
+  }
+}
+
+/** Runs a step under the lock of the indexer; does nothing if another node holds it for too long. */
+async function inTurn(connection: Connection, step: () => Promise<IndexStepResult>): Promise<IndexStepResult> {
+  try {
+    return await connection.transaction(async () => {
+      await takeTurn(connection)
+      return step()
+    }, 'reads')
+  } catch (error) {
+    if (sqlState(storeFailure(error).cause) !== LOCK_NOT_AVAILABLE) throw error
+    return nothingDone(connection, await readCursors(connection))
+  }
+}
+
 async function stepInTurn(
   connection: Connection,
   limits: IndexLimits,
@@ -160,18 +214,14 @@ async function stepInTurn(
   if (before.clearing) {
     const clearing = !(await clearSome(connection, limits.maxRows))
     await connection.query(MOVE_CURSORS, [0, 0, upTo.events, upTo.resends])
-    const progress = await progressAt(connection, { position: { events: 0, resends: 0 }, watermark: upTo, clearing })
+    const progress = await progressAt(connection, { ...NOWHERE, watermark: upTo, clearing })
     return { ...progress, indexed: 0, unindexed: 0, more: true }
   }
   const bounds = { maxRows: Math.min(limits.maxRows, MAX_STEP_ROWS), maxBytes: limits.maxBytes }
   const { maxRows, maxBytes } = bounds
-  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [
-    before.position.events,
-    upTo.events,
-    maxRows,
-    maxBytes,
-  ])
-  const derived = await write(connection, rows.map(derive))
+  const { events: after } = before.position
+  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [after, upTo.events, maxRows, maxBytes])
+  const derived = await write(connection, await inTurns(rows, ({ size }) => size, derive))
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
   await writeRepeats(connection, countRepeats(derived, resends))
   await writeTraffic(connection, tallyTraffic(derived, resends))
@@ -181,13 +231,31 @@ async function stepInTurn(
     resends: resends.length < maxRows ? upTo.resends : resends.at(-1)!.id,
   }
   await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
-  const progress = await progressAt(connection, { position, watermark: upTo, clearing: false })
+  const progress = await progressAt(connection, { ...before, position, watermark: upTo })
   return {
     ...progress,
     indexed: derived.length,
     unindexed: derived.filter((one) => one.unindexed !== null).length,
     more: end.isFull || resends.length === maxRows,
   }
+}
+
+async function stepWordsInTurn(
+  connection: Connection,
+  limits: WordLimits,
+  write: WriteWords,
+): Promise<IndexStepResult> {
+  const before = await readCursors(connection)
+  const upTo = before.position.events
+  const { maxRows, maxBytes, maxWords } = limits
+  const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
+  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [before.words, upTo, bounds.maxRows, maxBytes])
+  const derived = await inTurns(rows, ({ size }) => size, derive)
+  const unindexed = await write(connection, derived, maxWords)
+  const end = endOfStep(derived, upTo, bounds)
+  await connection.query(MOVE_WORDS, [end.position])
+  const progress = await progressAt(connection, { ...before, words: end.position })
+  return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
 }
 
 /** Held to the end of the transaction, whose other locks have the same timeout. */
@@ -198,8 +266,10 @@ SET LOCAL idle_in_transaction_session_timeout = ${MAX_SILENCE_MS};
 SELECT pg_advisory_xact_lock(${group}, ${lock})`)
 }
 
+const NOWHERE = { position: { events: 0, resends: 0 }, words: 0 } as const
+
 interface CursorRow {
-  readonly source: keyof Ids
+  readonly source: keyof Ids | 'words'
   readonly position: number
   readonly watermark: number
   readonly clearing: boolean
@@ -207,10 +277,11 @@ interface CursorRow {
 
 async function readCursors(connection: Connection): Promise<Cursors> {
   const rows = await connection.query<CursorRow>(SELECT_CURSORS)
-  const at = (source: keyof Ids, column: 'position' | 'watermark') =>
+  const at = (source: CursorRow['source'], column: 'position' | 'watermark') =>
     rows.find((row) => row.source === source)?.[column] ?? 0
   return {
     position: { events: at('events', 'position'), resends: at('resends', 'position') },
+    words: at('words', 'position'),
     watermark: { events: at('events', 'watermark'), resends: at('resends', 'watermark') },
     clearing: rows.some((row) => row.clearing),
   }
@@ -224,16 +295,19 @@ async function nothingDone(connection: Connection, at: Cursors): Promise<IndexSt
   return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0, more: false }
 }
 
-async function progressAt(connection: Connection, { position, clearing }: Cursors): Promise<IndexProgress> {
-  const [counted] = await connection.query<{ events: number; resends: number }>(COUNT_LAG, [
+async function progressAt(connection: Connection, at: Cursors): Promise<IndexProgress> {
+  const { position, words: searchable, clearing } = at
+  const [counted] = await connection.query<{ events: number; resends: number; words: number }>(COUNT_LAG, [
     position.events,
     position.resends,
+    searchable,
   ])
-  let { events, resends } = counted!
-  if (events > COUNTED || resends > COUNTED) {
+  let { events, resends, words } = counted!
+  if (events > COUNTED || resends > COUNTED || words > COUNTED) {
     const last = await readLastIds(connection)
     if (events > COUNTED) events = last.events - position.events
     if (resends > COUNTED) resends = last.resends - position.resends
+    if (words > COUNTED) words = last.events - searchable
   }
-  return { cursor: position.events, lag: events + resends, clearing }
+  return { cursor: position.events, lag: events + resends, searchable, searchLag: words, clearing }
 }

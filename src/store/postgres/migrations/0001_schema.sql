@@ -216,16 +216,16 @@ $$;
 
 -- Derived by the indexer: can be rebuilt, except the watermark, which only grows --------------------------------------
 
--- position: how far a journal table is indexed. watermark: every row up to this id is committed. clearing: a rebuild is
--- emptying the derived tables.
+-- position: how far a journal table is indexed; of 'words': how far the search words of events are, never beyond 'events'.
+-- watermark: every row up to this id is committed. clearing: a rebuild is emptying the derived tables.
 CREATE TABLE intray.index_cursors (
-  source    text    PRIMARY KEY CHECK (source IN ('events', 'resends')),
+  source    text    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words')),
   position  bigint  NOT NULL,
   watermark bigint  NOT NULL,
   clearing  boolean NOT NULL DEFAULT false
 );
 
-INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0);
+INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0), ('words', 0, 0);
 
 -- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE intray.event_index (

@@ -57,10 +57,10 @@ const ONE_SPAN = [1]
 
 /** How far the index follows the journal: a look at four counters. */
 export function readCoverage(db: DatabaseSync): Coverage {
-  const { events, resends } = readCursors(db)
+  const { events, resends, words } = readCursors(db)
   return {
     newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
-    covered: { events, resends },
+    covered: { events, resends, words },
   }
 }
 

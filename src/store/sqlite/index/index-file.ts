@@ -5,10 +5,11 @@
 // so every event in the index is in the journal's snapshot. In the other order an event could be missing.
 
 import { hash } from 'node:crypto'
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
+import { StoreRefused } from '../../contract/failure.ts'
 import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
@@ -78,17 +79,32 @@ export function prepareIndexFile(path: string): void {
   }
 }
 
-/** On a reader's connection. Reads the whole file, so only once there is a reason to. */
-export function isIndexIntact(reader: DatabaseSync): boolean {
-  try {
-    return Object.values(reader.prepare('PRAGMA main.quick_check(1)').get() ?? {})[0] === 'ok'
-  } catch {
-    return false
-  }
+/**
+ * Refuses a journal that is missing or empty while its index is there: it was lost, since a new one is written before its index.
+ * To start as a new database would give out ids and accept references a second time.
+ */
+export function refuseLostJournal(path: string): void {
+  const index = indexPath(path)
+  if (sizeOf(index) === 0 || sizeOf(path) > 0) return
+  const what = existsSync(path) ? 'is empty' : 'is missing'
+  throw new StoreRefused(
+    `The database ${path} ${what}, but its index ${index} is there: messages were lost. Restore ${path} from a backup. ` +
+      `To start with a new, empty database instead, delete ${index}.`,
+  )
+}
+
+const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
+
+/** Reads the whole file; fails as SQLite does if a page is damaged. */
+export function checkIndex(db: DatabaseSync): void {
+  const [found] = Object.values(db.prepare('PRAGMA main.quick_check(1)').get() ?? {})
+  if (found === 'ok') return
+  const message = 'the index is damaged (malformed pages); the next start rebuilds it'
+  throw Object.assign(new Error(message), { errcode: SQLITE.CORRUPT })
 }
 
 /**
- * The indexer or a reader sets this mark before the server exits: the next start recreates the file instead of failing on the same
+ * The indexer sets this mark before the server exits: the next start recreates the file instead of failing on the same
  * damage.
  */
 export function markDamaged(path: string): void {

@@ -42,6 +42,7 @@ const UPSERT_TRAFFIC = `${insertInto(TRAFFIC)}
     events = events + excluded.events,
     resends = resends + excluded.resends,
     revisions = revisions + excluded.revisions`
+const MARK_ENTRY = 'UPDATE event_index SET unindexed = ? WHERE company_id = ? AND account_id = ? AND event_id = ?'
 const INSERT_WORDS = 'INSERT INTO event_words (rowid, words) VALUES (?, ?)'
 
 function insertInto({ name, columns }: IndexTable): string {
@@ -54,6 +55,10 @@ export interface IndexWrites {
   writeEvents(derived: readonly Derived[]): readonly Derived[]
   /** Writes each row in its own savepoint; a row that cannot be written is marked, and returned as it was written. */
   writeEachAlone(derived: readonly Derived[]): readonly Derived[]
+  /** Writes the words of all rows. Returns how many could not be written: none. */
+  writeWords(derived: readonly Derived[], maxWords: number): number
+  /** Writes the words of each row in its own savepoint; where that fails, marks the entry. Returns how many failed. */
+  writeEachWordsAlone(derived: readonly Derived[], maxWords: number): number
   writeRepeats(counts: readonly RepeatCount[]): void
   writeTraffic(tally: TrafficTally): void
 }
@@ -61,14 +66,11 @@ export interface IndexWrites {
 export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
   const insertEntry = db.prepare(insertInto(ENTRIES))
   const insertWords = db.prepare(INSERT_WORDS)
+  const markEntry = db.prepare(MARK_ENTRY)
   const upsertConversation = db.prepare(UPSERT_CONVERSATION)
   const upsertRepeats = db.prepare(UPSERT_REPEATS)
   const upsertTraffic = db.prepare(UPSERT_TRAFFIC)
 
-  /**
-   * Writes the words of all rows last: a statement that writes several rows, such as an upsert, makes FTS5 flush its
-   * pending terms. Interleaved, that made one segment per row and took two thirds of a step.
-   */
   function write(derived: readonly Derived[]): void {
     const conversations = new Map<string, number>()
     for (const [key, group] of groupByConversation(derived)) {
@@ -78,10 +80,14 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
       const key = conversationKey(one.row)
       insertEntry.run(...entryValues(one, key === null ? null : conversations.get(key)!))
     }
+  }
+
+  function writeWords(derived: readonly Derived[], maxWords: number): number {
     for (const one of derived) {
-      const words = indexedWords(one)
+      const words = indexedWords(one, maxWords)
       if (words !== null) insertWords.run(one.row.id, words)
     }
+    return 0
   }
 
   /** Runs `work` in a savepoint; returns its error, or null. */
@@ -113,6 +119,18 @@ export function prepareIndexWrites(db: DatabaseSync): IndexWrites {
       return derived
     },
     writeEachAlone: (derived) => derived.map(writeAlone),
+    writeWords,
+    writeEachWordsAlone: (derived, maxWords) => {
+      let failed = 0
+      for (const one of derived) {
+        const failure = inSavepoint(() => writeWords([one], maxWords))
+        if (failure === null) continue
+        failed += 1
+        const { companyId, accountId, id } = one.row
+        markEntry.run(unindexed(one.row, failure).unindexed, companyId, accountId, id)
+      }
+      return failed
+    },
     writeRepeats: (counts) => {
       for (const count of counts) upsertRepeats.run(...repeatValues(count))
     },

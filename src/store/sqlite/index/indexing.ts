@@ -1,5 +1,5 @@
-// Indexing on SQLite: a step reads the next journal rows, derives, and moves the cursor in one transaction of the index
-// file.
+// Indexing on SQLite: a step reads the next journal rows, derives, and moves its cursor in one transaction of the index
+// file. A step of the second cursor reads the payloads again: to keep the words between the two would cost as much.
 
 import type { DatabaseSync } from 'node:sqlite'
 import {
@@ -11,7 +11,7 @@ import {
   type ResendRow,
   tallyTraffic,
 } from '../../../model/index-step.ts'
-import type { IndexLimits, IndexProgress, IndexStepResult } from '../../contract/indexing.ts'
+import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { clearSome } from './clearing.ts'
@@ -33,10 +33,12 @@ const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS ev
 export interface Cursors {
   readonly events: number
   readonly resends: number
+  readonly words: number
   readonly clearing: boolean
 }
 
 type WriteEvents = IndexWrites['writeEvents']
+type WriteWords = IndexWrites['writeWords']
 
 export function prepareIndexing(db: DatabaseSync) {
   const writes = prepareIndexWrites(db)
@@ -58,7 +60,7 @@ export function prepareIndexing(db: DatabaseSync) {
     writes.writeRepeats(countRepeats(derived, resends))
     writes.writeTraffic(tallyTraffic(derived, resends))
     const end = endOfStep(derived, newest, limits)
-    const after = { events: end.position, resends: resends.at(-1)?.id ?? before.resends, clearing: false }
+    const after = { ...before, events: end.position, resends: resends.at(-1)?.id ?? before.resends }
     if (after.events !== before.events) moveCursor.run(after.events, 'events')
     if (after.resends !== before.resends) moveCursor.run(after.resends, 'resends')
     const last = derived.at(-1)
@@ -66,6 +68,16 @@ export function prepareIndexing(db: DatabaseSync) {
     const unindexed = derived.filter((one) => one.unindexed !== null).length
     const more = end.isFull || resends.length === limits.maxRows
     return { ...progressAt(db, after), indexed: derived.length, unindexed, more }
+  }
+
+  function stepWords(limits: WordLimits, writeWords: WriteWords): IndexStepResult {
+    const before = readCursors(db)
+    const derived = readDerived(before.words, before.events, limits)
+    const unindexed = writeWords(derived, limits.maxWords)
+    const end = endOfStep(derived, before.events, limits)
+    if (end.position !== before.words) moveCursor.run(end.position, 'words')
+    const progress = progressAt(db, { ...before, words: end.position })
+    return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
   }
 
   /** The next rows, bounded by count and bytes; at least one if there is one. */
@@ -81,16 +93,27 @@ export function prepareIndexing(db: DatabaseSync) {
     return derived
   }
 
+  /** If a row cannot be written, the step is repeated with each row in its own savepoint, and the bad one is marked. */
+  function inTurn(together: () => IndexStepResult, eachAlone: () => IndexStepResult): IndexStepResult {
+    try {
+      return inTransaction(db, together)
+    } catch (error) {
+      if (storeFailure(error).kind !== 'rejected') throw error
+      return inTransaction(db, eachAlone)
+    }
+  }
+
   return {
-    step: (limits: IndexLimits): IndexStepResult => {
-      try {
-        return inTransaction(db, () => step(limits, writes.writeEvents))
-      } catch (error) {
-        // A row cannot be written: the step is repeated with each row in its own savepoint, and the bad one is marked.
-        if (storeFailure(error).kind !== 'rejected') throw error
-        return inTransaction(db, () => step(limits, writes.writeEachAlone))
-      }
-    },
+    step: (limits: IndexLimits): IndexStepResult =>
+      inTurn(
+        () => step(limits, writes.writeEvents),
+        () => step(limits, writes.writeEachAlone),
+      ),
+    stepWords: (limits: WordLimits): IndexStepResult =>
+      inTurn(
+        () => stepWords(limits, writes.writeWords),
+        () => stepWords(limits, writes.writeEachWordsAlone),
+      ),
     requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
   }
 }
@@ -127,10 +150,12 @@ export function readProgress(db: DatabaseSync): IndexProgress {
 export function readCursors(db: DatabaseSync): Cursors {
   const rows = db.prepare(SELECT_CURSORS).all() as unknown as { source: string; position: number; clearing: number }[]
   const at = (source: string) => rows.find((row) => row.source === source)?.position ?? 0
-  return { events: at('events'), resends: at('resends'), clearing: rows.some((row) => row.clearing === 1) }
+  const clearing = rows.some((row) => row.clearing === 1)
+  return { events: at('events'), resends: at('resends'), words: at('words'), clearing }
 }
 
 function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
-  const lag = readSequence(db, 'events') - at.events + (readSequence(db, 'resends') - at.resends)
-  return { cursor: at.events, lag, clearing: at.clearing }
+  const newest = readSequence(db, 'events')
+  const lag = newest - at.events + (readSequence(db, 'resends') - at.resends)
+  return { cursor: at.events, lag, searchable: at.words, searchLag: newest - at.words, clearing: at.clearing }
 }

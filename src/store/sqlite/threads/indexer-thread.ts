@@ -35,7 +35,7 @@ function execute(job: Job): void {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') {
       broken ??= failure.message
-      if (sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
+      if (sqliteCode(error) === SQLITE.CORRUPT || sqliteCode(error) === SQLITE.NOTADB) markDamaged(path)
     }
     send(failureAnswers([job], error))
   }

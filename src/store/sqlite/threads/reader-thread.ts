@@ -2,9 +2,8 @@
 // for a statement.
 
 import { parentPort, workerData } from 'node:worker_threads'
-import { StoreFailure } from '../../contract/failure.ts'
-import { SQLITE, sqliteCode, storeFailure } from '../connection.ts'
-import { isIndexIntact, markDamaged, openReader } from '../index/index-file.ts'
+import { readFailure } from '../connection.ts'
+import { openReader } from '../index/index-file.ts'
 import { prepareReads } from '../reads.ts'
 import { ReaderScheduler } from './reader-scheduler.ts'
 import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
@@ -15,8 +14,6 @@ const db = openReader(path)
 const readsOf = prepareReads(db)
 const scheduler = new ReaderScheduler()
 let isClosing = false
-/** Checked at the first damage that is met. */
-let indexIsIntact: boolean | undefined
 
 port.on('message', (message: ToThread) => {
   if ('close' in message) isClosing = true
@@ -38,20 +35,6 @@ async function execute(job: Job): Promise<void> {
     send(failureAnswers([job], readFailure(error)))
   }
   closeIfIdle()
-}
-
-/**
- * Damage in the index is fatal: the next start makes the file anew. Damage in the journal fails the read that met it, and
- * the other messages remain readable.
- */
-function readFailure(error: unknown): StoreFailure {
-  const failure = storeFailure(error)
-  if (failure.kind !== 'fatal') return failure
-  if (sqliteCode(error) === SQLITE.CORRUPT && !(indexIsIntact ??= isIndexIntact(db))) {
-    markDamaged(path)
-    return failure
-  }
-  return new StoreFailure('rejected', failure.message, { cause: error })
 }
 
 function closeIfIdle(): void {

@@ -3,9 +3,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreFailure, type StoreFailureKind } from '../../../../src/store/contract/failure.ts'
-import { sqliteCode, storeFailure } from '../../../../src/store/sqlite/connection.ts'
+import { readFailure, sqliteCode, storeFailure } from '../../../../src/store/sqlite/connection.ts'
 
-const KINDS: Record<StoreFailureKind, Record<string, number>> = {
+const KINDS: Record<Exclude<StoreFailureKind, 'damaged'>, Record<string, number>> = {
   unavailable: {
     SQLITE_FULL: 13,
     SQLITE_BUSY: 5,
@@ -49,4 +49,14 @@ test('an error that is not of SQLite concerns the operation alone', () => {
 test('a failure that has a kind already keeps it', () => {
   const failure = new StoreFailure('unavailable', 'closed')
   assert.equal(storeFailure(failure), failure)
+})
+
+test('damage that a read meets is not fatal by itself; any other failure of a read is what it would be of a write', () => {
+  for (const codes of Object.values(KINDS)) {
+    for (const [name, errcode] of Object.entries(codes)) {
+      const cause = Object.assign(new Error('as SQLite says it'), { code: 'ERR_SQLITE_ERROR', errcode })
+      const isDamage = /CORRUPT|NOTADB/.test(name)
+      assert.equal(readFailure(cause).kind, isDamage ? 'damaged' : storeFailure(cause).kind, name)
+    }
+  }
 })
