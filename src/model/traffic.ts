@@ -13,6 +13,8 @@ export const KEEP_HOURS_MS = 35 * 24 * HOUR_MS
 /** Counts of a queue stop here: this value means this many or more. */
 export const MAX_QUEUE_COUNT = 10_000
 
+/** Rows of traffic that one call reads, the latest: the hours of two days for 200 tokens that are used in each. */
+export const MAX_TRAFFIC_ROWS = 10_000
 /** How many of the latest refusals are read to count them. */
 export const REFUSAL_SCAN_ROWS = 1000
 

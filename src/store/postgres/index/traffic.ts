@@ -1,7 +1,7 @@
 // Traffic counts and queue depth of a tenant on PostgreSQL.
 
 import type { Tenant } from '../../../model/principal.ts'
-import { MAX_QUEUE_COUNT, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
+import { MAX_QUEUE_COUNT, MAX_TRAFFIC_ROWS, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
 import type { TrafficReader } from '../../contract/traffic.ts'
 import { refusalCounts, trafficRow } from '../../rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
@@ -10,7 +10,7 @@ import type { Pool } from '../connection/pool.ts'
 const SELECT: Statement = {
   name: 'intray_traffic',
   text: `SELECT span, at, key_id, events, resends, revisions FROM intray.traffic
-  WHERE company_id = $1 AND account_id = $2 AND span = $3 AND at >= $4 ORDER BY at, key_id`,
+  WHERE company_id = $1 AND account_id = $2 AND span = $3 AND at >= $4 ORDER BY at DESC, key_id DESC LIMIT $5`,
 }
 const DELETE_OLD = 'DELETE FROM intray.traffic WHERE span = $1 AND at < $2'
 const SELECT_REFUSALS = `SELECT code, received_at FROM intray.refusals WHERE company_id = $1 AND account_id = $2
@@ -51,9 +51,9 @@ interface DepthRow extends Record<string, unknown> {
 
 export function createTrafficReader(pool: Pool): TrafficReader {
   const rowsOf = async (tenant: Tenant, span: number, from: number): Promise<TrafficRow[]> => {
-    const values = [tenant.companyId, tenant.accountId, span, from]
+    const values = [tenant.companyId, tenant.accountId, span, from, MAX_TRAFFIC_ROWS]
     const rows = await pool.use((connection) => connection.query(SELECT, values))
-    return rows.map((row) => trafficRow(row, tenant))
+    return rows.map((row) => trafficRow(row, tenant)).toReversed()
   }
   return {
     minutes: (tenant, from) => rowsOf(tenant, 0, from),

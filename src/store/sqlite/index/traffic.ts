@@ -3,14 +3,14 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
-import { MAX_QUEUE_COUNT, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
+import { MAX_QUEUE_COUNT, MAX_TRAFFIC_ROWS, REFUSAL_SCAN_ROWS, type TrafficRow } from '../../../model/traffic.ts'
 import type { QueueDepth, RefusalCount } from '../../contract/traffic.ts'
 import { refusalCounts, trafficRow } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 import { readSubscription } from '../processing/subscriptions.ts'
 
 const SELECT = `SELECT span, at, key_id, events, resends, revisions FROM traffic
-  WHERE company_id = ? AND account_id = ? AND span = ? AND at >= ? ORDER BY at, key_id`
+  WHERE company_id = ? AND account_id = ? AND span = ? AND at >= ? ORDER BY at DESC, key_id DESC LIMIT ? + 0`
 const DELETE_OLD = 'DELETE FROM traffic WHERE span = ? AND at < ?'
 const SELECT_REFUSALS = `SELECT code, received_at FROM refusals WHERE company_id = ? AND account_id = ?
   ORDER BY id DESC LIMIT ? + 0`
@@ -34,8 +34,9 @@ export function prepareTrafficReads(db: DatabaseSync) {
   const rowsOf = (tenant: Tenant, span: number, from: number): TrafficRow[] =>
     db
       .prepare(SELECT)
-      .all(tenant.companyId, tenant.accountId, span, from)
+      .all(tenant.companyId, tenant.accountId, span, from, MAX_TRAFFIC_ROWS)
       .map((row) => trafficRow(row, tenant))
+      .toReversed()
 
   return {
     minutes: (tenant: Tenant, from: number) => rowsOf(tenant, 0, from),
