@@ -29,9 +29,8 @@ export interface Arrival {
   readonly mintedKey?: string
 }
 
-export type AcceptResult =
-  | (Receipt & { readonly warnings?: readonly Warning[] })
-  | { readonly problem: Problem; readonly warnings?: readonly Warning[] }
+/** Warnings: if there are any. */
+export type AcceptResult = (Receipt & { readonly warnings?: readonly Warning[] }) | { readonly problem: Problem }
 /** May also throw synchronously. */
 export type Accept = (arrival: Arrival) => Promise<AcceptResult>
 
@@ -73,7 +72,8 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
       remoteAddr: arrival.remoteAddr,
       payload: arrival.payload,
     })
-    return warnings.length === 0 ? submitted : submitted.then((result) => ({ ...result, warnings }))
+    if (warnings.length === 0) return submitted
+    return submitted.then((result) => ('problem' in result ? result : { ...result, warnings }))
   }
 
   return (arrival) => {

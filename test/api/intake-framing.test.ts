@@ -152,7 +152,7 @@ for (const driver of drivers) {
             [401, rawPost(path, 'nonsense', '{}')],
             [400, rawPost(path, app.token, '{')],
             [200, rawRequest({ method: 'GET', target: '/api/ping', headers: [`Authorization: Bearer ${app.token}`] })],
-            [422, rawPost(path, app.token, '{"source_ref":1}')],
+            [422, rawPost(path, app.token, '{"source_ref":true}')],
             [415, rawRequest({ target: path, headers: [`Authorization: Bearer ${app.token}`], body: '{}' })],
             [404, rawRequest({ target: '/nowhere', body: 'x' })],
             [405, rawRequest({ method: 'PUT', target: path, body: 'x' })],
