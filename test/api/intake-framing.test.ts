@@ -201,7 +201,7 @@ for (const driver of drivers) {
               headers: [...postHeaders(app.token), 'Content-Encoding: br'],
               body: BODY,
             }),
-            '422 invalid_payload': rawPost(path, app.token, '{"channel_ref":0}'),
+            '422 invalid_payload': rawPost(path, app.token, '{"channel_ref":0.5}'),
             '401 with a body of 60 kB': rawPost(path, 'nonsense', `"${'x'.repeat(60_000)}"`),
             '403 with a body of 60 kB': rawPost(path, processor, `"${'x'.repeat(60_000)}"`),
           }

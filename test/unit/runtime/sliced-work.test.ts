@@ -80,7 +80,10 @@ test('small work is done at once, as much as one turn may do', () => {
 test('work that is finished settles, in the order of its holder', async () => {
   const turns = harness()
   const order: string[] = []
-  const note = (name: string, waiting: Promise<void> | null) => waiting?.then(() => order.push(name))
+  const note = async (name: string, waiting: Promise<void> | null) => {
+    await waiting
+    order.push(name)
+  }
   const pending = [
     note('large', turns.finish('a', 20_000).waiting),
     note('small', turns.finish('a', 10).waiting),
