@@ -39,14 +39,15 @@ export class JsonScan {
   readonly #starts: number[]
   /** Where its string ends. */
   readonly #ends: number[]
-  /** The keys of look-alikes. */
-  readonly #keys: string[] = []
+  /** Where the keys of look-alikes are. */
+  readonly #keys: { readonly start: number; readonly end: number }[] = []
   #at: number
   #state = VALUE
   #isDone = false
   #problem: ScanProblem | null = null
   #rootIsObject = false
   #depth = 0
+  #brackets = 0
   #inObject = false
   /** For each bracket around the innermost: whether it is one of an object. */
   #outer = 0
@@ -86,6 +87,11 @@ export class JsonScan {
     return this.#problem
   }
 
+  /** How many objects and arrays there are. */
+  get brackets(): number {
+    return this.#brackets
+  }
+
   get isObject(): boolean {
     return this.#rootIsObject
   }
@@ -105,12 +111,8 @@ export class JsonScan {
 
   /** The key that a look-alike has. */
   keyOf(field: number): string {
-    return this.#keys[field] ?? ''
-  }
-
-  /** The bytes that a field's string takes up. */
-  lengthOf(field: number): number {
-    return this.#ends[field]! - this.#starts[field]!
+    const key = this.#keys[field]
+    return key ? stringAt(this.#bytes, key.start, key.end) : ''
   }
 
   /** The value of a field that is a string. */
@@ -223,9 +225,7 @@ export class JsonScan {
   #fieldWithKey(start: number, end: number): number {
     if (this.#depth > 1 && (this.#depth > 2 || this.#within === NO_FIELD)) return NO_FIELD
     const field = this.#fields.find(this.#depth === 1 ? NO_FIELD : this.#within, this.#bytes, start, end)
-    if (field !== NO_FIELD && this.#fields.isLookAlike(field)) {
-      this.#keys[field] = stringAt(this.#bytes, start - 1, end + 1)
-    }
+    if (this.#fields.isLookAlike(field)) this.#keys[field] = { start: start - 1, end: end + 1 }
     return field
   }
 
@@ -239,6 +239,7 @@ export class JsonScan {
     }
     this.#outer = (this.#outer << 1) | Number(this.#inObject)
     this.#depth += 1
+    this.#brackets += 1
     this.#inObject = isObject
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_REF_UNITS, readEnvelope } from '../../../src/intake/envelope.ts'
+import { MAX_REF_UNITS, parseJsonObject, readEnvelope } from '../../../src/intake/envelope.ts'
 import { anyText } from '../../support/text.ts'
 
 const read = (body: string | Uint8Array) => {
@@ -93,6 +93,17 @@ test('the place of a mistake is told, what stands there is not', () => {
 test('nesting has no limit', () => {
   const deep = `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)},"source_ref":"deep"}`
   assert.deepEqual(read(deep), ['deep', null])
+})
+
+test('a command is parsed if it has few objects and lists', () => {
+  const codeOf = (text: string) => {
+    const read = parseJsonObject(Buffer.from(text))
+    return 'problem' in read ? read.problem.code : Object.keys(read.body).join()
+  }
+  assert.equal(codeOf(`\ufeff{"items":[${Array.from({ length: 1000 }, () => '{"id":1}').join()}]}`), 'items')
+  assert.equal(codeOf(`{"a":${'['.repeat(4095)}${']'.repeat(4095)}}`), 'a')
+  assert.equal(codeOf(`{"a":${'['.repeat(4096)}${']'.repeat(4096)}}`), 'invalid_json')
+  assert.equal(codeOf('[]'), 'invalid_json')
 })
 
 test('any bytes at all get an answer', () => {
