@@ -201,10 +201,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       accept,
       recordRefusal: (refusal) => refusals.record(refusal),
       clock,
+      bodyMemory,
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    bodyMemory,
     readiness,
     inbox: {
       inbox: store.inbox,

@@ -189,7 +189,7 @@ export const SETTINGS = {
     268_435_456,
     1024,
     17_179_869_184,
-    'Bytes held of request bodies that are still arriving, without the first 64 KiB of each; above: 503 overloaded',
+    'Bytes held of request bodies until they are stored or refused, without the first 64 KiB of each; above: 503 overloaded',
   ),
   queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503'),
   queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes of messages that wait for their commit; above: 503'),

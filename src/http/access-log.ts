@@ -24,7 +24,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
   return (exchange, head, { status, isComplete }, ms) => {
     const level = status !== null && status >= 500 ? 'warn' : 'info'
     if (!logger.isEnabled(level)) return
-    const { principal, route, error, outcome, eventId } = exchange
+    const { principal, route, error, outcome, eventId, warnings } = exchange
     const agent = head.headers['user-agent']
     const address = remoteAddress(exchange.address, remoteAddr)
     let fields = `"msg":"request","request_id":"${exchange.requestId}","method":${quotedMethod(head.method ?? '')}`
@@ -33,6 +33,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     if (error !== null) fields += `,"error":"${error}"`
     if (outcome !== null) fields += `,"outcome":"${outcome}"`
     if (eventId !== null) fields += `,"event_id":${eventId}`
+    if (warnings !== null) fields += `,"warnings":${quoted(warnings)}`
     if (principal !== null) fields += principalFields(principal)
     if (exchange.operator !== null) fields += `,"operator":"${exchange.operator.operator.name}"`
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`

@@ -4,12 +4,13 @@ import type { IncomingMessage } from 'node:http'
 import type { SignedIn } from '../auth/sessions.ts'
 import { parseJsonObject } from '../intake/envelope.ts'
 import type { Problem } from '../model/errors.ts'
-import type { Principal } from '../model/principal.ts'
+import { type Principal, tenantText } from '../model/principal.ts'
 import type { Exchange } from './exchange.ts'
 import type { Answer } from './problem.ts'
 import type { Route } from './routes.ts'
 import { JSON_CONTENT } from './wire/answer.ts'
-import { collectBody, gunzipBody } from './wire/body.ts'
+import { collectBody } from './wire/body.ts'
+import { gunzipBody } from './wire/gunzip.ts'
 import { declaredLength } from './wire/head.ts'
 import { contentEncoding, mediaProblem } from './wire/media.ts'
 
@@ -79,6 +80,8 @@ export async function readPayload(
   const collected = await collectBody(req, maxBytes)
   exchange.bytesIn = collected.bytes.length
   if (collected.state !== 'whole') return { problem: tooLarge }
-  const payload = encoding === 'gzip' ? await gunzipBody(collected.bytes, maxBytes) : collected.bytes
+  const holder = exchange.principal === null ? '' : tenantText(exchange.principal)
+  const payload =
+    encoding === 'gzip' ? await gunzipBody(collected.bytes, { maxBytes, holder, reservation: null }) : collected.bytes
   return Buffer.isBuffer(payload) ? { payload } : { problem: payload }
 }

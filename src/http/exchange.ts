@@ -33,6 +33,8 @@ export class Exchange {
   eventId: number | null = null
   /** Of intake: stored, duplicate or conflict. Of a stream: why it ended. */
   outcome: string | null = null
+  /** The header Intray-Warnings of a stored message. */
+  warnings: string | null = null
   /** The client waits for 100 Continue: its body may never come. */
   awaitsContinue = false
 

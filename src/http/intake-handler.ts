@@ -3,6 +3,7 @@
 
 import type { Accept, AcceptResult } from '../intake/accept.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
+import { tenantText } from '../model/principal.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { redactBytes, redactText } from '../runtime/redact.ts'
@@ -12,17 +13,20 @@ import type { Handler } from './handler.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
 import { remoteAddress } from './remote-address.ts'
 import type { Route } from './routes.ts'
+import { warningsHeader } from './warnings-header.ts'
 import { JSON_CONTENT, sendAnswer } from './wire/answer.ts'
-import { type CollectedBody, collectBodyStart, collectBody, gunzipBody } from './wire/body.ts'
+import { type CollectedBody, collectBodyStart, collectBody } from './wire/body.ts'
 import { declaredLength, type RequestHead } from './wire/head.ts'
 import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './wire/intake-head.ts'
-import type { BodyMemory } from './wire/body-memory.ts'
+import type { BodyMemory, BodyReservation } from './wire/body-memory.ts'
+import { gunzipBody } from './wire/gunzip.ts'
 
 export interface IntakeHandlerOptions {
   readonly auth: AuthServices
   readonly accept: Accept
   readonly recordRefusal: (refusal: Refusal) => void
   readonly clock: Clock
+  readonly bodyMemory: BodyMemory
   readonly maxBodyBytes: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
 }
@@ -33,7 +37,7 @@ export interface IntakeCall {
   readonly head: RequestHead
   readonly exchange: Exchange
   /** Called at most once. Synchronous if the body has arrived. */
-  readBody(maxBytes: number): CollectedBody | Promise<CollectedBody>
+  readBody(maxBytes: number, reservation: BodyReservation): CollectedBody | Promise<CollectedBody>
   /** The start of a body that is not read otherwise, as much as arrives. */
   readBodyStart(maxBytes: number): Buffer | Promise<Buffer>
   answer(answer: TextAnswer): void
@@ -74,7 +78,12 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     options.recordRefusal(refusalOf(call, problem, bytes, options.clock.now()))
   }
 
-  return async (call) => {
+  function unpack({ exchange }: IntakeCall, bytes: Buffer, reservation: BodyReservation): Promise<Buffer | Problem> {
+    return gunzipBody(bytes, { maxBytes: maxBodyBytes, holder: tenantText(exchange.principal!), reservation })
+  }
+
+  /** `reservation`: for the body, from its first byte until it is stored or refused. */
+  async function takeIn(call: IntakeCall, reservation: BodyReservation): Promise<void> {
     const { route, head, exchange } = call
     // Awaits only promises: an await of a value would cost a turn.
     const admission = admitBearer(auth, route, head, credentialsOf(head), exchange)
@@ -83,7 +92,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     const read = intakeHead(head)
     const refused = headProblem(read, head, maxBodyBytes)
     if (refused) return refuse(call, refused)
-    const reading = call.readBody(maxBodyBytes)
+    const reading = call.readBody(maxBodyBytes, reservation)
     const collected = reading instanceof Promise ? await reading : reading
     exchange.bytesIn = collected.bytes.length
     if (collected.state === 'aborted') return
@@ -91,7 +100,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     if (collected.state === 'too_large') {
       return refuse(call, { code: 'payload_too_large', maxBytes: maxBodyBytes }, collected.bytes)
     }
-    const payload = read.encoding === 'gzip' ? await gunzipBody(collected.bytes, maxBodyBytes) : collected.bytes
+    const payload = read.encoding === 'gzip' ? await unpack(call, collected.bytes, reservation) : collected.bytes
     if (!Buffer.isBuffer(payload)) return refuse(call, payload, collected.bytes)
     const result = await accept({
       principal: exchange.principal!,
@@ -107,23 +116,33 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     if ('problem' in result) return refuse(call, result.problem, payload)
     exchange.eventId = result.id
     exchange.outcome = result.outcome
-    call.answer(receiptAnswer(result))
+    if (result.warnings) exchange.warnings = warningsHeader(result.warnings)
+    call.answer(receiptAnswer(result, exchange.warnings))
+  }
+
+  return async (call) => {
+    const reservation = options.bodyMemory.newReservation()
+    try {
+      await takeIn(call, reservation)
+    } finally {
+      reservation.release()
+    }
   }
 }
 
 /** The intake handler for requests that Node parses. */
-export function createNodeIntakeHandler(handler: IntakeHandler, bodyMemory: BodyMemory): Handler {
+export function createNodeIntakeHandler(handler: IntakeHandler): Handler {
   return (route, req, res, exchange) =>
     handler({
       route,
       head: req,
       exchange,
-      readBody: (maxBytes) => {
+      readBody: (maxBytes, reservation) => {
         if (exchange.awaitsContinue) {
           res.writeContinue()
           exchange.awaitsContinue = false
         }
-        return collectBody(req, maxBytes, bodyMemory.newReservation())
+        return collectBody(req, maxBytes, reservation)
       },
       readBodyStart: (maxBytes) =>
         exchange.awaitsContinue ? NOTHING : collectBodyStart(req, maxBytes).then(({ bytes }) => bytes),
@@ -146,12 +165,16 @@ function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, 
 const RECEIPT_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT })
 const REPLAYED_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' })
 
-function receiptAnswer({ outcome, id }: Exclude<AcceptResult, { problem: Problem }>): TextAnswer {
+function receiptAnswer(
+  { outcome, id }: Exclude<AcceptResult, { problem: Problem }>,
+  warnings: string | null,
+): TextAnswer {
   const flags =
     outcome === 'stored' ? '' : outcome === 'duplicate' ? ',"duplicate":true' : ',"duplicate":true,"conflict":true'
+  const headers = outcome === 'duplicate' ? REPLAYED_HEADERS : RECEIPT_HEADERS
   return {
     status: 200,
-    headers: outcome === 'duplicate' ? REPLAYED_HEADERS : RECEIPT_HEADERS,
+    headers: warnings === null ? headers : { ...headers, 'Intray-Warnings': warnings },
     body: `{"ok":true,"id":${id}${flags}}`,
   }
 }

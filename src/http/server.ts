@@ -22,7 +22,6 @@ import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
 import { isClosing, pendingAnswers } from './wire/pending-answers.ts'
-import type { BodyMemory } from './wire/body-memory.ts'
 
 export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
@@ -36,7 +35,6 @@ export interface HttpServerOptions
   readonly stopTimeout: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly intakeHandler: IntakeHandler
-  readonly bodyMemory: BodyMemory
   /** Called after each answer, or when the client left without one. */
   readonly onAnswered: (answered: Answered) => void
 }
@@ -69,8 +67,8 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    const { host, port, logger, bodyMemory } = this.#options
-    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler, bodyMemory)
+    const { host, port, logger } = this.#options
+    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler)
     const onClientError = createClientErrorHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({

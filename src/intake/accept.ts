@@ -1,12 +1,15 @@
-// Accepts a message: validates its envelope, sets its keys, and waits until the batcher has stored it on disk.
+// Accepts a message: validates its envelope, sets its keys, and waits until the batcher has stored it on disk. The main thread is
+// shared by all tenants, so a large body is validated in slices, in turn with those of other tenants.
 
-import type { EventOrigin } from '../model/event.ts'
+import type { EventOrigin, Warning } from '../model/event.ts'
 import type { Problem } from '../model/errors.ts'
-import type { Principal } from '../model/principal.ts'
+import { scanMessage } from '../model/message-scan.ts'
+import { type Principal, tenantText } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
+import { SlicedWork } from '../runtime/sliced-work.ts'
 import type { AppendItem } from '../store/contract/append.ts'
 import type { Receipt, SubmitResult } from './batcher.ts'
-import { readEnvelope } from './envelope.ts'
+import { type Envelope, envelopeOf } from './envelope.ts'
 import { type IdempotencyKey, readIdempotencyKey } from './idempotency-key.ts'
 
 /** An authenticated message. */
@@ -26,7 +29,8 @@ export interface Arrival {
   readonly mintedKey?: string
 }
 
-export type AcceptResult = Receipt | { readonly problem: Problem }
+/** Warnings: if there are any. */
+export type AcceptResult = (Receipt & { readonly warnings?: readonly Warning[] }) | { readonly problem: Problem }
 /** May also throw synchronously. */
 export type Accept = (arrival: Arrival) => Promise<AcceptResult>
 
@@ -35,18 +39,21 @@ export interface AcceptOptions {
   readonly submit: (item: AppendItem) => Promise<SubmitResult>
 }
 
+/** Bytes that are validated in one turn of the event loop, and of one tenant before it is another one's turn. */
+const BYTES_PER_TURN = 65_536
+const BYTES_PER_SLICE = 16_384
+
 export function createAccept({ clock, submit }: AcceptOptions): Accept {
-  return (arrival) => {
-    const read = readEnvelope(arrival.payload)
-    if ('problem' in read) return Promise.resolve(read)
-    const { sourceRef, channelRef } = read.envelope
+  const scans = new SlicedWork({ unitsPerTurn: BYTES_PER_TURN, unitsPerSlice: BYTES_PER_SLICE })
+
+  const store = (arrival: Arrival, { sourceRef, channelRef, warnings }: Envelope): Promise<AcceptResult> => {
     const idempotency = readIdempotencyKey(arrival.idempotencyKeys)
     // With a source_ref the header is not used, so a bad one is no reason to refuse.
     if ('unusable' in idempotency && sourceRef === null) {
       return Promise.resolve({ problem: { code: 'invalid_request', message: idempotency.unusable } })
     }
     const { principal } = arrival
-    return submit({
+    const submitted = submit({
       mintedKey: arrival.mintedKey ?? arrival.requestId,
       accountId: principal.accountId,
       companyId: principal.companyId,
@@ -65,6 +72,18 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
       remoteAddr: arrival.remoteAddr,
       payload: arrival.payload,
     })
+    if (warnings.length === 0) return submitted
+    return submitted.then((result) => ('problem' in result ? result : { ...result, warnings }))
+  }
+
+  return (arrival) => {
+    const scan = scanMessage(arrival.payload)
+    const finish = (): Promise<AcceptResult> => {
+      const read = envelopeOf(scan)
+      return 'problem' in read ? Promise.resolve(read) : store(arrival, read.envelope)
+    }
+    const scanning = scans.finish(tenantText(arrival.principal), scan)
+    return scanning === null ? finish() : scanning.then(finish)
   }
 }
 

@@ -4,9 +4,10 @@ import { memoize } from './memoize.ts'
 
 /**
  * A token, everything that follows its prefix without a break, and any long run of base62, because a token without its
- * first letters still has its whole secret. Hashes are masked too.
+ * first letters still has its whole secret. Hashes are masked too. A run of letters and digits is looked at once, because
+ * looking again from each of its characters took 18 ms for 64 KiB.
  */
-const TOKEN_SHAPED = /[0-9A-Za-z]*itr_[^\s"'<>,;]+|[0-9A-Za-z]{30,}/gi
+const TOKEN_SHAPED = /(?<![0-9A-Za-z])(?=([0-9A-Za-z]+))\1(?:(?<=itr)_[^\s"'<>,;]+|(?<=[0-9A-Za-z]{30}))/gi
 
 export function redactText(text: string): string {
   return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)

@@ -94,7 +94,7 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_streams', 'Open streams.', () => sources.inbox().streams)
     metrics.gauge(
       'intray_receiving_bytes',
-      'Bytes held of large request bodies that are still arriving.',
+      'Bytes held of large request bodies until they are stored or refused.',
       sources.receivingBytes,
     )
     metrics.gauge('intray_queue_events', 'Accepted messages that wait for their commit.', () => sources.queue().events)

@@ -129,7 +129,7 @@ for (const driver of drivers) {
       assert.equal(shown.accepted_as, null)
 
       assert.equal((await admin.post(`${path}/accept`, '{"source_ref":')).json?.error, 'invalid_json')
-      assert.equal((await admin.post(`${path}/accept`, { source_ref: 7 })).json?.error, 'invalid_payload')
+      assert.equal((await admin.post(`${path}/accept`, { source_ref: 7.5 })).json?.error, 'invalid_payload')
       assert.equal(((await admin.get(path)).json!.refusal as Json).accepted_as, null)
 
       const corrected = '{ "source_ref": "later",  "n": 1.0 }'

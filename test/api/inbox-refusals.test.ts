@@ -13,7 +13,7 @@ for (const driver of drivers) {
       const { app } = shared
       const reader = await readerOf(app)
       await app.post('{"half":')
-      await app.post({ source_ref: 5 })
+      await app.post({ source_ref: 1.5 })
       await app.post(new Uint8Array([0xff, 0x41]))
       const rows = await until('all refusals are kept', async () => {
         const found = await reader.all('/v1/inbox/refusals?limit=2', 'refusals')
@@ -27,7 +27,7 @@ for (const driver of drivers) {
         rows.map(({ error, body, body_size: size }) => [error, body, size]),
         [
           ['invalid_json', '\uFFFDA', 2],
-          ['invalid_payload', '{"source_ref":5}', 16],
+          ['invalid_payload', '{"source_ref":1.5}', 18],
           ['invalid_json', '{"half":', 8],
         ],
       )

@@ -177,7 +177,7 @@ for (const driver of drivers) {
         test('nothing is stored for a refused body', async () => {
           const rows = await rowsStoredDuring(shared.app, async () => {
             for (const body of Object.values(REFUSED)) await post(body)
-            await post('{"source_ref":1}')
+            await post('{"source_ref":1.5}')
           })
           assert.deepEqual(rows, [])
         })
@@ -234,12 +234,25 @@ for (const driver of drivers) {
 
         test('200: of a repeated key the last counts', async () => {
           assert.deepEqual(await refsOf('{"source_ref":"first","source_ref":"last"}'), ['last', null])
-          assert.deepEqual(await refsOf('{"source_ref":1,"source_ref":"good now"}'), ['good now', null])
+          assert.deepEqual(await refsOf('{"source_ref":1.5,"source_ref":"good now"}'), ['good now', null])
           assert.deepEqual(await refsOf('{"source_ref":"gone","source_ref":null}'), [null, null])
         })
 
         test('200: only those at the top count', async () => {
           assert.deepEqual(await refsOf('{"meta":{"source_ref":1,"channel_ref":[]},"Source_Ref":2}'), [null, null])
+        })
+
+        test('200: an integer counts as its digits as sent', async () => {
+          assert.deepEqual(await refsOf('{"source_ref":81234567890123456789,"channel_ref":-1001234567890}'), [
+            '81234567890123456789',
+            '-1001234567890',
+          ])
+          const ref = 7_000_000 + Math.floor(Math.random() * 1_000_000)
+          const first = await post(`{"source_ref":${ref}}`)
+          const text = await post(`{"source_ref":"${ref}"}`)
+          const again = await post(`{"source_ref":${ref}}`)
+          assert.deepEqual(text.json, { ok: true, id: idOf(first), duplicate: true, conflict: true })
+          assert.deepEqual(again.json, { ok: true, id: idOf(first), duplicate: true })
         })
 
         test('200: 512 UTF-16 units, of which an emoji takes two', async () => {
@@ -255,8 +268,11 @@ for (const driver of drivers) {
         })
 
         const UNUSABLE: Record<string, readonly [string, string]> = {
-          'a number': ['1', 'not_a_string'],
-          zero: ['0', 'not_a_string'],
+          'a fraction': ['1.5', 'not_an_integer'],
+          'an integer with a point': ['1.0', 'not_an_integer'],
+          'an exponent': ['1e3', 'not_an_integer'],
+          'minus zero': ['-0', 'not_an_integer'],
+          '513 digits': ['1'.repeat(513), 'too_long'],
           true: ['true', 'not_a_string'],
           false: ['false', 'not_a_string'],
           'an array': ['[]', 'not_a_string'],
@@ -335,6 +351,37 @@ for (const driver of drivers) {
           assert.deepEqual(await warningsOf('{"meta":{"form_id":1.5,"page_url":1}}'), [
             '/meta/form_id integer number',
             '/meta/page_url string number',
+          ])
+        })
+
+        test('are told in the answer, which is otherwise the same', async () => {
+          const body = '{"contact":{"email":[]},"meta":{"form_id":"12"},"sourceRef":"a","Channel-Ref":"b"}'
+          const answer = await post(body)
+          assert.deepEqual(answer.json, { ok: true, id: idOf(answer) })
+          assert.equal(
+            answer.headers['intray-warnings'],
+            [
+              'unexpected-type;field="contact.email";expected="string";got="array"',
+              'unexpected-type;field="meta.form_id";expected="integer";got="string"',
+              'look-alike;field="sourceRef";expected="source_ref"',
+              'look-alike;field="Channel-Ref";expected="channel_ref"',
+            ].join(', '),
+          )
+          const line = shared.app.log.find((one) => one.event_id === idOf(answer))
+          assert.equal(line?.warnings, answer.headers['intray-warnings'])
+          assert.equal((await post('{"contact":{"email":"a"}}')).headers['intray-warnings'], undefined)
+          assert.equal((await post('{"contact":[],"source_ref":true}')).headers['intray-warnings'], undefined)
+        })
+
+        test('include names that look like those of the references', async () => {
+          assert.deepEqual(await warningsOf('{"SourceRef":"a"}'), ['/SourceRef source_ref SourceRef'])
+        })
+
+        test('a body that takes many turns to validate is stored like any other', async () => {
+          const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
+          assert.deepEqual(await warningsOf(`{"contact":${deep},"sourceRef":1}`), [
+            '/contact object array',
+            '/sourceRef source_ref sourceRef',
           ])
         })
 

@@ -152,7 +152,7 @@ for (const driver of drivers) {
             [401, rawPost(path, 'nonsense', '{}')],
             [400, rawPost(path, app.token, '{')],
             [200, rawRequest({ method: 'GET', target: '/api/ping', headers: [`Authorization: Bearer ${app.token}`] })],
-            [422, rawPost(path, app.token, '{"source_ref":1}')],
+            [422, rawPost(path, app.token, '{"source_ref":true}')],
             [415, rawRequest({ target: path, headers: [`Authorization: Bearer ${app.token}`], body: '{}' })],
             [404, rawRequest({ target: '/nowhere', body: 'x' })],
             [405, rawRequest({ method: 'PUT', target: path, body: 'x' })],
@@ -201,7 +201,7 @@ for (const driver of drivers) {
               headers: [...postHeaders(app.token), 'Content-Encoding: br'],
               body: BODY,
             }),
-            '422 invalid_payload': rawPost(path, app.token, '{"channel_ref":0}'),
+            '422 invalid_payload': rawPost(path, app.token, '{"channel_ref":0.5}'),
             '401 with a body of 60 kB': rawPost(path, 'nonsense', `"${'x'.repeat(60_000)}"`),
             '403 with a body of 60 kB': rawPost(path, processor, `"${'x'.repeat(60_000)}"`),
           }

@@ -54,7 +54,7 @@ const FAULTS: readonly Fault[] = [
   },
   { name: 'size', status: 413, error: 'payload_too_large', apply: (r) => (r.padding = MAX_BODY_BYTES) },
   { name: 'JSON', status: 400, error: 'invalid_json', apply: (r) => (r.isJson = false) },
-  { name: 'refs', status: 422, error: 'invalid_payload', apply: (r) => (r.refs = '"source_ref":1') },
+  { name: 'refs', status: 422, error: 'invalid_payload', apply: (r) => (r.refs = '"source_ref":true') },
 ]
 const CAPACITY = { name: 'capacity', status: 503, error: 'overloaded' }
 

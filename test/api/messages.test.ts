@@ -33,10 +33,10 @@ describe('the message of an answer', () => {
         message: '`source_ref` is longer than 512 characters. Shorten it, or send a hash of it.',
       },
     ])
-    const both = await post('{"source_ref":7,"channel_ref":"a\\u0000"}')
+    const both = await post('{"source_ref":true,"channel_ref":"a\\u0000"}')
     assert.equal(
       both.json?.message,
-      '`source_ref` is not a string (/source_ref). Send it in quotes. Another problem is listed in fields.',
+      '`source_ref` is neither a string nor an integer (/source_ref). Send it in quotes. Another problem is listed in fields.',
     )
     const found = both.json?.fields as { path: string }[]
     assert.deepEqual(
@@ -196,7 +196,7 @@ describe('the message of an answer', () => {
       ['\ufeff{"a":1,}', ' at line 1, column 8'],
       [`{\n"a": "${'x'.repeat(70_000)}",\r\n"b" 1}`, ' at line 3, column 5'],
       ['{"a":[1,', ': it ends too early'],
-      ['{"a":nope}', ''],
+      ['{"a":nope}', ' at line 1, column 7'],
     ] as const) {
       const answer = await post(body)
       assert.deepEqual([answer.status, answer.json?.error], [400, 'invalid_json'])

@@ -45,7 +45,7 @@ for (const driver of drivers) {
           body: 'compressed somehow',
           headers: { 'Content-Encoding': 'br' },
         },
-        '422 invalid_payload': { code: 'invalid_payload', body: '{"source_ref":12}' },
+        '422 invalid_payload': { code: 'invalid_payload', body: '{"source_ref":1.2}' },
       }
       for (const [name, { code, body, headers = {}, processor = false }] of Object.entries(CASES)) {
         for (const chunked of [false, true]) {
@@ -80,7 +80,7 @@ for (const driver of drivers) {
 
       test('of a large body the first 64 KiB are kept, and how large it was', async () => {
         const { app } = shared
-        const body = `{"source_ref":0,"text":"${'x'.repeat(100_000)}"}`
+        const body = `{"source_ref":0.5,"text":"${'x'.repeat(100_000)}"}`
         const answer = await postTo(app, path, body)
         assert.equal(answer.status, 422)
         const refusal = await refusalOf(app, answer.headers['x-request-id'])
@@ -90,7 +90,7 @@ for (const driver of drivers) {
 
       test('a body that arrived compressed is kept as it was before compression', async () => {
         const { app } = shared
-        const body = '{"source_ref":0}'
+        const body = '{"source_ref":0.5}'
         const answer = await postTo(app, path, gzipSync(body), { 'Content-Encoding': 'gzip' })
         assert.equal(answer.status, 422)
         const refusal = await refusalOf(app, answer.headers['x-request-id'])
@@ -100,7 +100,7 @@ for (const driver of drivers) {
       test('a token inside a refused body or header is masked', async () => {
         const { app } = shared
         const secret = app.token.split('_')[2]!
-        const body = `{"source_ref":1,"debug":"Bearer ${app.token}","again":["${app.token}"],"rest":"kept"}`
+        const body = `{"source_ref":1.5,"debug":"Bearer ${app.token}","again":["${app.token}"],"rest":"kept"}`
         const headers = { 'User-Agent': `Plugin ${app.token}`, 'Content-Type': `application/json; x=${app.token}` }
         const answer = await postTo(app, path, body, headers)
         assert.equal(answer.status, 422)
@@ -115,7 +115,7 @@ for (const driver of drivers) {
         const { app } = shared
         const secret = app.token.split('_')[2]!
         for (const shown of [20, 25, 40]) {
-          const body = `{"source_ref":1,"pad":"${'x'.repeat(KEPT_BYTES - 23 - shown)}${app.token}"}`
+          const body = `{"source_ref":1.5,"pad":"${'x'.repeat(KEPT_BYTES - 25 - shown)}${app.token}"}`
           const answer = await postTo(app, path, body)
           assert.equal(answer.status, 422)
           const refusal = await refusalOf(app, answer.headers['x-request-id'])

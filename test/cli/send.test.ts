@@ -102,7 +102,7 @@ describe('send', () => {
   })
 
   test('refused lines are told with their numbers and reasons, and the others are stored', async () => {
-    const content = '{"source_ref":"r:1"}\n{not json\n\n{"source_ref":7}\n{"source_ref":"r:5"}\n["r"]\n'
+    const content = '{"source_ref":"r:1"}\n{not json\n\n{"source_ref":[]}\n{"source_ref":"r:5"}\n["r"]\n'
     const path = service.file('refused.ndjson', content)
     const { code, json } = await service.send(path)
     assert.equal(code, 1)
@@ -123,7 +123,7 @@ describe('send', () => {
     )
     assert.match(
       shown.stdout.toString(),
-      /^ {2}line 4: 422 invalid_payload\n {4}\/source_ref: `source_ref` is not a string\. Send it in quotes\.$/m,
+      /^ {2}line 4: 422 invalid_payload\n {4}\/source_ref: `source_ref` is neither a string nor an integer\. Send it in quotes\.$/m,
     )
   })
 

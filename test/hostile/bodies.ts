@@ -45,6 +45,7 @@ export const BODIES: readonly BodyPart[] = [
     ...fine('a repeated key, the last of which is good', (n) => `{"source_ref":1,"source_ref":"r:${n}"}`),
     hasSourceRef: true,
   },
+  { ...fine('integers as refs', (n) => `{"source_ref":9000${n},"channel_ref":-100${n}}`), hasSourceRef: true },
   fine('refs further down', (n) => `{"n":${n},"meta":{"source_ref":1,"channel_ref":[]},"a":[{"source_ref":{}}]}`),
   fine('a key that only looks like one', (n) => `{"n":${n},"Source_ref":1,"source_ref ":2,"source\u200b_ref":3}`),
   { ...fine('a key in escapes', (n) => `{"\\u0073ource_ref":"e:${n}"}`), hasSourceRef: true },
@@ -116,14 +117,16 @@ export const BODIES: readonly BodyPart[] = [
   bad('unclosed depth', '['.repeat(100_000)),
   bad('unclosed objects', '{"a":'.repeat(40_000)),
 
-  unusable('a number as a ref', '"source_ref":1'),
+  unusable('a fraction as a ref', '"source_ref":1.5'),
+  unusable('an exponent as a ref', '"source_ref":1e3'),
+  unusable('minus zero as a ref', '"channel_ref":-0'),
   unusable('an object as a ref', '"channel_ref":{"$ne":null}'),
   unusable('a list as a ref', '"source_ref":["a"]'),
   unusable('false as a ref', '"source_ref":false'),
   unusable('a ref of 513 units', `"source_ref":"${'x'.repeat(513)}"`),
   unusable('U+0000 in a ref', '"source_ref":"a\\u0000"'),
   unusable('a lone surrogate in a ref', '"channel_ref":"\\ud83d"'),
-  unusable('a repeated key, the last of which is bad', '"source_ref":"a","source_ref":1'),
+  unusable('a repeated key, the last of which is bad', '"source_ref":"a","source_ref":1.5'),
 ]
 
 export interface MediaPart {

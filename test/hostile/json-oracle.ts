@@ -35,6 +35,7 @@ function decode(bytes: Uint8Array): string | null {
 /** The raw text of a value: a string with its quotes, a scalar, or the bracket that a list or an object begins with. */
 function judgeRef(raw: string | undefined): 'absent' | 'usable' | 'unusable' {
   if (raw === undefined || raw === 'null') return 'absent'
+  if (/^-?[0-9]+$/.test(raw)) return raw === '-0' || raw.length > MAX_REF ? 'unusable' : 'usable'
   if (!raw.startsWith('"')) return 'unusable'
   const value = unquote(raw)
   if (/^\s*$/u.test(value)) return 'absent'

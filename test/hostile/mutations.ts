@@ -46,7 +46,7 @@ const PIECES = [
     '\\u0000',
     '"source_ref":',
     '"channel_ref":',
-    '"source_ref":1,',
+    '"source_ref":1.5,',
     '"channel_ref":"\\u0000",',
   ],
   ...['"source_ref":"",', '"source_ref":{},', '[[[[', '}}', '{"a":', ',,', '1e999', '0x1', "'", '\ud83d\ude00'],

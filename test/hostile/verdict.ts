@@ -14,6 +14,7 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set([
     'keep-alive',
     'date',
     'idempotent-replayed',
+    'intray-warnings',
     'deprecation',
   ],
   ...[

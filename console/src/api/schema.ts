@@ -249,8 +249,8 @@ export type HistoryEntry = {
 }
 
 export type InboxEvent = {
-  readonly source_ref?: string | null
-  readonly channel_ref?: string | null
+  readonly source_ref?: string | number | null
+  readonly channel_ref?: string | number | null
   readonly contact?: {
     readonly name?: string
     readonly email?: string

@@ -13,7 +13,7 @@ const FIXES: Readonly<Record<string, Fix>> = {
     fix: 'Send json_encode($data) or JSON.stringify(data) of an object, not form fields or a string built by hand.',
   },
   invalid_payload: {
-    why: 'source_ref or channel_ref is not a string, is too long, or has a character that is not allowed.',
+    why: 'source_ref or channel_ref is neither a string nor an integer, is too long, or has a character that is not allowed.',
     fix: 'Send both as strings of at most 512 characters without U+0000, or leave them out.',
   },
   unsupported_media_type: {

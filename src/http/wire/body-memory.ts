@@ -1,4 +1,4 @@
-// Bounds the memory of bodies that are still arriving, over all connections. Counts what a buffer really takes, not the
+// Bounds the memory of bodies that arrive, are unpacked, or wait to be validated and stored, over all connections. Counts what a buffer really takes, not the
 // declared length, which costs an attacker nothing.
 
 /** Not counted for each body: the number of connections bounds it. */

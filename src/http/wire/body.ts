@@ -1,9 +1,6 @@
-// Reads the body of a request up to a limit, decompresses it up to the same limit, and discards bodies that nobody reads.
+// Reads the body of a request up to a limit, and discards bodies that nobody reads.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
-import type { Problem } from '../../model/errors.ts'
 import { declaredLength } from './head.ts'
 import type { BodyReservation } from './body-memory.ts'
 
@@ -52,7 +49,6 @@ function collect(
       if (done) return
       done = true
       req.off('close', onClose)
-      reservation?.release()
       resolve({ bytes: buffer.bytes(maxBytes), state })
     }
     const onClose = () => finish('aborted')
@@ -145,21 +141,6 @@ class BodyBuffer {
 
 const EMPTY = Buffer.alloc(0)
 const SMALLEST_COPY = 16 * 1024
-
-const gunzipAsync = promisify(gunzip)
-
-/** Decompresses up to the limit. */
-export async function gunzipBody(bytes: Buffer, maxBytes: number): Promise<Buffer | Problem> {
-  try {
-    return await gunzipAsync(bytes, { maxOutputLength: maxBytes })
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') return { code: 'payload_too_large', maxBytes }
-    return {
-      code: 'invalid_json',
-      message: 'The body is not valid gzip data. Compress it again, or send it uncompressed.',
-    }
-  }
-}
 
 /** Lingering close: answers at once while the body still arrives, and closes when the client stops sending or after the linger. */
 export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {

@@ -39,7 +39,7 @@ export async function seed(desk: Desk, events: number): Promise<void> {
 async function refuse(desk: Desk): Promise<void> {
   await desk.post('{"message":{"text":"One comma too many",}}')
   await desk.post('name=Ada&text=Hello', { 'Content-Type': 'application/x-www-form-urlencoded' })
-  await desk.post({ source_ref: 12, message: { text: 'The reference is a number' } })
+  await desk.post({ source_ref: [12], message: { text: 'The reference is a list' } })
 }
 
 /** Has processors work: some events done, some leased, one dead. */

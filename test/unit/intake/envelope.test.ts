@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_REF_UNITS, readEnvelope } from '../../../src/intake/envelope.ts'
+import { MAX_REF_UNITS, parseJsonObject, readEnvelope } from '../../../src/intake/envelope.ts'
 import { anyText } from '../../support/text.ts'
 
 const read = (body: string | Uint8Array) => {
@@ -31,12 +31,26 @@ test('the last of repeated keys counts', () => {
 })
 
 test('each unusable reference is named with its reason, all at once', () => {
-  assert.deepEqual(read('{"source_ref":1,"channel_ref":"\\u0000"}'), [
+  assert.deepEqual(read('{"source_ref":true,"channel_ref":"\\u0000"}'), [
     '/source_ref not_a_string',
     '/channel_ref invalid_character',
   ])
   assert.deepEqual(read(`{"source_ref":"${'x'.repeat(MAX_REF_UNITS + 1)}"}`), ['/source_ref too_long'])
   assert.deepEqual(read('{"channel_ref":"\\ud800"}'), ['/channel_ref invalid_character'])
+})
+
+test('an integer counts as its digits as sent', () => {
+  assert.deepEqual(read('{"source_ref":7,"channel_ref":-1001234567890123456789}'), ['7', '-1001234567890123456789'])
+  assert.deepEqual(read('{"source_ref": 0 ,"channel_ref":0}'), ['0', '0'])
+  const longest = '1'.repeat(MAX_REF_UNITS)
+  assert.deepEqual(read(`{"source_ref":${longest}}`), [longest, null])
+  assert.deepEqual(read(`{"source_ref":${longest}1}`), ['/source_ref too_long'])
+})
+
+test('other numbers are no reference', () => {
+  for (const number of ['-0', '1.5', '1.0', '1e3', '-1E2', '0.0', '-0.0', '0e0']) {
+    assert.deepEqual(read(`{"source_ref":${number}}`), ['/source_ref not_an_integer'], number)
+  }
 })
 
 test('the longest reference has 512 UTF-16 units', () => {
@@ -79,6 +93,17 @@ test('the place of a mistake is told, what stands there is not', () => {
 test('nesting has no limit', () => {
   const deep = `{"a":${'['.repeat(200_000)}${']'.repeat(200_000)},"source_ref":"deep"}`
   assert.deepEqual(read(deep), ['deep', null])
+})
+
+test('a command is parsed if it has few objects and lists', () => {
+  const codeOf = (text: string) => {
+    const read = parseJsonObject(Buffer.from(text))
+    return 'problem' in read ? read.problem.code : Object.keys(read.body).join()
+  }
+  assert.equal(codeOf(`\ufeff{"items":[${Array.from({ length: 1000 }, () => '{"id":1}').join()}]}`), 'items')
+  assert.equal(codeOf(`{"a":${'['.repeat(4095)}${']'.repeat(4095)}}`), 'a')
+  assert.equal(codeOf(`{"a":${'['.repeat(4096)}${']'.repeat(4096)}}`), 'invalid_json')
+  assert.equal(codeOf('[]'), 'invalid_json')
 })
 
 test('any bytes at all get an answer', () => {
