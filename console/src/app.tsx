@@ -4,7 +4,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query'
 import { useEffect } from 'react'
 import { ApiError, call, tenantKey, type Tenant } from './api/client.ts'
-import type { SessionAnswer, TenantPage } from './api/schema.ts'
+import type { SessionAnswer, TenantPage } from '../../kits/typescript/src/schema.ts'
 import { LiveProvider } from './live/live.tsx'
 import { addressFor, navigate, useRoute } from './router.tsx'
 import { type ConsoleSession, SessionProvider } from './session.tsx'

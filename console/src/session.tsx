@@ -3,7 +3,7 @@
 
 import { createContext, useContext } from 'react'
 import { type Answer, type CallOptions, call, callText, type OperationName, type Tenant } from './api/client.ts'
-import type { Operator } from './api/schema.ts'
+import type { Operator } from '../../kits/typescript/src/schema.ts'
 
 export interface ConsoleSession {
   readonly operator: Operator

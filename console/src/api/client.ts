@@ -1,7 +1,7 @@
 // Typed API client: one call for every operation of api/openapi.yaml, with the operator's session and the chosen tenant. The
 // only file of the console that talks to the server.
 
-import type { Operations } from './schema.ts'
+import type { Operations } from '../../../kits/typescript/src/schema.ts'
 
 export type OperationName = keyof Operations
 export type Answer<Name extends OperationName> = Operations[Name]['answer']

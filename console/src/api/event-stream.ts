@@ -2,7 +2,7 @@
 // id it received, so that no event is missed.
 
 import { ApiError, request, type Tenant } from './client.ts'
-import type { FollowedEvent } from './schema.ts'
+import type { FollowedEvent } from '../../../kits/typescript/src/schema.ts'
 
 export interface StreamListener {
   readonly onOpen: () => void

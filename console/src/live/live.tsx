@@ -4,7 +4,7 @@
 import { createContext, type ReactNode, useContext, useEffect, useRef, useState } from 'react'
 import { tenantKey, type Tenant } from '../api/client.ts'
 import { followStream, type StreamCursor } from '../api/event-stream.ts'
-import type { FollowedEvent } from '../api/schema.ts'
+import type { FollowedEvent } from '../../../kits/typescript/src/schema.ts'
 
 export type LiveState = 'connecting' | 'live' | 'lost'
 

@@ -3,7 +3,7 @@
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useVirtualizer } from '@tanstack/react-virtual'
 import { Fragment, useEffect, useRef, useState } from 'react'
-import type { Event } from '../api/schema.ts'
+import type { Event } from '../../../kits/typescript/src/schema.ts'
 import { flatFields } from '../json/fields.ts'
 import { useLiveEvents } from '../live/live.tsx'
 import { addressFor, Link } from '../router.tsx'

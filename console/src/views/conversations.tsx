@@ -2,7 +2,7 @@
 
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useCallback } from 'react'
-import type { Conversation } from '../api/schema.ts'
+import type { Conversation } from '../../../kits/typescript/src/schema.ts'
 import { useLiveChange } from '../live/live.tsx'
 import { addressFor, useQuerySetter, type ViewProps } from '../router.tsx'
 import { useApi, useSession } from '../session.tsx'

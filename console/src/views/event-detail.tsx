@@ -3,7 +3,7 @@
 import { useQuery } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { addressOf, ApiError, request } from '../api/client.ts'
-import type { EventDetail as Detail } from '../api/schema.ts'
+import type { EventDetail as Detail } from '../../../kits/typescript/src/schema.ts'
 import { linesOf } from '../json/lines.ts'
 import { LineView } from '../json/line-view.tsx'
 import { addressFor, Link, useQuerySetter } from '../router.tsx'

@@ -1,7 +1,7 @@
 // The fields of an event: those of the payload with their warnings, then how it arrived.
 
 import { useMemo, useState } from 'react'
-import type { EventDetail } from '../api/schema.ts'
+import type { EventDetail } from '../../../kits/typescript/src/schema.ts'
 import { flatFields, type JsonField } from '../json/fields.ts'
 import { SafeText } from '../text/safe-text.tsx'
 import { formatBytes, count, Time } from '../ui/controls.tsx'

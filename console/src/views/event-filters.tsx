@@ -1,7 +1,7 @@
 // The filters of the event list. Their only state is the URL.
 
 import { type FormEvent, useEffect, useRef, useState } from 'react'
-import type { Operations } from '../api/schema.ts'
+import type { Operations } from '../../../kits/typescript/src/schema.ts'
 import { useQuerySetter } from '../router.tsx'
 
 export type EventFilter = Omit<Operations['GET /v1/inbox/events']['query'], 'limit' | 'cursor'>

@@ -1,7 +1,7 @@
 // The processing state and history of an event in each subscription, and requeueing.
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
-import type { Delivery } from '../api/schema.ts'
+import type { Delivery } from '../../../kits/typescript/src/schema.ts'
 import { useApi, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { Empty, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'

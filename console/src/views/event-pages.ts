@@ -1,6 +1,6 @@
 // Pages of the event list, and merging a new first page into them.
 
-import type { EventPage } from '../api/schema.ts'
+import type { EventPage } from '../../../kits/typescript/src/schema.ts'
 
 export interface EventPages {
   readonly pages: EventPage[]

@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useMemo, useState } from 'react'
-import type { Event, EventDetail } from '../api/schema.ts'
+import type { Event, EventDetail } from '../../../kits/typescript/src/schema.ts'
 import { diffLines } from '../json/line-diff.ts'
 import { LineView } from '../json/line-view.tsx'
 import { linesOf } from '../json/lines.ts'

@@ -4,7 +4,7 @@
 import { useState } from 'react'
 import { SafeText } from '../text/safe-text.tsx'
 import { addressFor, type ViewProps } from '../router.tsx'
-import type { Event } from '../api/schema.ts'
+import type { Event } from '../../../kits/typescript/src/schema.ts'
 import { useSession } from '../session.tsx'
 import { count, Empty, Loading, StateMark, Time, ErrorNotice } from '../ui/controls.tsx'
 import { useShortcuts } from '../ui/keyboard.ts'

@@ -3,7 +3,7 @@
 
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useState } from 'react'
-import type { Refusal, RefusalDetail } from '../api/schema.ts'
+import type { Refusal, RefusalDetail } from '../../../kits/typescript/src/schema.ts'
 import { LineView } from '../json/line-view.tsx'
 import { linesOf } from '../json/lines.ts'
 import { addressFor, Link, type ViewProps } from '../router.tsx'

@@ -2,7 +2,7 @@
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Token, TokenCommand } from '../api/schema.ts'
+import type { Token, TokenCommand } from '../../../kits/typescript/src/schema.ts'
 import { useApi } from '../session.tsx'
 import { CodeBlock, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'

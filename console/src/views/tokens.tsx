@@ -2,7 +2,7 @@
 
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
 import { useState } from 'react'
-import type { Token } from '../api/schema.ts'
+import type { Token } from '../../../kits/typescript/src/schema.ts'
 import { useApi, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'

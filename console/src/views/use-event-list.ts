@@ -3,7 +3,7 @@
 
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query'
 import { useCallback, useEffect, useRef, useState } from 'react'
-import type { Event } from '../api/schema.ts'
+import type { Event } from '../../../kits/typescript/src/schema.ts'
 import { useLiveChange, useLiveEvents } from '../live/live.tsx'
 import { useApi } from '../session.tsx'
 import type { EventFilter } from './event-filters.tsx'

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { parse } from 'yaml'
-import { apiTypes, CONTRACT, SCHEMA_FILE } from '../../../console/scripts/api-types.ts'
+import { apiTypes, CONTRACT, SCHEMA_FILE } from '../../../kits/typescript/scripts/api-types.ts'
 import { addressOf } from '../../../console/src/api/client.ts'
 
 const document = parse(readFileSync(CONTRACT, 'utf8')) as { readonly paths: Record<string, object> }
@@ -15,7 +15,7 @@ const sources = readdirSync(SOURCES, { recursive: true, withFileTypes: true })
   .filter((entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && entry.name !== 'schema.ts')
   .map((entry) => ({ name: entry.name, text: readFileSync(join(entry.parentPath, entry.name), 'utf8') }))
 
-test('the types of the client are those of the contract: npm run api -w console', () => {
+test('the types of the client are those of the contract: npm run api -w @intray/client', () => {
   assert.equal(readFileSync(SCHEMA_FILE, 'utf8'), apiTypes(document))
 })
 

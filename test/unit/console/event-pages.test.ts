@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventPage } from '../../../console/src/api/schema.ts'
+import type { EventPage } from '../../../kits/typescript/src/schema.ts'
 import { type EventPages, mergeFirstPage } from '../../../console/src/views/event-pages.ts'
 
 const page = (ids: readonly number[], next: string | null, state = 'pending') =>

@@ -1,4 +1,4 @@
-// Made from api/openapi.yaml by scripts/api-types.ts (`npm run api -w console`). Not edited by hand.
+// Made from api/openapi.yaml by scripts/api-types.ts (`npm run api -w @intray/client`). Not edited by hand.
 
 export type AcceptedRefusal = {
   readonly ok: true

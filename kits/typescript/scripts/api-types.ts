@@ -1,12 +1,12 @@
-// Writes src/api/schema.ts from api/openapi.yaml: a type for each schema and, for each operation under /v1/, what it takes and
-// what it answers. `npm run api -w console` writes it; a test compares it with what would be written.
+// Writes src/schema.ts from api/openapi.yaml: a type for each schema and, for each operation under /v1/, what it takes and
+// what it answers. `npm run api -w @intray/client` writes it; a test compares it with what would be written.
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { parse } from 'yaml'
 
 type Json = { readonly [key: string]: unknown }
 
-const HEAD = `// Made from api/openapi.yaml by scripts/api-types.ts (\`npm run api -w console\`). Not edited by hand.
+const HEAD = `// Made from api/openapi.yaml by scripts/api-types.ts (\`npm run api -w @intray/client\`). Not edited by hand.
 `
 
 export function apiTypes(document: Json): string {
@@ -98,8 +98,8 @@ function key(name: string): string {
   return /^[a-zA-Z_]\w*$/.test(name) ? name : `'${name}'`
 }
 
-export const CONTRACT = new URL('../../api/openapi.yaml', import.meta.url)
-export const SCHEMA_FILE = new URL('../src/api/schema.ts', import.meta.url)
+export const CONTRACT = new URL('../../../api/openapi.yaml', import.meta.url)
+export const SCHEMA_FILE = new URL('../src/schema.ts', import.meta.url)
 
 if (import.meta.main) {
   writeFileSync(SCHEMA_FILE, apiTypes(parse(readFileSync(CONTRACT, 'utf8')) as Json))
