@@ -1,0 +1,149 @@
+// One run of the fault test of the TypeScript client: kills senders and the service under load, then lets the rest be sent and
+// compares what send() accepted with what is stored.
+
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { createToken, readJournal, withStore } from '../../support/journal.ts'
+import { seededRandom } from '../../support/load.ts'
+import { type ServerProcess, startServer } from '../../support/process.ts'
+import { tempFolder } from '../../support/temp.ts'
+import { until, within } from '../../support/until.ts'
+
+const SENDER = fileURLToPath(new URL('./sender-main.ts', import.meta.url))
+const SEED = 20261119
+
+export interface Found {
+  readonly accepted: number
+  readonly lost: string[]
+  readonly twice: string[]
+  /** Events of a channel that stand before an earlier one of the same sender. */
+  readonly outOfOrder: string[]
+}
+
+export class KillRun {
+  readonly databaseUrl = `sqlite:${join(tempFolder('kit-kill'), 'intray.db')}`
+  readonly outbox: string
+  readonly #t: TestContext
+  readonly #random = seededRandom(SEED)
+  readonly #accepted: string[] = []
+  #server: ServerProcess | null = null
+  #sender: { readonly child: ChildProcess; count(): number } | null = null
+  #port = '0'
+  #token = ''
+  #starts = 0
+
+  constructor(t: TestContext, outbox: string) {
+    this.#t = t
+    this.outbox = outbox
+  }
+
+  async startService(): Promise<void> {
+    this.#token ||= await withStore(this.databaseUrl, (store) => createToken(store))
+    const env = { INTRAY_DATABASE_URL: this.databaseUrl, INTRAY_PORT: this.#port, INTRAY_CONSOLE: 'off' }
+    this.#server = await startServer(this.#t, env)
+    this.#port = String(this.#server.port)
+  }
+
+  async killService(): Promise<void> {
+    const server = this.#server!
+    server.child.kill('SIGKILL')
+    await within('the killed service to be gone', server.exited)
+    assert.equal(server.child.signalCode, 'SIGKILL')
+  }
+
+  startSender(): void {
+    const child = this.#spawn('send')
+    let count = 0
+    let rest = ''
+    child.stdout!.on('data', (chunk: Buffer) => {
+      const lines = (rest + chunk).split('\n')
+      rest = lines.pop()!
+      this.#accepted.push(...lines)
+      count += lines.length
+    })
+    this.#sender = { child, count: () => count }
+  }
+
+  /** Resolves when the sender has accepted some more messages. */
+  async more(atLeast: number): Promise<void> {
+    const { child, count } = this.#sender!
+    const goal = count() + atLeast + this.#random(20)
+    await until('the sender accepts more', () => {
+      assert.equal(child.exitCode, null, 'the sender ended by itself')
+      return count() >= goal
+    })
+  }
+
+  async killSender(): Promise<void> {
+    const { child } = this.#sender!
+    const closed = once(child, 'close')
+    child.kill('SIGKILL')
+    await within('the killed sender to be gone', closed)
+    assert.equal(child.signalCode, 'SIGKILL')
+  }
+
+  /** Sends what is left, in a process that then ends by itself. */
+  async drain(): Promise<string> {
+    const child = this.#spawn('drain')
+    let said = ''
+    child.stdout!.on('data', (chunk: Buffer) => (said += chunk))
+    const [code] = await within('the outbox to be empty', once(child, 'close'))
+    assert.equal(code, 0)
+    return said
+  }
+
+  async compare(): Promise<Found> {
+    const stored = (await readJournal(this.databaseUrl)).filter(({ event }) => event.kind === 'event')
+    const refs = stored.map(({ event }) => event.sourceRef!)
+    const known = new Set(refs)
+    const seen = new Set<string>()
+    const newest = new Map<string, number>()
+    const outOfOrder: string[] = []
+    for (const { event } of stored) {
+      if (event.channelRef === null) continue
+      const [sender, number] = event.sourceRef!.split(':') as [string, string]
+      const lane = `${sender} ${event.channelRef}`
+      if (Number(number) < (newest.get(lane) ?? 0)) outOfOrder.push(event.sourceRef!)
+      newest.set(lane, Number(number))
+    }
+    return {
+      accepted: this.#accepted.length,
+      lost: this.#accepted.map((line) => line.split(' ')[0]!).filter((ref) => !known.has(ref)),
+      twice: refs.filter((ref) => seen.size === seen.add(ref).size),
+      outOfOrder,
+    }
+  }
+
+  #spawn(task: string): ChildProcess {
+    const start = ++this.#starts
+    // The clock of each start is an hour ahead of the last: the claims of the killed one have ended.
+    const args = [SENDER, `http://127.0.0.1:${this.#port}`, this.#token, this.outbox, `s${start}`, String(start), task]
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    this.#t.after(() => child.kill('SIGKILL'))
+    return child
+  }
+}
+
+/** 11 kills of the sender and 5 of the service, in an order that is the same each time. */
+export async function killManyTimes(run: KillRun): Promise<void> {
+  await run.startService()
+  run.startSender()
+  for (let round = 0; round < 5; round++) {
+    await run.more(20)
+    await run.killSender()
+    run.startSender()
+    await run.more(20)
+    await run.killService()
+    await run.more(10)
+    await run.killSender()
+    run.startSender()
+    await run.more(5)
+    await run.startService()
+  }
+  await run.more(10)
+  await run.killSender()
+}

@@ -1,0 +1,32 @@
+// The promise of send() with an outbox in SQLite: what it accepted is stored, once, whoever is killed meanwhile. The control, a
+// queue in memory, loses what it accepted.
+
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { test } from 'node:test'
+import { tempFolder } from '../../support/temp.ts'
+import { KillRun, killManyTimes } from './kill-run.ts'
+
+test('senders killed 11 times and the service 5 times: what send() accepted is stored, once and in order', async (t) => {
+  const run = new KillRun(t, join(tempFolder('outbox'), 'outbox.db'))
+  await killManyTimes(run)
+  assert.equal(await run.drain(), 'left 0 0\n')
+  const { accepted, lost, twice, outOfOrder } = await run.compare()
+  const database = new DatabaseSync(run.outbox)
+  const row = database.prepare('SELECT sum(attempts) - count(*) AS resent, count(*) AS sent FROM outbox').get()!
+  database.close()
+  t.diagnostic(`${accepted} accepted, ${row.resent} sent again, ${lost.length} lost, ${twice.length} twice`)
+  assert.deepEqual({ lost, twice, outOfOrder }, { lost: [], twice: [], outOfOrder: [] })
+  assert.ok(accepted > 200)
+  assert.ok(Number(row.resent) > 0, 'the kills fell on messages under way')
+})
+
+test('the control: a queue in memory loses what it accepted', async (t) => {
+  const run = new KillRun(t, 'memory')
+  await run.startService()
+  run.startSender()
+  await run.more(20)
+  await run.killSender()
+  assert.ok((await run.compare()).lost.length > 0)
+})
