@@ -71,7 +71,10 @@ export class KillRun {
   /** Resolves when the sender has accepted some more messages. */
   async more(atLeast: number): Promise<void> {
     const { child, count } = this.#sender!
-    const goal = count() + atLeast + this.#random(20)
+    const wanted = atLeast + this.#random(20)
+    const goal = count() + wanted
+    // Some more, so that it is sending when this returns.
+    child.stdin!.write('.'.repeat(wanted + 10))
     await until('the sender accepts more', () => {
       assert.equal(child.exitCode, null, 'the sender ended by itself')
       return count() >= goal
@@ -122,7 +125,8 @@ export class KillRun {
     const start = ++this.#starts
     // The clock of each start is an hour ahead of the last: the claims of the killed one have ended.
     const args = [SENDER, `http://127.0.0.1:${this.#port}`, this.#token, this.outbox, `s${start}`, String(start), task]
-    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    child.stdin.on('error', () => {})
     this.#t.after(() => child.kill('SIGKILL'))
     return child
   }

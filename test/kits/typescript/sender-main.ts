@@ -23,9 +23,21 @@ async function sendFromMemory(message: object): Promise<void> {
   queue.push(message)
 }
 
+/** Each byte of stdin allows one more message. */
+let allowed = 0
+const onAllowed: (() => void)[] = []
+if (task === 'send') {
+  process.stdin.on('data', (bytes: Buffer) => {
+    allowed += bytes.length
+    for (const resolve of onAllowed.splice(0)) resolve()
+  })
+}
+
 let count = 0
 async function sendForEver(): Promise<never> {
   for (;;) {
+    while (allowed === 0) await new Promise<void>((resolve) => onAllowed.push(resolve))
+    allowed -= 1
     const n = ++count
     const channel = n % 3 === 0 ? null : `channel-${n % CHANNELS}`
     const message = {
@@ -36,7 +48,6 @@ async function sendForEver(): Promise<never> {
     await (outbox === 'memory' ? sendFromMemory(message) : intray.send(message))
     // Whole, and before anything else happens.
     writeSync(1, `${message.source_ref} ${channel ?? '-'}\n`)
-    await new Promise((resolve) => setImmediate(resolve))
   }
 }
 
