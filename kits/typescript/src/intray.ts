@@ -83,6 +83,7 @@ export class Intray {
   readonly #outbox: Promise<{ readonly rows: Outbox; readonly sender: Sender }> | null
   readonly #closing = new AbortController()
   readonly #underWay = new Set<Promise<unknown>>()
+  #closed: Promise<OutboxCounts> | null = null
 
   constructor(options: IntrayOptions) {
     const { outbox, token, connectTimeoutMs = CONNECT_TIMEOUT_MS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options
@@ -164,7 +165,12 @@ export class Intray {
   }
 
   /** Stops everything. Goes on sending what is due for at most `timeoutMs` and returns what is left. */
-  async close({ timeoutMs = 10_000 }: { readonly timeoutMs?: number } = {}): Promise<OutboxCounts> {
+  close({ timeoutMs = 10_000 }: { readonly timeoutMs?: number } = {}): Promise<OutboxCounts> {
+    this.#closed ??= this.#close(timeoutMs)
+    return this.#closed
+  }
+
+  async #close(timeoutMs: number): Promise<OutboxCounts> {
     const time = new AbortController()
     const timeIsOver = pause(timeoutMs, time.signal)
     this.#closing.abort()
@@ -174,8 +180,7 @@ export class Intray {
       if (!opened) return NOTHING
       const { rows, sender } = opened
       await Promise.race([timeIsOver, sender.flush()])
-      await sender.stop()
-      const left = rows.counts()
+      const left = await sender.stop()
       await rows.close()
       return left
     } finally {

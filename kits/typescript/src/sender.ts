@@ -32,6 +32,7 @@ export class Sender {
   #pump: Promise<void> | null = null
   #lookAgain = false
   #isStopped = false
+  #stopped: Promise<OutboxCounts> | null = null
   #pausedUntil = 0
   #needsFix = false
   #failures = 0
@@ -54,17 +55,24 @@ export class Sender {
   async flush(): Promise<OutboxCounts> {
     for (;;) {
       await this.wake()
+      if (this.#isStopped) return this.stop()
       if (this.#inFlight.size === 0) return this.#options.outbox.counts()
       await Promise.race(this.#inFlight)
     }
   }
 
-  /** Ends what is under way; its rows stay in the outbox. */
-  async stop(): Promise<void> {
+  /** Ends what is under way; its rows stay in the outbox. Returns what is left; may be called again. */
+  stop(): Promise<OutboxCounts> {
+    this.#stopped ??= this.#stop()
+    return this.#stopped
+  }
+
+  async #stop(): Promise<OutboxCounts> {
     this.#isStopped = true
     clearTimeout(this.#timer)
     this.#abort.abort()
     while (this.#pump || this.#inFlight.size > 0) await Promise.all([this.#pump, ...this.#inFlight])
+    return this.#options.outbox.counts()
   }
 
   async #look(): Promise<void> {
