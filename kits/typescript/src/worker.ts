@@ -39,6 +39,8 @@ export class Worker {
   /** Aborted when the time of a stop is over. */
   readonly #timeIsOver = new AbortController()
   #isStopping = false
+  /** Settles when no claim is under way. */
+  #claiming: Promise<unknown> = Promise.resolve()
   /** Called when a run has ended, and at a stop. */
   #onRoom: () => void = () => {}
 
@@ -104,7 +106,9 @@ export class Worker {
     const { claims, leaseS } = this.#options
     const claimedAt = performance.now()
     const command = { limit, lease_s: leaseS, wait_s: WAIT_S }
-    const events = await claims.claim(command, this.#timeIsOver.signal)
+    const claimed = claims.claim(command, this.#timeIsOver.signal)
+    this.#claiming = claimed.catch(() => {})
+    const events = await claimed
     for (const run of runsOf(events)) {
       const lease = new Lease(claims, leaseS, run[0]!, claimedAt)
       const ended = this.#work(run, lease).then(() => {
@@ -166,6 +170,8 @@ export class Worker {
   }
 
   async #release(event: ClaimedEvent, lease: Lease, error: string | null): Promise<void> {
+    // A claim of ours that still waits would get what is given back.
+    if (this.#isStopping) await this.#claiming
     await this.#settle(event, lease, () => this.#options.claims.release(event, error, lease.lost))
   }
 

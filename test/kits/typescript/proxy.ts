@@ -19,10 +19,15 @@ export interface Proxy {
   readonly arrived: readonly Arrived[]
   /** Asked for each request. */
   fate: (request: Arrived, count: number) => Fate
+  /** Of answers. */
+  readonly passedBytes: number
+  /** Breaks off all connections. */
+  cut(): void
 }
 
 export async function startProxy(t: TestContext, target: string): Promise<Proxy> {
   const arrived: Arrived[] = []
+  let passedBytes = 0
   const server = http.createServer(async (req, res) => {
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
@@ -46,10 +51,11 @@ export async function startProxy(t: TestContext, target: string): Promise<Proxy>
         return
       }
       res.writeHead(answer.statusCode!, answer.headers)
+      answer.on('data', (chunk: Buffer) => (passedBytes += chunk.length))
       answer.pipe(res)
       answer.on('error', () => res.destroy())
-      res.on('close', () => answer.destroy())
     })
+    res.on('close', () => fate === 'pass' && passed.destroy())
     passed.on('error', () => req.socket.destroy())
     passed.end(request.body)
   })
@@ -62,6 +68,10 @@ export async function startProxy(t: TestContext, target: string): Promise<Proxy>
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     arrived,
     fate: () => 'pass',
+    get passedBytes() {
+      return passedBytes
+    },
+    cut: () => server.closeAllConnections(),
   }
   return proxy
 }
