@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../', import.meta.url))
 const SRC = join(ROOT, 'src')
 /** Searched for import circles together. */
-const TREES = ['src', 'bench', 'prove', 'console/src'] as const
+const TREES = ['src', 'bench', 'prove', 'console/src', 'kits/typescript/src'] as const
 const MAX_LINES = 400
 
 /** How an edge may be drawn. `type`: the import is gone at run time. `dynamic`: loaded only when used. */
@@ -31,6 +31,8 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
     runtime: 'any',
     'store/open': 'any',
     'store/contract': 'any',
+    // `./intray send` sends as every sender does.
+    'kits/typescript': 'any',
   },
   app: {
     config: 'any',
@@ -133,7 +135,11 @@ function codeOf(source: string): string {
   return source.replace(/\/\*[\s\S]*?\*\//g, '').replace(/(^|\s)\/\/.*$/gm, '')
 }
 
+/** From src/. */
+const KIT = '../kits/typescript/src/'
+
 function roomOf(path: string): string {
+  if (path.startsWith(KIT)) return 'kits/typescript'
   const parts = path.replace(/\.ts$/, '').split('/')
   if (parts.length === 1) return parts[0]!
   return parts[0] === 'store' ? parts.slice(0, 2).join('/') : parts[0]!
@@ -155,7 +161,7 @@ function forbiddenImports(sources: Sources): string[] {
       }
       const target = join(dirname(path), specifier)
       const edge = allowed[roomOf(target)]
-      if (!sources.has(target)) found.push(`${path} imports ${target}, which is not there`)
+      if (!sources.has(target) && !kit.has(target)) found.push(`${path} imports ${target}, which is not there`)
       else if (!edge) found.push(`${path} may not import ${target}`)
       else if (edge === 'type' && kind !== 'type') found.push(`${path} may import ${target} as a type only`)
       else if (edge === 'dynamic' && kind === 'value') found.push(`${path} must load ${target} only when it is used`)
@@ -213,6 +219,9 @@ function readSources(folder: string): Map<string, string> {
 }
 
 const sources = readSources(SRC)
+const kit: Sources = new Map(
+  Array.from(readSources(join(ROOT, 'kits/typescript/src')), ([path, text]) => [join(KIT, path), text]),
+)
 const everything: Sources = new Map(
   TREES.flatMap((tree) => Array.from(readSources(join(ROOT, tree)), ([path, text]) => [`${tree}/${path}`, text])),
 )
@@ -222,9 +231,30 @@ test('every import goes along an edge of the table', () => {
   assert.deepEqual(forbiddenImports(sources), [])
 })
 
+/** What leaves its tree, and what loads a package. */
+function strayImports(tree: Sources, mayImport: RegExp): string[] {
+  return Array.from(tree).flatMap(([path, source]) =>
+    importsOf(source)
+      .filter(
+        ({ specifier }) => !mayImport.test(specifier.startsWith('.') ? join(dirname(path), specifier) : specifier),
+      )
+      .map(({ specifier }) => `${path} imports ${specifier}`),
+  )
+}
+
+test('the client of senders imports nothing but Node; the console nothing of ours but that client', () => {
+  assert.ok(kit.size > 15)
+  assert.deepEqual(strayImports(kit, /^node:|^\.\.\/kits\/typescript\/src\//), [])
+  const console = new Map(Array.from(everything).filter(([path]) => path.startsWith('console/src/')))
+  const mayImport = /^console\/src\/|^kits\/typescript\/src\/|^[a-z@]/
+  assert.deepEqual(strayImports(console, mayImport), [])
+  const stray = new Map([[`${KIT}new.ts`, "import x from 'undici'\nimport { y } from '../../../src/model/event.ts'"]])
+  assert.equal(strayImports(stray, /^node:|^\.\.\/kits\/typescript\/src\//).length, 2)
+})
+
 test('no file imports itself by way of others, not even a type', () => {
   for (const tree of TREES) {
-    assert.ok(Array.from(everything.keys()).filter((path) => path.startsWith(`${tree}/`)).length > 20, tree)
+    assert.ok(Array.from(everything.keys()).filter((path) => path.startsWith(`${tree}/`)).length > 15, tree)
   }
   assert.deepEqual(circles(everything), [])
 })

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { constants, setPriority } from 'node:os'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { errorText } from '../runtime/log.ts'
 
@@ -17,6 +17,8 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/', import.meta.url))
 const STAMP = '.made-from'
 /** Source files outside of src. */
 const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json']
+/** The pages use parts of the client that senders use. */
+const FOLDERS = ['src', '../kits/typescript/src']
 
 let builds = 0
 
@@ -70,11 +72,13 @@ async function sourcesDigest(folder: string): Promise<string> {
 }
 
 async function sourceFiles(folder: string): Promise<string[]> {
-  const entries = await readdir(join(folder, 'src'), { recursive: true, withFileTypes: true })
-  const inSrc = entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length))
-  return [...SOURCES, ...inSrc].sort()
+  const inFolders = await Promise.all(FOLDERS.map((name) => filesIn(folder, name)))
+  return [...SOURCES, ...inFolders.flat()].sort()
+}
+
+async function filesIn(folder: string, name: string): Promise<string[]> {
+  const entries = await readdir(join(folder, name), { recursive: true, withFileTypes: true })
+  return entries.filter((entry) => entry.isFile()).map((entry) => relative(folder, join(entry.parentPath, entry.name)))
 }
 
 async function runVite(folder: string, outDir: string, signal: AbortSignal | undefined): Promise<void> {

@@ -1,9 +1,11 @@
 // Posts messages to a service and reports the outcome of each. Retries what may succeed later, with the same bytes and the
 // same Idempotency-Key, so that a retry cannot store a second copy; waits as long as Retry-After says.
 
-import http from 'node:http'
-import https from 'node:https'
 import { setTimeout as pause } from 'node:timers/promises'
+import { outcomeOf } from '../../kits/typescript/src/answers.ts'
+import { type FieldProblem, Refused, Unavailable } from '../../kits/typescript/src/errors.ts'
+import { HttpClient } from '../../kits/typescript/src/http-client.ts'
+import type { Receipt } from '../../kits/typescript/src/schema.ts'
 
 export type SendResult = { readonly outcome: 'stored' | 'duplicate' | 'conflict'; readonly id: number } | Unsent
 
@@ -14,12 +16,7 @@ export interface Unsent {
   readonly error: string
   readonly message: string
   /** The fields that cannot be used, as the answer lists them. */
-  readonly fields?: readonly RefusedField[]
-}
-
-export interface RefusedField {
-  readonly path: string
-  readonly message: string
+  readonly fields?: readonly FieldProblem[]
 }
 
 export interface SendClientOptions {
@@ -29,129 +26,72 @@ export interface SendClientOptions {
   readonly maxTries: number
 }
 
-interface Received {
-  readonly status: number
-  readonly retryAfter: string | undefined
-  readonly challenge: string | undefined
-  readonly body: Record<string, unknown>
-}
-
-const SILENCE_MS = 60_000
+/** Long enough for the largest message over a slow line. */
+const REQUEST_TIMEOUT_MS = 120_000
 const LONGEST_PAUSE_MS = 60_000
-const MAX_ANSWER_BYTES = 65_536
-/** Refused for the token or the address, which all messages share. */
-const FATAL = new Set([401, 403, 404, 405])
-const RETRYABLE = new Set([408, 429, 500, 502, 503, 504])
+/** Refused for the address, which all messages share. */
+const WRONG_ADDRESS = new Set([404, 405])
 
 export class SendClient {
-  readonly #options: SendClientOptions
-  readonly #agent: http.Agent
-  readonly #request: typeof http.request
+  readonly #http: HttpClient
+  readonly #path: string
+  readonly #maxTries: number
 
-  constructor(options: SendClientOptions) {
-    this.#options = options
-    const isSecure = options.url.protocol === 'https:'
-    const agentOptions = { keepAlive: true, maxSockets: options.concurrency }
-    this.#agent = isSecure ? new https.Agent(agentOptions) : new http.Agent(agentOptions)
-    this.#request = isSecure ? https.request : http.request
+  constructor({ url, token, concurrency, maxTries }: SendClientOptions) {
+    this.#http = new HttpClient({
+      url: new URL('/', url),
+      token,
+      requestTimeoutMs: REQUEST_TIMEOUT_MS,
+      maxConnections: concurrency,
+      userAgent: 'intray-send',
+    })
+    this.#path = `${url.pathname}${url.search}`
+    this.#maxTries = maxTries
   }
 
   close(): void {
-    this.#agent.destroy()
+    this.#http.close()
   }
 
   async send(bytes: Buffer, idempotencyKey: string): Promise<SendResult> {
     for (let tries = 1; ; tries += 1) {
-      const found = await this.#post(bytes, idempotencyKey)
-      const result = found instanceof Error ? unanswered(found) : resultOf(found)
-      if (result.outcome !== 'failed' || tries >= this.#options.maxTries) return result
-      await pause(pauseMs(tries, found instanceof Error ? undefined : found.retryAfter))
+      const outcome = await this.#post(bytes, idempotencyKey)
+      if (!(outcome instanceof Error)) return storedAs(outcome)
+      const result = unsent(outcome)
+      if (result.outcome !== 'failed' || tries >= this.#maxTries) return result
+      await pause(pauseMs(tries, outcome instanceof Unavailable ? outcome.retryAfterMs : null))
     }
   }
 
-  #post(bytes: Buffer, idempotencyKey: string): Promise<Received | Error> {
-    const { url, token } = this.#options
-    return new Promise((resolve) => {
-      const req = this.#request(url, {
-        method: 'POST',
-        agent: this.#agent,
-        headers: {
-          Authorization: `Bearer ${token}`,
-          'Content-Type': 'application/json',
-          'Content-Length': bytes.length,
-          'Idempotency-Key': idempotencyKey,
-          'User-Agent': 'intray-send',
-        },
-      })
-      req.setTimeout(SILENCE_MS, () => req.destroy(new Error(`no answer within ${SILENCE_MS / 1000} seconds`)))
-      req.on('error', resolve)
-      req.on('response', (response) => {
-        let text = ''
-        response.setEncoding('utf8')
-        response.on('data', (chunk: string) => {
-          if (text.length < MAX_ANSWER_BYTES) text += chunk
-        })
-        response.on('error', resolve)
-        response.on('end', () =>
-          resolve({
-            status: response.statusCode ?? 0,
-            retryAfter: response.headers['retry-after'],
-            challenge: response.headers['www-authenticate'],
-            body: parseObject(text),
-          }),
-        )
-      })
-      req.end(bytes)
-    })
+  async #post(bytes: Buffer, idempotencyKey: string): Promise<Receipt | Refused | Unavailable> {
+    try {
+      const answer = await this.#http.post(this.#path, bytes, { headers: { 'Idempotency-Key': idempotencyKey } })
+      const outcome = outcomeOf(answer)
+      return outcome.kind === 'stored' ? outcome.receipt : outcome.error
+    } catch (error) {
+      if (error instanceof Unavailable) return error
+      throw error
+    }
   }
 }
 
-function resultOf({ status, challenge, body }: Received): SendResult {
-  if (status === 200 && body.ok === true && typeof body.id === 'number') {
-    const outcome = body.conflict === true ? 'conflict' : body.duplicate === true ? 'duplicate' : 'stored'
-    return { outcome, id: body.id }
-  }
-  const error = typeof body.error === 'string' ? body.error : `status ${status}`
-  const message = typeof body.message === 'string' ? body.message : explained(error, challenge)
-  const isRetryable = typeof body.retryable === 'boolean' ? body.retryable : RETRYABLE.has(status)
-  const outcome = FATAL.has(status) ? 'fatal' : isRetryable ? 'failed' : 'refused'
-  const fields = Array.isArray(body.fields) ? body.fields.filter(isRefusedField) : []
-  return { outcome, status, error, message, ...(fields.length > 0 ? { fields } : {}) }
+function storedAs({ id, duplicate, conflict }: Receipt): SendResult {
+  return { outcome: conflict ? 'conflict' : duplicate ? 'duplicate' : 'stored', id }
 }
 
-function isRefusedField(field: unknown): field is RefusedField {
-  const { path, message } = (field ?? {}) as Partial<RefusedField>
-  return typeof path === 'string' && typeof message === 'string'
+function unsent(error: Refused | Unavailable): Unsent {
+  const { status, code, message } = error
+  const fields = error instanceof Refused && error.fields.length > 0 ? { fields: error.fields } : {}
+  return { outcome: outcomeOfFailure(error), status, error: code, message, ...fields }
 }
 
-/** For a 403, whose sentence is in WWW-Authenticate, and for answers of a proxy. */
-function explained(error: string, challenge = ''): string {
-  const [, description] = /error_description="([^"]*)"/.exec(challenge) ?? []
-  if (error !== 'forbidden_scope') return 'This is not an answer of Intray. Check the URL.'
-  return description ?? 'The scope of this token may not send messages. Use a token with another scope.'
-}
-
-function unanswered(error: Error): SendResult {
-  return {
-    outcome: 'failed',
-    status: null,
-    error: (error as NodeJS.ErrnoException).code ?? 'no answer',
-    message: error.message,
-  }
+function outcomeOfFailure(error: Refused | Unavailable): Unsent['outcome'] {
+  if (error instanceof Unavailable) return error.needsFix ? 'fatal' : 'failed'
+  return WRONG_ADDRESS.has(error.status) ? 'fatal' : 'refused'
 }
 
 /** Retry-After, else exponential back-off from 0.2 s. With jitter, at most about a minute. */
-function pauseMs(tries: number, retryAfter: string | undefined): number {
-  const asked = retryAfter === undefined ? Number.NaN : 1000 * Number(retryAfter)
-  const wanted = Number.isFinite(asked) && asked >= 0 ? asked : 200 * 2 ** (tries - 1)
+function pauseMs(tries: number, retryAfterMs: number | null): number {
+  const wanted = retryAfterMs ?? 200 * 2 ** (tries - 1)
   return Math.min(LONGEST_PAUSE_MS, wanted * (1 + Math.random() / 4))
-}
-
-function parseObject(text: string): Record<string, unknown> {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {}
-  } catch {
-    return {}
-  }
 }

@@ -16,6 +16,8 @@ function copyOfSources(): string {
     recursive: true,
     filter: (path) => !/\/(dist[^/]*|node_modules)$/.test(path),
   })
+  // The client that its sources use.
+  cpSync(join(ROOT, 'kits/typescript/src'), join(root, 'kits/typescript/src'), { recursive: true })
   // What its own settings for TypeScript extend.
   cpSync(join(ROOT, 'tsconfig.json'), join(root, 'tsconfig.json'))
   symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))

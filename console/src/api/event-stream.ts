@@ -1,8 +1,9 @@
 // Client of GET /v1/inbox/stream. Uses fetch, because EventSource cannot send the tenant header. Reconnects after the last
 // id it received, so that no event is missed.
 
-import { ApiError, request, type Tenant } from './client.ts'
+import { EventBlocks } from '../../../kits/typescript/src/event-blocks.ts'
 import type { FollowedEvent } from '../../../kits/typescript/src/schema.ts'
+import { ApiError, request, type Tenant } from './client.ts'
 
 export interface StreamListener {
   readonly onOpen: () => void
@@ -60,27 +61,21 @@ async function readOnce(
     const answer = await request('GET /v1/inbox/stream', { tenant, signal: either }, resume)
     listener.onOpen()
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
-    let rest = ''
+    const blocks = new EventBlocks()
     for (;;) {
       const { done, value } = await reader.read()
       if (done) return
       onAlive()
       clearTimeout(timer)
       timer = setTimeout(() => silence.abort(), SILENCE_MS)
-      const blocks = (rest + value).split('\n\n')
-      rest = blocks.pop() ?? ''
-      for (const block of blocks) readBlock(block, cursor, listener)
+      for (const { id, data } of blocks.push(value)) {
+        if (id !== null) cursor.lastId = id
+        if (data !== null) listener.onEvent(JSON.parse(data) as FollowedEvent)
+      }
     }
   } finally {
     clearTimeout(timer)
   }
-}
-
-function readBlock(block: string, cursor: StreamCursor, listener: StreamListener): void {
-  const id = /^id: (.*)$/m.exec(block)?.[1]
-  const data = /^data: (.*)$/m.exec(block)?.[1]
-  if (id !== undefined) cursor.lastId = id
-  if (data !== undefined) listener.onEvent(JSON.parse(data) as FollowedEvent)
 }
 
 function pause(ms: number, signal: AbortSignal): Promise<void> {

@@ -3,15 +3,13 @@
 // was told that it is kept. The file is rewritten without what was sent once that is most of it.
 
 import { copyFileSync } from 'node:fs'
-import { type FileHandle, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { LineFile } from './line-file.ts'
 import { LockFile } from './lock-file.ts'
 import { type Entry, OutboxLanes } from './outbox-lanes.ts'
 import type { NewMessage, Outbox, OutboxCounts, OutboxRow } from './outbox.ts'
 
 /** Below this size the file is not rewritten. */
 const COMPACT_FROM_BYTES = 1_048_576
-const READ_BYTES = 1_048_576
 
 /** Where the line with the body is. */
 interface FileEntry extends Entry {
@@ -33,14 +31,6 @@ interface StateLine {
   readonly last_error: string | null
 }
 
-interface Write {
-  readonly line: Buffer
-  /** Called when the line is on disk, with its place. */
-  readonly apply: (offset: number) => void
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
-}
-
 export interface FileOutboxOptions {
   /** Told if lines in the middle of the file cannot be read; a copy of the file is kept. */
   readonly onDamage?: (message: string) => void
@@ -50,22 +40,19 @@ export interface FileOutboxOptions {
 export class FileOutbox implements Outbox {
   readonly #path: string
   readonly #lock: LockFile
+  readonly #file: LineFile
   readonly #options: FileOutboxOptions
   readonly #lanes = new OutboxLanes<FileEntry>()
   /** Waiting and refused rows, by id. */
   readonly #rows = new Map<number, FileEntry>()
   #refusedCount = 0
   #lastId = 0
-  #size = 0
-  /** What the file had after it was last rewritten. */
-  #compactSize = 0
   /** Of the lines that hold rows of #rows. */
   #liveBytes = 0
-  #file: FileHandle
-  #writes: Write[] = []
-  #writing: Promise<void> | null = null
+  /** The file's size when it was last rewritten. */
+  #compactSize = 0
 
-  private constructor(path: string, lock: LockFile, file: FileHandle, options: FileOutboxOptions) {
+  private constructor(path: string, lock: LockFile, file: LineFile, options: FileOutboxOptions) {
     this.#path = path
     this.#lock = lock
     this.#file = file
@@ -75,9 +62,10 @@ export class FileOutbox implements Outbox {
   static async open(path: string, options: FileOutboxOptions = {}): Promise<FileOutbox> {
     const lock = new LockFile(`${path}.lock`)
     try {
-      const file = await openOrCreate(path)
+      const file = await LineFile.open(path)
       const outbox = new FileOutbox(path, lock, file, options)
       await outbox.#load()
+      file.onWritten = () => outbox.#compactIfMostlySent()
       return outbox
     } catch (error) {
       lock.release()
@@ -90,7 +78,7 @@ export class FileOutbox implements Outbox {
     const id = ++this.#lastId
     const text = Buffer.from(body).toString('utf8')
     const line = lineOf({ add: id, source_ref, channel_ref, traceparent, created_at: now, body: text })
-    await this.#write(line, (offset) => {
+    await this.#file.append(line, (offset) => {
       this.#insert({ ...newEntry(id, message, now), offset, length: line.length })
       this.#lanes.add(this.#rows.get(id)!, now)
     })
@@ -104,7 +92,7 @@ export class FileOutbox implements Outbox {
   async sent(row: OutboxRow, now: number): Promise<void> {
     const entry = this.#rows.get(row.id)
     if (!entry) return
-    await this.#write(stateLine(entry, 'sent', null, null), () => {
+    await this.#file.append(stateLine(entry, 'sent', null, null), () => {
       if (entry.status === 'refused') this.#refusedCount -= 1
       else this.#lanes.remove(entry, now)
       this.#liveBytes -= entry.length
@@ -115,7 +103,7 @@ export class FileOutbox implements Outbox {
   async retry(row: OutboxRow, nextAt: number, error: string, now: number): Promise<void> {
     const entry = this.#claimed(row)
     if (!entry) return
-    await this.#write(stateLine(entry, 'waiting', nextAt, error), () => {
+    await this.#file.append(stateLine(entry, 'waiting', nextAt, error), () => {
       entry.last_error = error
       this.#lanes.retry(entry, nextAt, now)
     })
@@ -124,7 +112,7 @@ export class FileOutbox implements Outbox {
   async refused(row: OutboxRow, error: string, now: number): Promise<void> {
     const entry = this.#claimed(row)
     if (!entry) return
-    await this.#write(stateLine(entry, 'refused', null, error), () => {
+    await this.#file.append(stateLine(entry, 'refused', null, error), () => {
       this.#lanes.remove(entry, now)
       entry.status = 'refused'
       entry.last_error = error
@@ -135,7 +123,7 @@ export class FileOutbox implements Outbox {
   async resend(id: number, now: number): Promise<boolean> {
     const entry = this.#rows.get(id)
     if (entry?.status !== 'refused') return false
-    await this.#write(stateLine(entry, 'waiting', now, entry.last_error), () => {
+    await this.#file.append(stateLine(entry, 'waiting', now, entry.last_error), () => {
       if (entry.status !== 'refused') return
       this.#refusedCount -= 1
       this.#lanes.add(entry, now)
@@ -166,7 +154,6 @@ export class FileOutbox implements Outbox {
   async prune(): Promise<void> {}
 
   async close(): Promise<void> {
-    while (this.#writing) await this.#writing
     await this.#file.close()
     this.#lock.release()
   }
@@ -182,85 +169,44 @@ export class FileOutbox implements Outbox {
   }
 
   async #read(entry: FileEntry): Promise<OutboxRow> {
-    // The file may be replaced between two reads, but not during one: the handle goes with the place.
     const { offset, length, ...row } = entry
-    const { body } = JSON.parse(await readText(this.#file, offset, length)) as AddLine
+    const { body } = JSON.parse(await this.#file.read(offset, length)) as AddLine
     return { ...row, body: Buffer.from(body) }
   }
 
-  #write(line: Buffer, apply: (offset: number) => void): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#writes.push({ line, apply, resolve, reject })
-      this.#writing ??= this.#writeAll().finally(() => (this.#writing = null))
-    })
+  async #compactIfMostlySent(): Promise<void> {
+    const { compactFromBytes = COMPACT_FROM_BYTES, onDamage } = this.#options
+    const { size } = this.#file
+    if (size < Math.max(compactFromBytes, 2 * this.#compactSize) || this.#liveBytes * 2 >= size) return
+    // The old file is as good.
+    await this.#compact().catch((error: Error) => onDamage?.(error.message))
   }
 
-  /** Group commit: everything that waits shares a write and its sync. */
-  async #writeAll(): Promise<void> {
-    while (this.#writes.length > 0) {
-      const batch = this.#writes
-      this.#writes = []
-      try {
-        const bytes = Buffer.concat(batch.map(({ line }) => line))
-        await writeFully(this.#file, bytes, this.#size)
-        await this.#file.datasync()
-      } catch (error) {
-        await this.#file.truncate(this.#size).catch(() => {})
-        for (const { reject } of batch) reject(error)
-        continue
-      }
-      for (const { line, apply, resolve } of batch) {
-        apply(this.#size)
-        this.#size += line.length
-        resolve()
-      }
-      if (this.#isMostlySent()) await this.#compact().catch((error: Error) => this.#options.onDamage?.(error.message))
-    }
-  }
-
-  #isMostlySent(): boolean {
-    const { compactFromBytes = COMPACT_FROM_BYTES } = this.#options
-    return this.#size >= Math.max(compactFromBytes, 2 * this.#compactSize) && this.#liveBytes * 2 < this.#size
-  }
-
-  /** Writes the rows that are not sent into a new file, which then takes the place of the old one. */
+  /** Rewrites the file without the rows that were sent. */
   async #compact(): Promise<void> {
-    const next = `${this.#path}.next`
-    const file = await open(next, 'w+', 0o600)
-    const places: { entry: FileEntry; offset: number }[] = []
+    const entries = [...this.#rows.values()]
+    const offsets: number[] = []
     let size = 0
-    try {
-      for (const entry of this.#rows.values()) {
-        const line = Buffer.from(await readText(this.#file, entry.offset, entry.length))
-        const isNew = entry.status === 'waiting' && entry.attempts === 0
-        // Claims end with the process that owns the file.
-        const nextAt = entry.claimed_until > 0 ? null : entry.next_at
-        const both = isNew ? line : Buffer.concat([line, stateLine(entry, entry.status, nextAt, entry.last_error)])
-        await writeFully(file, both, size)
-        places.push({ entry, offset: size })
-        size += both.length
-      }
-      await file.sync()
-      await rename(next, this.#path)
-      await syncFolder(dirname(this.#path))
-    } catch (error) {
-      await file.close()
-      await rm(next, { force: true })
-      throw error
+    const linesOf = async (entry: FileEntry): Promise<Buffer> => {
+      const line = Buffer.from(await this.#file.read(entry.offset, entry.length))
+      // Claims end with the process that owns the file.
+      const nextAt = entry.claimed_until > 0 ? null : entry.next_at
+      const isNew = entry.status === 'waiting' && entry.attempts === 0
+      const lines = isNew ? line : Buffer.concat([line, stateLine(entry, entry.status, nextAt, entry.last_error)])
+      offsets.push(size)
+      size += lines.length
+      return lines
     }
-    const old = this.#file
-    this.#file = file
-    this.#size = size
+    await this.#file.rewrite(entries, linesOf)
+    for (const [n, entry] of entries.entries()) entry.offset = offsets[n]!
     this.#compactSize = size
-    for (const { entry, offset } of places) entry.offset = offset
-    await old.close()
   }
 
   async #load(): Promise<void> {
     let badLines = 0
     let end = 0
     let badInMiddle = 0
-    for await (const { text, offset, length } of linesOf(this.#file)) {
+    for await (const { text, offset, length } of this.#file.lines()) {
       if (!this.#replay(text, offset, length)) {
         badLines += 1
         continue
@@ -273,9 +219,7 @@ export class FileOutbox implements Outbox {
       copyFileSync(this.#path, copy)
       this.#options.onDamage?.(`${badInMiddle} lines of ${this.#path} cannot be read. ${copy} is a copy of the file.`)
     }
-    await this.#file.truncate(end)
-    await this.#file.sync()
-    this.#size = end
+    await this.#file.cut(end)
     // Lanes are made when all states are known: a channel's order is that of its ids.
     for (const entry of this.#rows.values()) {
       if (entry.status === 'waiting') this.#lanes.add(entry, entry.next_at ?? entry.created_at)
@@ -330,62 +274,4 @@ function lineOf(value: AddLine | StateLine): Buffer {
 
 function stateLine(entry: Entry, status: StateLine['status'], nextAt: number | null, error: string | null): Buffer {
   return lineOf({ id: entry.id, status, attempts: entry.attempts, next_at: nextAt, last_error: error })
-}
-
-async function openOrCreate(path: string): Promise<FileHandle> {
-  try {
-    return await open(path, 'r+')
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-    const file = await open(path, 'wx+', 0o600)
-    await syncFolder(dirname(path))
-    return file
-  }
-}
-
-/** So that a file's name survives a power cut as its content does. */
-async function syncFolder(path: string): Promise<void> {
-  if (process.platform === 'win32') return
-  const folder = await open(path, 'r')
-  await folder.sync().finally(() => folder.close())
-}
-
-async function writeFully(file: FileHandle, bytes: Buffer, position: number): Promise<void> {
-  for (let done = 0; done < bytes.length; ) {
-    const { bytesWritten } = await file.write(bytes, done, bytes.length - done, position + done)
-    done += bytesWritten
-  }
-}
-
-async function readText(file: FileHandle, offset: number, length: number): Promise<string> {
-  const bytes = Buffer.alloc(length)
-  for (let done = 0; done < length; ) {
-    const { bytesRead } = await file.read(bytes, done, length - done, offset + done)
-    if (bytesRead === 0) throw new Error('The outbox file is shorter than what was written to it.')
-    done += bytesRead
-  }
-  return bytes.toString('utf8')
-}
-
-/** The complete lines of a file, with their places. */
-async function* linesOf(file: FileHandle): AsyncGenerator<{ text: string; offset: number; length: number }> {
-  let rest: Buffer[] = []
-  let restOffset = 0
-  let position = 0
-  const chunk = Buffer.alloc(READ_BYTES)
-  for (;;) {
-    const { bytesRead } = await file.read(chunk, 0, READ_BYTES, position)
-    if (bytesRead === 0) return
-    let from = 0
-    for (let at = chunk.indexOf(10); at >= 0 && at < bytesRead; at = chunk.indexOf(10, from)) {
-      rest.push(Buffer.from(chunk.subarray(from, at + 1)))
-      const line = Buffer.concat(rest)
-      yield { text: line.toString('utf8'), offset: restOffset, length: line.length }
-      rest = []
-      from = at + 1
-      restOffset = position + from
-    }
-    rest.push(Buffer.from(chunk.subarray(from, bytesRead)))
-    position += bytesRead
-  }
 }

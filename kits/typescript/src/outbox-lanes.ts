@@ -33,11 +33,11 @@ export class OutboxLanes<T extends Entry> {
     entry.status = 'waiting'
     entry.claimed_until = 0
     entry.next_at = null
-    if (entry.channel_ref === null) return this.#setDue(entry, at)
-    const lane = this.#channels.get(entry.channel_ref)
+    const lane = this.#laneOf(entry)
     if (!lane) {
-      this.#channels.set(entry.channel_ref, [entry])
-      return this.#setDue(entry, at)
+      if (entry.channel_ref !== null) this.#channels.set(entry.channel_ref, [entry])
+      this.#setDue(entry, at)
+      return
     }
     let place = lane.length
     while (place > 0 && lane[place - 1]!.id > entry.id) place -= 1

@@ -47,7 +47,7 @@ export class Sender {
   /** Looks for rows that are due. Resolves when those are under way for which there is room. */
   wake(): Promise<void> {
     this.#lookAgain = true
-    this.#pump ??= this.#look().finally(() => (this.#pump = null))
+    this.#pump ??= this.#lookWhileAsked()
     return this.#pump
   }
 
@@ -75,20 +75,27 @@ export class Sender {
     return this.#options.outbox.counts()
   }
 
+  async #lookWhileAsked(): Promise<void> {
+    do {
+      this.#lookAgain = false
+      await this.#look()
+    } while (this.#lookAgain)
+    // In the same turn as the last check.
+    this.#pump = null
+  }
+
   async #look(): Promise<void> {
     const { outbox, concurrency, keepSentMs, now, onProblem } = this.#options
+    const places = this.#failures < MANY_FAILURES ? concurrency : 1
     let nextLook = LOOK_EVERY_MS
     try {
       if (now() >= this.#pruneAt) {
         this.#pruneAt = now() + PRUNE_EVERY_MS
         await outbox.prune(now() - keepSentMs)
       }
-      while (this.#lookAgain && !this.#isStopped && now() >= this.#pausedUntil) {
-        this.#lookAgain = false
-        const places = this.#failures < MANY_FAILURES ? concurrency : 1
-        const room = places - this.#inFlight.size
-        const rows = room > 0 ? await outbox.claim(room, now()) : []
-        for (const row of rows) this.#start(row)
+      const room = places - this.#inFlight.size
+      if (room > 0 && !this.#isStopped && now() >= this.#pausedUntil) {
+        for (const row of await outbox.claim(room, now())) this.#start(row)
       }
       const nextAt = outbox.nextAt()
       if (nextAt !== null) nextLook = Math.max(nextAt, this.#pausedUntil) - now()
@@ -96,7 +103,8 @@ export class Sender {
       nextLook = AFTER_DISK_ERROR_MS
       onProblem(error as Error)
     }
-    this.#lookIn(nextLook)
+    // With all places taken, the end of a request looks again.
+    if (this.#inFlight.size < places) this.#lookIn(nextLook)
   }
 
   /** With a timer that keeps no process alive: what waits is on disk. */

@@ -14,7 +14,7 @@ export interface Arrived {
 /** `pass` goes on to the service; `hang` is never answered; `cut` reaches the service, but its answer is lost; else the answer. */
 export type Fate = 'pass' | 'hang' | 'cut' | { status: number; headers?: Record<string, string>; body?: string }
 
-export interface Proxy {
+export interface FaultyProxy {
   readonly url: string
   readonly arrived: readonly Arrived[]
   /** Asked for each request. */
@@ -25,7 +25,7 @@ export interface Proxy {
   cut(): void
 }
 
-export async function startProxy(t: TestContext, target: string): Promise<Proxy> {
+export async function startProxy(t: TestContext, target: string): Promise<FaultyProxy> {
   const arrived: Arrived[] = []
   let passedBytes = 0
   const server = http.createServer(async (req, res) => {
@@ -64,7 +64,7 @@ export async function startProxy(t: TestContext, target: string): Promise<Proxy>
     server.closeAllConnections()
     server.close()
   })
-  const proxy: Proxy = {
+  const proxy: FaultyProxy = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     arrived,
     fate: () => 'pass',

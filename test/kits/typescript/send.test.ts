@@ -8,11 +8,11 @@ import { startTestApp, type TestApp } from '../../support/app.ts'
 import { drivers } from '../../support/drivers.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
-import { type Fate, type Proxy, startProxy } from './proxy.ts'
+import { type Fate, type FaultyProxy, startProxy } from './proxy.ts'
 
 interface Subject {
   readonly app: TestApp
-  readonly proxy: Proxy
+  readonly proxy: FaultyProxy
   readonly intray: Intray
   readonly problems: Error[]
   readonly clock: { ms: number }

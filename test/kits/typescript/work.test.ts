@@ -8,11 +8,11 @@ import { TestClock } from '../../support/clock.ts'
 import { drivers } from '../../support/drivers.ts'
 import { readerOf } from '../../support/inbox.ts'
 import { until, within } from '../../support/until.ts'
-import { type Proxy, startProxy } from './proxy.ts'
+import { type FaultyProxy, startProxy } from './proxy.ts'
 
 interface Subject {
   readonly app: TestApp
-  readonly proxy: Proxy
+  readonly proxy: FaultyProxy
   readonly intray: Intray
   readonly problems: Error[]
   states(): Promise<string>
@@ -53,6 +53,8 @@ class Gate {
     this.#open.resolve()
   }
 }
+
+const unexpected = ({ id }: { id: number }): never => assert.fail(`event ${id} was not expected`)
 
 const CONVERSATION = [{ channel_ref: 'c' }, { channel_ref: 'c' }, { channel_ref: 'c' }]
 
@@ -178,7 +180,7 @@ test('a stop whose time is over gives back what a handler does not let go, for o
 test('a stop while a claim waits leaves nothing leased', async (t) => {
   const { app, intray, proxy, states } = await newSubject(t, [])
   const stop = new AbortController()
-  const work = intray.work(assert.fail, { signal: stop.signal })
+  const work = intray.work(unexpected, { signal: stop.signal })
   await until('it waits for events', () => proxy.arrived.length > 0)
   stop.abort()
   await app.post({})
@@ -188,7 +190,7 @@ test('a stop while a claim waits leaves nothing leased', async (t) => {
 
 test('close() stops the work', async (t) => {
   const { intray, proxy } = await newSubject(t, [])
-  const work = intray.work(assert.fail)
+  const work = intray.work(unexpected)
   await until('it waits for events', () => proxy.arrived.length > 0)
   await within('the client to close', intray.close())
   await within('the work to stop', work)
@@ -222,10 +224,10 @@ test('a token that does not work is said once, and a stop does not wait for it; 
   })
   t.after(() => sending.close())
   const stop = new AbortController()
-  const work = sending.work(assert.fail, { signal: stop.signal })
+  const work = sending.work(unexpected, { signal: stop.signal })
   await until('it is said', () => problems.length === 1)
   stop.abort()
   await within('the work to stop', work)
   assert.ok(problems[0] instanceof Unavailable && problems[0].needsFix)
-  await assert.rejects(intray.work(assert.fail, { subscription: 'nobody' }), { name: 'Refused', code: 'not_found' })
+  await assert.rejects(intray.work(unexpected, { subscription: 'nobody' }), { name: 'Refused', code: 'not_found' })
 })
