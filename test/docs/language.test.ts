@@ -12,6 +12,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const ROOTS = [
   'src',
   'console/src',
+  'kits/typescript/src',
   'api',
   'docs',
   'README.md',

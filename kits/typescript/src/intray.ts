@@ -88,6 +88,7 @@ export class Intray {
   constructor(options: IntrayOptions) {
     const { outbox, token, connectTimeoutMs = CONNECT_TIMEOUT_MS, requestTimeoutMs = REQUEST_TIMEOUT_MS } = options
     if (!outbox) throw new TypeError("outbox is missing. Name a file for it, or 'none'.")
+    mustBePositive(options.concurrency ?? 1)
     this.#options = options
     this.#http = new HttpClient({ url: baseOf(options.url), token, connectTimeoutMs, requestTimeoutMs })
     this.#outbox = outbox === 'none' ? null : this.#open(outbox)
@@ -143,6 +144,7 @@ export class Intray {
   /** Processes events until the signal is aborted or the client is closed. Rejects if the service refuses the claims. */
   work(handler: Handler, options: WorkOptions = {}): Promise<void> {
     const { concurrency = 4, signal, subscription, leaseS = 60, stopMs = 10_000 } = options
+    mustBePositive(concurrency)
     const worker = new Worker({
       claims: new ClaimsClient(this.#http, subscription),
       handler,
@@ -236,6 +238,10 @@ export class Intray {
   }
 }
 
+function mustBePositive(concurrency: number): void {
+  if (!(concurrency >= 1)) throw new RangeError('concurrency is a number from 1.')
+}
+
 const NOTHING: OutboxCounts = { waiting: 0, refused: 0, oldest_at: null }
 
 /** Also takes the address that senders post to. */
@@ -249,6 +255,8 @@ function baseOf(given: string | URL): URL {
 function rowOf(message: Message, traceparent: string | null): NewMessage {
   const source_ref = refOf(message.source_ref) ?? randomUUID()
   const channel_ref = refOf(message.channel_ref)
+  // One that no header can hold is left out: the message matters more.
+  if (traceparent !== null && !/^[\x21-\x7e]+$/.test(traceparent)) traceparent = null
   const refs = {
     source_ref: isUnusable(message.source_ref) ? message.source_ref : source_ref,
     ...(channel_ref && { channel_ref }),

@@ -46,7 +46,7 @@ export class LockFile {
     const found = read(this.#path)
     if (found !== null) {
       if (!isStale(this.#path, found)) throw new Error(inUse(this.#path, found))
-      // Two processes may find the same stale lock: whoever moved another text away than the one it read puts it back.
+      // Two processes may find the same stale lock: the one that moved a newer lock away puts it back.
       const aside = `${this.#path}.${randomUUID()}`
       try {
         renameSync(this.#path, aside)

@@ -1,6 +1,6 @@
 // The outbox in an append-only file, for runtimes without node:sqlite. It belongs to one process, by a lock file. Every change
-// is a line; send() resolves after the sync that covers its line. What a crash left half written at the end is cut off: nobody
-// was told that it is kept. The file is rewritten without what was sent once that is most of it.
+// is a line; send() resolves after the sync that covers its line. What a crash left half written at the end is cut off: its
+// send() has not resolved. The file is rewritten without what was sent once that is most of it.
 
 import { copyFileSync } from 'node:fs'
 import { LineFile } from './line-file.ts'

@@ -32,6 +32,8 @@ const WAIT_S = 2
 const WAIT_FOR_FIX_MS = 60_000
 const LONGEST_PAUSE_MS = 15_000
 const MAX_ERROR_LENGTH = 1000
+/** Of one claim. */
+const MAX_CLAIMED = 200
 
 export class Worker {
   readonly #options: WorkerOptions
@@ -105,7 +107,7 @@ export class Worker {
   async #claim(limit: number): Promise<void> {
     const { claims, leaseS } = this.#options
     const claimedAt = performance.now()
-    const command = { limit, lease_s: leaseS, wait_s: WAIT_S }
+    const command = { limit: Math.min(limit, MAX_CLAIMED), lease_s: leaseS, wait_s: WAIT_S }
     const claimed = claims.claim(command, this.#timeIsOver.signal)
     this.#claiming = claimed.catch(() => {})
     const events = await claimed
@@ -140,7 +142,7 @@ export class Worker {
     const { handler, claims } = this.#options
     const handled = (async () => handler(event, { signal: lease.over }))().then(
       () => ({ failure: null }),
-      (error: unknown) => ({ failure: String(error).slice(0, MAX_ERROR_LENGTH) || 'failed' }),
+      (error: unknown) => ({ failure: textOf(error) }),
     )
     // A handler whose lease is lost keeps its place until it ends; one that has no more time is left alone.
     const result = await this.#orOutOfTime(handled)
@@ -188,6 +190,12 @@ export class Worker {
       }
     }
   }
+}
+
+/** As the service takes it: no half characters, no U+0000. */
+function textOf(error: unknown): string {
+  const text = Buffer.from(String(error).slice(0, MAX_ERROR_LENGTH)).toString('utf8').replaceAll('\0', ' ')
+  return text || 'failed'
 }
 
 /** Consecutive events of one conversation; an event without one is a run of its own. */

@@ -2,7 +2,9 @@
 // a consumer's own settings.
 
 import assert from 'node:assert/strict'
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { runToEnd } from '../../support/command.ts'
@@ -10,6 +12,7 @@ import { drivers } from '../../support/drivers.ts'
 import { ROOT } from '../../support/process.ts'
 import { sharedApp } from '../../support/shared-app.ts'
 import { tempFolder } from '../../support/temp.ts'
+import { until, within } from '../../support/until.ts'
 
 const VERSIONS = [20, 22, 26] as const
 
@@ -131,6 +134,32 @@ describe('the packed client', () => {
       assert.equal(isSqlite, version >= 22)
     })
   }
+
+  test('the examples of docs/sending/typescript.md run as they are', async (t) => {
+    const page = readFileSync(join(ROOT, 'docs/sending/typescript.md'), 'utf8')
+    const [send, worker] = Array.from(page.matchAll(/```js\n(import .*?)```/gs), ([, block]) => block!)
+    const folder = join(project, 'examples')
+    mkdirSync(folder)
+    writeFileSync(join(folder, 'send.mjs'), send!)
+    writeFileSync(join(folder, 'worker.mjs'), worker!)
+    const { app } = shared
+    const env = (token: string) => ({ INBOX_URL: app.url, INBOX_TOKEN: token })
+
+    const sent = await runToEnd([process.execPath, 'send.mjs'], env(app.token), { cwd: folder })
+    assert.deepEqual([sent.stdout.toString(), sent.stderr], ['0 waiting, 0 refused\n', ''])
+    const processing = await app.createToken({ scope: 'processor' })
+    const working = spawn(process.execPath, ['worker.mjs'], {
+      cwd: folder,
+      env: { ...process.env, ...env(processing) },
+    })
+    t.after(() => working.kill('SIGKILL'))
+    let said = ''
+    working.stdout.on('data', (chunk: Buffer) => (said += chunk))
+    await until('the worker has the event', () => said.includes('Do you ship to Gozo?'))
+    const closed = once(working, 'close')
+    working.kill('SIGTERM')
+    assert.deepEqual(await within('the worker to stop', closed), [0, null])
+  })
 
   test("its types hold under a consumer's own settings, libraries checked", async () => {
     const { code, stdout } = await runToEnd([join(ROOT, 'node_modules/.bin/tsc'), '-p', project], {})

@@ -4,8 +4,9 @@ import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { Intray, type IntrayOptions, Refused, Unavailable } from '../../../kits/typescript/src/intray.ts'
-import { startTestApp, type TestApp } from '../../support/app.ts'
+import type { TestApp } from '../../support/app.ts'
 import { drivers } from '../../support/drivers.ts'
+import { sharedApp } from '../../support/shared-app.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 import { type Fate, type FaultyProxy, startProxy } from './proxy.ts'
@@ -19,8 +20,11 @@ interface Subject {
   stored(): Promise<{ ref: string; body: string }[]>
 }
 
+const shared = sharedApp(drivers[0]!)
+
 async function newSubject(t: TestContext, options: Partial<IntrayOptions> = {}): Promise<Subject> {
-  const app = await startTestApp(t, drivers[0]!)
+  const { app } = shared
+  const before = await app.store.events.watermark()
   const proxy = await startProxy(t, app.url)
   const problems: Error[] = []
   const clock = { ms: 1_800_000_000_000 }
@@ -35,7 +39,7 @@ async function newSubject(t: TestContext, options: Partial<IntrayOptions> = {}):
   t.after(() => intray.close({ timeoutMs: 0 }))
   const stored = async () => {
     const found: { ref: string; body: string }[] = []
-    for (let id = 1; id <= (await app.store.events.watermark()); id++) {
+    for (let id = before + 1; id <= (await app.store.events.watermark()); id++) {
       const event = await app.store.events.find(id)
       const payload = await app.store.events.payload(id)
       if (event) found.push({ ref: event.sourceRef ?? '', body: Buffer.from(payload ?? []).toString() })
@@ -173,9 +177,9 @@ test('a refusal of the service itself names the fields', async (t) => {
 
 test("outbox 'none' sends directly: the receipt, or Unavailable", async (t) => {
   const { intray, proxy } = await newSubject(t, { outbox: 'none' })
-  const sent = await intray.send({ source_ref: 'a' })
-  assert.equal(sent.receipt?.id, 1)
-  assert.equal((await intray.send({ source_ref: 'a' })).receipt?.duplicate, true)
+  const sent = await intray.send({ source_ref: 'direct' })
+  assert.ok(sent.receipt!.id > 0)
+  assert.deepEqual((await intray.send({ source_ref: 'direct' })).receipt, { ...sent.receipt, duplicate: true })
   proxy.fate = () => ({ status: 503, headers: { 'Retry-After': '3' }, body: OVERLOADED })
   await assert.rejects(intray.send({ source_ref: 'b' }), (error: unknown) => {
     assert.ok(error instanceof Unavailable)
@@ -191,8 +195,28 @@ test('every field is kept, refs that are numbers become their digits, and tracep
   await intray.send(message, { traceparent })
   await until('it is sent', async () => (await intray.flush()).waiting === 0)
   assert.deepEqual(JSON.parse((await stored())[0]!.body), { ...message, source_ref: '7', channel_ref: '-1002003' })
-  assert.equal((await app.store.events.find(1))?.traceparent, traceparent)
+  assert.equal((await app.store.events.find(await app.store.events.watermark()))?.traceparent, traceparent)
   assert.equal(proxy.arrived[0]!.headers.traceparent, traceparent)
+})
+
+test('while the service is away it is not flooded: after some failures one message at a time, with pauses', async (t) => {
+  const { proxy, intray, clock, stored } = await newSubject(t)
+  proxy.fate = () => ({ status: 503, body: OVERLOADED })
+  for (let n = 0; n < 60; n++) await intray.send({ message: { text: String(n) } })
+  await until('it pauses', async () => (await intray.flush()) && proxy.arrived.length >= 8)
+  await intray.flush()
+  assert.ok(proxy.arrived.length < 20, `${proxy.arrived.length} requests for 60 messages`)
+  proxy.fate = () => 'pass'
+  clock.ms += 300_000
+  await until('all are sent', async () => (await intray.flush()).waiting === 0)
+  assert.equal((await stored()).length, 60)
+})
+
+test('a traceparent that no header can hold is left out, and the message is sent', async (t) => {
+  const { intray, proxy } = await newSubject(t)
+  await intray.send({}, { traceparent: 'a\r\nX: y' })
+  await until('it is sent', async () => (await intray.flush()).waiting === 0)
+  assert.equal(proxy.arrived[0]!.headers.traceparent, undefined)
 })
 
 test('the token is in the request and nowhere else', async (t) => {

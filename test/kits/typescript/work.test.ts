@@ -95,7 +95,7 @@ test('a handler that throws: its event is released with the error, those behind 
   const stop = new AbortController()
   const handler = ({ id }: { id: number }) => {
     seen.push(id)
-    if (seen.length === 1) throw new Error('the CRM is down')
+    if (seen.length === 1) throw new Error(`the CRM is down \0 ${'🙂'.repeat(600)}`)
     if (id === 3) stop.abort()
   }
   await within('the work to stop', intray.work(handler, { signal: stop.signal }))
@@ -106,19 +106,18 @@ test('a handler that throws: its event is released with the error, those behind 
 })
 
 test('a long handler keeps its lease, and no other worker gets its event', async (t) => {
-  const { proxy, intray, states } = await newSubject(t, [{}])
+  const { proxy, intray, problems, states } = await newSubject(t, [{}])
   const gate = new Gate()
   const stop = new AbortController()
-  const options = { leaseS: 1, signal: stop.signal }
+  const options = { leaseS: 2, signal: stop.signal }
   const works = [intray.work(gate.handler, options), intray.work(gate.handler, options)]
   const extended = () => proxy.arrived.filter(({ path }) => path.endsWith('/extend')).length
-  await until('it was extended for several leases', () => extended() >= 7)
-  const { aborted } = gate.context!.signal
+  await until('it was extended for several leases', () => extended() >= 4)
   gate.open()
   stop.abort()
   await within('the work to stop', Promise.all(works))
-  // A machine that stood still for a second may have lost it.
-  if (!aborted) assert.deepEqual(gate.entered, [1])
+  if (problems.length > 0) return t.diagnostic('this machine stood still for longer than a lease')
+  assert.deepEqual(gate.entered, [1])
   assert.equal(await states(), '1 done')
 })
 
