@@ -22,9 +22,16 @@ interface Due {
   readonly entry: Entry
 }
 
+/** The waiting rows of a channel. */
+interface Lane<T> {
+  /** By id. */
+  readonly rows: T[]
+  /** The one row that has a time: it is claimed, or may be. */
+  active: T | null
+}
+
 export class OutboxLanes<T extends Entry> {
-  /** The waiting rows of each channel, by id. */
-  readonly #channels = new Map<string, T[]>()
+  readonly #lanes = new Map<string, Lane<T>>()
   /** Holds outdated places too: one counts only if its time is still that of the row. */
   readonly #due = new MinHeap<Due>((a, b) => a.at < b.at || (a.at === b.at && a.entry.id < b.entry.id))
 
@@ -33,18 +40,19 @@ export class OutboxLanes<T extends Entry> {
     entry.status = 'waiting'
     entry.claimed_until = 0
     entry.next_at = null
-    const lane = this.#laneOf(entry)
-    if (!lane) {
-      if (entry.channel_ref !== null) this.#channels.set(entry.channel_ref, [entry])
+    if (entry.channel_ref === null) {
       this.#setDue(entry, at)
       return
     }
-    let place = lane.length
-    while (place > 0 && lane[place - 1]!.id > entry.id) place -= 1
-    lane.splice(place, 0, entry)
+    const lane = this.#lanes.get(entry.channel_ref) ?? { rows: [], active: null }
+    this.#lanes.set(entry.channel_ref, lane)
+    let place = lane.rows.length
+    while (place > 0 && lane.rows[place - 1]!.id > entry.id) place -= 1
+    lane.rows.splice(place, 0, entry)
     // A row that is sent again comes before later ones, unless one of them is under way.
-    if (place < lane.length - 1 && !lane.some(isClaimed)) {
-      for (const later of lane.slice(place + 1)) later.next_at = null
+    if (lane.active && lane.active.id > entry.id && lane.active.claimed_until === 0) {
+      lane.active.next_at = null
+      lane.active = null
     }
     this.#wake(lane, at)
   }
@@ -61,12 +69,17 @@ export class OutboxLanes<T extends Entry> {
     return claimed
   }
 
+  /** A claimed row was not sent: due at `at`, or behind a row that came before it meanwhile. */
   retry(entry: T, at: number, now: number): void {
     entry.claimed_until = 0
-    entry.next_at = null
     const lane = this.#laneOf(entry)
-    if (!lane || lane[0] === entry) this.#setDue(entry, at)
-    else this.#wake(lane, now)
+    if (!lane || lane.rows[0] === entry) {
+      this.#setDue(entry, at)
+      return
+    }
+    entry.next_at = null
+    lane.active = null
+    this.#wake(lane, now)
   }
 
   /** It no longer waits. */
@@ -75,8 +88,9 @@ export class OutboxLanes<T extends Entry> {
     entry.next_at = null
     const lane = this.#laneOf(entry)
     if (!lane) return
-    lane.splice(lane.indexOf(entry), 1)
-    if (lane.length === 0) this.#channels.delete(entry.channel_ref!)
+    lane.rows.splice(lane.rows.indexOf(entry), 1)
+    if (lane.active === entry) lane.active = null
+    if (lane.rows.length === 0) this.#lanes.delete(entry.channel_ref!)
     else this.#wake(lane, now)
   }
 
@@ -88,13 +102,15 @@ export class OutboxLanes<T extends Entry> {
     return null
   }
 
-  #laneOf(entry: T): T[] | undefined {
-    return entry.channel_ref === null ? undefined : this.#channels.get(entry.channel_ref)
+  #laneOf(entry: T): Lane<T> | undefined {
+    return entry.channel_ref === null ? undefined : this.#lanes.get(entry.channel_ref)
   }
 
-  #wake(lane: readonly T[], now: number): void {
-    const first = lane[0]
-    if (first && first.next_at === null && !lane.some(isClaimed)) this.#setDue(first, now)
+  #wake(lane: Lane<T>, now: number): void {
+    const [first] = lane.rows
+    if (!first || lane.active) return
+    lane.active = first
+    this.#setDue(first, now)
   }
 
   #setDue(entry: T, at: number): void {
@@ -102,5 +118,3 @@ export class OutboxLanes<T extends Entry> {
     this.#due.push({ at, entry })
   }
 }
-
-const isClaimed = (entry: Entry): boolean => entry.claimed_until > 0

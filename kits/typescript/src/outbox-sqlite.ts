@@ -23,6 +23,7 @@ CREATE TABLE outbox (
 );
 CREATE INDEX outbox_due ON outbox (next_at, id) WHERE status = 'waiting' AND next_at IS NOT NULL;
 CREATE INDEX outbox_channel ON outbox (channel_ref, id) WHERE status = 'waiting' AND channel_ref IS NOT NULL;
+CREATE INDEX outbox_channel_due ON outbox (channel_ref) WHERE status = 'waiting' AND channel_ref IS NOT NULL AND next_at IS NOT NULL;
 CREATE INDEX outbox_waiting ON outbox (id) WHERE status = 'waiting';
 CREATE INDEX outbox_refused ON outbox (id) WHERE status = 'refused';
 CREATE INDEX outbox_sent ON outbox (sent_at) WHERE status = 'sent';
@@ -52,12 +53,11 @@ WHERE id = :id AND status = 'waiting' AND claimed_until = :claimedUntil`
 const REFUSED = `
 UPDATE outbox SET status = 'refused', claimed_until = 0, next_at = NULL, last_error = :error
 WHERE id = :id AND status = 'waiting' AND claimed_until = :claimedUntil`
-// The first waiting row of a channel becomes due, unless it is already or another one is under way.
+// At most one row of a channel has a time: the one that is claimed or may be. When there is none, the first one gets it.
 const WAKE = `
 UPDATE outbox SET next_at = :now
 WHERE id = (SELECT id FROM outbox WHERE status = 'waiting' AND channel_ref = :channel ORDER BY id LIMIT 1)
-  AND next_at IS NULL
-  AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'waiting' AND channel_ref = :channel AND claimed_until > 0)`
+  AND NOT EXISTS (SELECT 1 FROM outbox WHERE status = 'waiting' AND channel_ref = :channel AND next_at IS NOT NULL)`
 const RESEND = `
 UPDATE outbox SET status = 'waiting', next_at = CASE WHEN channel_ref IS NULL THEN :now END
 WHERE id = :id AND status = 'refused' RETURNING channel_ref`
@@ -65,6 +65,9 @@ WHERE id = :id AND status = 'refused' RETURNING channel_ref`
 const HOLD_BACK = `
 UPDATE outbox SET next_at = NULL
 WHERE status = 'waiting' AND channel_ref = :channel AND id > :id AND next_at IS NOT NULL AND claimed_until = 0`
+
+/** For the test that no statement reads rows that do not concern it. */
+export const STATEMENTS = { ADD, CLAIM, SENT, RETRY, REFUSED, WAKE, RESEND, HOLD_BACK }
 
 interface Job {
   readonly run: () => unknown

@@ -7,7 +7,7 @@ import * as sqlite from 'node:sqlite'
 import { describe, test } from 'node:test'
 import { openOutbox } from '../../../kits/typescript/src/open-outbox.ts'
 import { FileOutbox } from '../../../kits/typescript/src/outbox-file.ts'
-import { SqliteOutbox } from '../../../kits/typescript/src/outbox-sqlite.ts'
+import { SqliteOutbox, STATEMENTS } from '../../../kits/typescript/src/outbox-sqlite.ts'
 import { CLAIM_MS, type NewMessage, type Outbox, type OutboxRow } from '../../../kits/typescript/src/outbox.ts'
 import { tempFolder } from '../../support/temp.ts'
 
@@ -162,6 +162,24 @@ test('sent rows are pruned after their time, waiting and refused ones never', as
   assert.deepEqual({ ...outbox.counts() }, { waiting: 1, refused: 1, oldest_at: NOW })
   database.close()
   await outbox.close()
+})
+
+test('no statement reads rows that do not concern it', async () => {
+  const path = newPath()
+  await new SqliteOutbox(sqlite, path).close()
+  const database = new sqlite.DatabaseSync(path)
+  const plan = (sql: string) =>
+    database
+      .prepare(`EXPLAIN QUERY PLAN ${sql}`)
+      .all()
+      .map(({ detail }) => String(detail))
+  const scans = (sql: string) => plan(sql).filter((step) => /^SCAN (?!CONSTANT ROW)/.test(step))
+  for (const [name, sql] of Object.entries(STATEMENTS)) assert.deepEqual(scans(sql), [], name)
+  assert.equal(scans('UPDATE outbox SET attempts = 0 WHERE source_ref = ?').length, 1)
+  // Of a long channel only the first row and the one with a time are looked at.
+  assert.match(plan(STATEMENTS.WAKE).join(), /outbox_channel_due/)
+  assert.match(plan(STATEMENTS.HOLD_BACK).join(), /outbox_channel_due/)
+  database.close()
 })
 
 test('a line that a crash left half written is cut off, and what came before is kept', async () => {

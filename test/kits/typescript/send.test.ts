@@ -191,7 +191,7 @@ test("outbox 'none' sends directly: the receipt, or Unavailable", async (t) => {
 test('every field is kept, refs that are numbers become their digits, and traceparent goes along', async (t) => {
   const { app, intray, proxy, stored } = await newSubject(t)
   const traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
-  const message = { source_ref: 7 as never, channel_ref: -1002003 as never, files: ['a.pdf'], nested: { deep: [1, 2] } }
+  const message = { source_ref: 7, channel_ref: -1002003, files: ['a.pdf'], nested: { deep: [1, 2] } }
   await intray.send(message, { traceparent })
   await until('it is sent', async () => (await intray.flush()).waiting === 0)
   assert.deepEqual(JSON.parse((await stored())[0]!.body), { ...message, source_ref: '7', channel_ref: '-1002003' })
