@@ -132,11 +132,11 @@ export class KillRun {
   }
 }
 
-/** 11 kills of the sender and 5 of the service, in an order that is the same each time. */
-export async function killManyTimes(run: KillRun): Promise<void> {
+/** Two kills of the sender and one of the service each round, and one more of the sender. */
+export async function killManyTimes(run: KillRun, rounds: number): Promise<void> {
   await run.startService()
   run.startSender()
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < rounds; round++) {
     await run.more(20)
     await run.killSender()
     run.startSender()

@@ -10,7 +10,7 @@ import { KillRun, killManyTimes } from './kill-run.ts'
 
 test('senders killed 11 times and the service 5 times: what send() accepted is stored, once and in order', async (t) => {
   const run = new KillRun(t, join(tempFolder('outbox'), 'outbox.db'))
-  await killManyTimes(run)
+  await killManyTimes(run, 5)
   assert.equal(await run.drain(), 'left 0 0\n')
   const { accepted, lost, twice, outOfOrder } = await run.compare()
   const database = new DatabaseSync(run.outbox)
