@@ -80,6 +80,7 @@ test('create, show, list, disable, enable and rotate print the same JSON object,
 
 test('text output shows the token once, when it is made', async () => {
   const env = newEnv()
+  await intrayJson(['operator', 'add', 'ada'], env)
   const empty = await intray(['token', 'list'], env)
   assert.equal(empty.code, 0)
   assert.match(empty.stdout.toString(), /^No tokens yet\./)
@@ -200,6 +201,7 @@ test('bad input is refused with a sentence and code 2, and makes nothing', async
 
 test('an unknown key id is told with code 1', async () => {
   const env = newEnv()
+  await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
   for (const action of ['show', 'disable', 'enable', 'rotate', 'limit']) {
     const { code, stdout, stderr } = await intray(
       ['token', action, 'nosuchkey1', ...(action === 'limit' ? ['--rate-limit', 'off'] : [])],

@@ -53,7 +53,6 @@ function sampleOf(text: string | undefined): number | null {
 }
 
 function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
-  // The side is opened first, because it does not create a missing database.
   return withSide(config.databaseUrl, true, (side) =>
     withStore(
       async (store) => [

@@ -22,7 +22,7 @@ import { randomBase62 } from '../../runtime/id.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
-import { withStore } from '../open.ts'
+import { withNewStore, withStore } from '../open.ts'
 import { note, print, printJson, printList, record } from '../output.ts'
 import { linkUrl } from '../bootstrap.ts'
 
@@ -48,7 +48,7 @@ const add = command({
     if (tenants && tenants.length > MAX_OPERATOR_TENANTS) {
       throw new UsageError(`An operator takes at most ${MAX_OPERATOR_TENANTS} tenants.`)
     }
-    await withStore(async (store) => {
+    await withNewStore(async (store) => {
       if (await store.operators.findByName(name)) {
         throw new CommandError(`Operator ${name} already exists. For a new link: ./intray operator link ${name}`)
       }

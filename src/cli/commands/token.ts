@@ -11,7 +11,7 @@ import { formatRate, parseRate } from '../../runtime/rate.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
 import { JSON_FLAG, JSON_LINES_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
-import { withStore } from '../open.ts'
+import { withNewStore, withStore } from '../open.ts'
 import { print, printJson, printList, record } from '../output.ts'
 
 const IN_EFFECT_TIMEOUT_MS = 10_000
@@ -47,7 +47,7 @@ const create = command({
     if (label.length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters.`)
     const request = { scope, label, expiresAt: expiry(values.expires, now), rateLimit: rateLimit(values['rate-limit']) }
     const tenant = tenantOf(values)
-    const issued = await withStore((store) => issueToken(store.tokens, tenant, request, now))
+    const issued = await withNewStore((store) => issueToken(store.tokens, tenant, request, now))
     showSecret(issued.record, issued.token, values.json)
   },
 })

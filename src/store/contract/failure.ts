@@ -27,3 +27,6 @@ export class StoreRefused extends Error {
     this.name = 'StoreRefused'
   }
 }
+
+/** There is no database where the caller asked for an existing one. */
+export class DatabaseMissing extends StoreRefused {}

@@ -49,4 +49,6 @@ export interface Store {
 export interface StoreOptions {
   /** `server`: the serving process. `tool`: a command, beside a server or alone. */
   readonly role: 'server' | 'tool'
+  /** Throws DatabaseMissing instead of creating a database. */
+  readonly mustExist?: boolean
 }

@@ -4,7 +4,7 @@
 import { type Tenant, tenantText } from '../../model/principal.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { CopySide } from '../contract/copy.ts'
-import { StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -46,10 +46,7 @@ export async function openPostgresCopy(url: string, mustExist: boolean): Promise
   const pool = new Pool(address)
   try {
     await pool.use(async (connection) => {
-      if (mustExist && (await readSchema(connection)).isNew) {
-        throw new StoreRefused(`The database ${address.database} has no Intray data. Check its URL.`)
-      }
-      await prepare(connection, address, { role: 'tool' })
+      await prepare(connection, address, { role: 'tool', mustExist })
     })
     return new PostgresCopy(pool)
   } catch (error) {
@@ -73,7 +70,7 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
 async function prepare(
   connection: Connection,
   address: Address,
-  { role }: StoreOptions,
+  { role, mustExist }: StoreOptions,
 ): Promise<{ facts: Store['facts']; identity: Identity }> {
   const { server } = connection
   if (server.version_number < OLDEST_VERSION) {
@@ -83,6 +80,9 @@ async function prepare(
     throw new StoreRefused(
       `The database ${address.database} has the encoding ${server.encoding}. Create one with ENCODING 'UTF8'.`,
     )
+  }
+  if (mustExist && (await readSchema(connection)).isNew) {
+    throw new DatabaseMissing(`The database ${address.database} has no Intray data. Check its URL.`)
   }
   const schemaVersion = await prepareSchema(connection, role)
   const problem = role === 'server' ? await copyProblem(connection) : null

@@ -3,10 +3,10 @@
 // The file does not store synchronous=FULL, and a build may default to NORMAL, which loses acknowledged commits in a
 // power cut. So it is set each time and read back, and any other value refuses to start.
 
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 
 /** Wait for a lock that another process (a command beside the server) holds. */
 const BUSY_TIMEOUT_MS = 5000
@@ -35,6 +35,14 @@ export const FROZEN = 'the database is frozen: it is being copied to another one
 
 /** `indexer` writes derived data: a power cut may lose its last commits, and it derives them again. */
 export type ConnectionRole = 'writer' | 'reader' | 'tool' | 'indexer'
+
+/** A database is a file here, and opening one creates it. */
+export function requireFile(path: string): void {
+  if (existsSync(path)) return
+  throw new DatabaseMissing(
+    `There is no database at ${path}. Check its URL; a relative path begins in the folder that the command is started in.`,
+  )
+}
 
 export function openConnection(path: string, role: ConnectionRole): DatabaseSync {
   try {

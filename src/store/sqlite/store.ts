@@ -17,6 +17,7 @@ import {
   openConnection,
   readSynchronous,
   refusal,
+  requireFile,
   sqliteCode,
   readFailure,
   sqliteVersion,
@@ -74,6 +75,7 @@ interface Parts {
 
 export async function openSqliteStore(path: string, options: StoreOptions): Promise<Store> {
   refuseLostJournal(path)
+  if (options.mustExist) requireFile(path)
   const db = openConnection(path, 'tool')
   try {
     return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)

@@ -1,14 +1,13 @@
 // Copy source or target on SQLite. Triggers that raise an error freeze the database, for a running server and for
 // commands.
 
-import { existsSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../../runtime/id.ts'
 import type { Cell, CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, storeFailure } from '../connection.ts'
+import { CHECKPOINT_PAGES, FROZEN, inTransaction, openConnection, requireFile, storeFailure } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
@@ -19,7 +18,7 @@ const STATE = 'copy'
 const MARK = 'freeze'
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
-  if (mustExist && !existsSync(path)) throw new StoreRefused(`There is no database at ${path}.`)
+  if (mustExist) requireFile(path)
   const db = openConnection(path, 'tool')
   try {
     if (needsMigration(db) && isServerRunning(path)) {
