@@ -2,10 +2,14 @@
 
 import { type Cell, type CopyRow, type CopyState, type CopyTable, keyOf } from './contract/copy.ts'
 
+/** Error text of the triggers of a frozen database, during a copy and after it. */
+export const FROZEN =
+  'the database is frozen by ./intray copy: use the copy, or unfreeze it with ./intray copy --release URL'
+
 /** Why no server may open this database; null if one may. */
 export function servingProblem(state: CopyState | null, isFrozen: boolean): string | null {
   if (state && !state.finished) {
-    return 'The database is the target of an unfinished copy. ' + 'Run the same ./intray copy again to finish it.'
+    return 'The database is the target of an unfinished copy. Run the same ./intray copy again to finish it.'
   }
   if (!isFrozen) return null
   return (

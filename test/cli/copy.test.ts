@@ -216,6 +216,13 @@ for (const driver of drivers) {
     assert.equal(answer.status, 503)
     assert.match(answer.text, /"error":"storage_unavailable"/)
     assert.equal((await ready(server.url)).status, 503)
+    const command = await intray(['token', 'create', '--account', '1', '--company', '1'], {
+      INTRAY_DATABASE_URL: source,
+    })
+    assert.match(
+      command.stderr,
+      /is frozen by \.\/intray copy: use the copy, or unfreeze it with \.\/intray copy --release/,
+    )
     const second = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: source })
     assert.match(second.stderr, driver.name === 'sqlite' ? /Another Intray server/ : /frozen/)
     assert.match((await intray(['copy', '--release', source], {})).stdout.toString(), /takes messages again/)

@@ -108,7 +108,7 @@ async function writable(store: Store): Promise<Check> {
   } catch (error) {
     if (!(error instanceof StoreFailure)) throw error
     const summary = `The database takes no writes: ${error.message}.`
-    return wrong('writes', summary, 'Free disk space, or see docs/operating/troubleshooting.md.')
+    return wrong('writes', summary, 'docs/operating/troubleshooting.md lists what to do for each cause.')
   }
 }
 

@@ -6,6 +6,7 @@ import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
+import { FROZEN } from '../copy-state.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -134,7 +135,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     ...lifecycle.guard({
       probe: () =>
         pool.transaction(async (connection) => {
-          if (await isFrozen(connection)) throw new StoreFailure('unavailable', 'the database is frozen')
+          if (await isFrozen(connection)) throw new StoreFailure('unavailable', FROZEN)
           await connection.query(PROBE)
         }),
     }),

@@ -7,6 +7,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { FROZEN } from '../copy-state.ts'
 
 /** Wait for a lock that another process (a command beside the server) holds. */
 const BUSY_TIMEOUT_MS = 5000
@@ -29,9 +30,6 @@ export const JOURNAL_PAGE_BYTES = 2048
 
 /** 32 MB of WAL before a checkpoint: pages that many commits touch are written back once. */
 export const CHECKPOINT_PAGES = { journal: 16_000, index: 8000 } as const
-
-/** Error text of the triggers of a frozen database. */
-export const FROZEN = 'the database is frozen: it is being copied to another one'
 
 /** `indexer` writes derived data: a power cut may lose its last commits, and it derives them again. */
 export type ConnectionRole = 'writer' | 'reader' | 'tool' | 'indexer'

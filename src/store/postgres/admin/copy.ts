@@ -4,7 +4,7 @@
 import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
 import { newUuid } from '../../../runtime/id.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import { decodeState, encodeState, servingProblem, stateAfter } from '../../copy-state.ts'
+import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
@@ -32,7 +32,7 @@ const SELECT_LAST_IDS = `SELECT
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
 const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  RAISE EXCEPTION 'the database is frozen: it is being copied to another one' USING ERRCODE = '${FROZEN_STATE}';
+  RAISE EXCEPTION '${FROZEN}' USING ERRCODE = '${FROZEN_STATE}';
 END $$`
 const IS_FROZEN = `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'frozen'
   AND tgrelid = 'intray.events'::regclass) AS frozen`
