@@ -91,6 +91,7 @@ test('--status only tells how far the index is', async (t) => {
 
 test('a new database, and an option that does not exist', async () => {
   const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-reindex'), 'intray.db')}` }
+  await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
   assert.deepEqual(await intrayJson(['reindex'], env), {
     cursor: 0,
     lag: 0,
