@@ -6,6 +6,7 @@ import { randomInt } from 'node:crypto'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { PROOFS } from './proofs.ts'
+import { UsageError } from '../bench/usage-error.ts'
 import { type Proof, type StoreName, STORES } from './proof.ts'
 import { formatMarkdown, formatReport } from './report.ts'
 import { ProofRun } from './run.ts'
@@ -13,13 +14,16 @@ import { ProofRun } from './run.ts'
 const DRAWINGS = new URL('../docs/internals/reliability/', import.meta.url)
 const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 } as const
 const MAX_MINUTES = 60
-
-class UsageError extends Error {}
+/** Of all proofs. */
+const OWN_OPTIONS = Object.fromEntries(
+  PROOFS.flatMap(({ options = {} }) => Object.keys(options)).map((name) => [name, { type: 'string' }] as const),
+)
 
 function help(): string {
-  const rows = PROOFS.map(({ name, about, defaultCycles, stores, needs }) => [
+  const rows = PROOFS.map(({ name, about, defaultCycles, stores, needs, options = {} }) => [
     `  ${name.padEnd(10)} ${about}`,
     `  ${''.padEnd(10)} ${defaultCycles} cycles; ${stores.join(', ')}${needs === '' ? '' : `; needs ${needs}`}`,
+    ...Object.entries(options).map(([option, what]) => `  ${''.padEnd(10)} --${option}: ${what}`),
   ])
   return [
     'Usage: npm run prove -- <name> [--cycles N] [--seed S] [--store sqlite|postgres] [--markdown]',
@@ -30,6 +34,7 @@ function help(): string {
     '  --seed S         play the choices of an earlier run again',
     '  --store          the store under test',
     '  --only TEXT      of several faults (nth, failover) those whose name has this in it; the choices of a seed are then others',
+    '  --list           names those faults and does nothing else',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
     '  --markdown       also print the cells for docs/internals/reliability.md, and write its drawings',
@@ -59,6 +64,14 @@ function onlyOf({ name, faults }: Proof, text: string | undefined): string {
   return text
 }
 
+/** The values of the proof's own options. Those of another proof are a mistake. */
+function givenOf({ name, options = {} }: Proof, values: Readonly<Record<string, unknown>>): Record<string, string> {
+  const given = Object.keys(OWN_OPTIONS).filter((option) => values[option] !== undefined)
+  const foreign = given.find((option) => !Object.hasOwn(options, option))
+  if (foreign !== undefined) throw new UsageError(`${name} has no --${foreign}.`)
+  return Object.fromEntries(given.map((option) => [option, String(values[option])]))
+}
+
 async function main(argv: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...argv],
@@ -69,6 +82,8 @@ async function main(argv: readonly string[]): Promise<number> {
       store: { type: 'string' },
       only: { type: 'string' },
       folder: { type: 'string' },
+      list: { type: 'boolean' },
+      ...OWN_OPTIONS,
       'max-minutes': { type: 'string' },
       markdown: { type: 'boolean' },
       help: { type: 'boolean', short: 'h' },
@@ -83,6 +98,10 @@ async function main(argv: readonly string[]): Promise<number> {
   const proof = PROOFS.find((one) => one.name === name)
   if (!proof)
     throw new UsageError(`There is no proof "${name}"; there is: ${PROOFS.map((one) => one.name).join(', ')}.`)
+  if (values.list) {
+    console.log((proof.faults ?? [proof.name]).join('\n'))
+    return 0
+  }
   const options = {
     seed: whole(values.seed, randomInt(1, 2 ** 31), 'seed', 0),
     cycles: whole(values.cycles, proof.defaultCycles, 'cycles', 1),
@@ -90,6 +109,7 @@ async function main(argv: readonly string[]): Promise<number> {
     progress: say,
     isTimed: true,
     only: onlyOf(proof, values.only),
+    given: givenOf(proof, values),
     ...(values.folder === undefined ? {} : { parentFolder: values.folder }),
   }
   say(`${name}: ${options.cycles} cycles on ${options.store}, --seed ${options.seed}`)

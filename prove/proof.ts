@@ -17,6 +17,8 @@ export interface Proof {
   readonly defaultCycles: number
   /** Where it has several faults, of which some can be asked for: their names. */
   readonly faults?: readonly string[]
+  /** Options of its own on the command line, all with a value, and what they mean. */
+  readonly options?: Readonly<Record<string, string>>
   run(context: ProofContext): Promise<ProofResult>
 }
 
@@ -28,6 +30,8 @@ export interface ProofContext {
   readonly store: StoreName
   /** Of several faults those whose name has this in it; '' for all. */
   readonly only: string
+  /** Values of the proof's own options. */
+  readonly given: Readonly<Record<string, string>>
   /** Whether a missed time limit fails the proof. False on a shared, slow machine: the time is then only reported. */
   readonly isTimed: boolean
   /** For everything the proof writes; gone afterwards. */

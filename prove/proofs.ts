@@ -11,6 +11,7 @@ import { overload } from './faults/overload.ts'
 import { pause } from './faults/pause.ts'
 import { power } from './faults/power.ts'
 import { slowloris } from './faults/slowloris.ts'
+import { neighbours } from './neighbours/neighbours.ts'
 import type { Proof } from './proof.ts'
 
 export const PROOFS: readonly Proof[] = [
@@ -22,6 +23,7 @@ export const PROOFS: readonly Proof[] = [
   pause,
   overload,
   slowloris,
+  neighbours,
   power,
   nth,
   failover,

@@ -16,6 +16,7 @@ export interface RunOptions {
   readonly progress: (line: string) => void
   readonly isTimed: boolean
   readonly only?: string
+  readonly given?: Readonly<Record<string, string>>
   /** Where its folder is made. */
   readonly parentFolder?: string
   /** A PostgreSQL that runs already. */
@@ -48,7 +49,17 @@ export class ProofRun {
 
   /** Rejects if the proof could not be carried out; resolves with what it found otherwise. */
   async run(): Promise<ProofReport> {
-    const { seed, cycles, store, progress, isTimed, only = '', parentFolder = tmpdir(), postgresUrl } = this.#options
+    const {
+      seed,
+      cycles,
+      store,
+      progress,
+      isTimed,
+      only = '',
+      given = {},
+      parentFolder = tmpdir(),
+      postgresUrl,
+    } = this.#options
     const folder = mkdtempSync(join(parentFolder, 'intray-prove-'))
     this.#undo.push(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
     let databases: Promise<Databases> | null = null
@@ -58,6 +69,7 @@ export class ProofRun {
       store,
       folder,
       only,
+      given,
       isTimed,
       progress,
       random: seededRandom(seed),

@@ -26,6 +26,8 @@ export interface ServiceOptions {
   readonly prefix?: readonly string[]
   /** Instead of `./intray serve`: a control. It must say "listening on http://…" on stdout. */
   readonly command?: readonly string[]
+  /** Of another checkout; this one's if left out. */
+  readonly launcher?: string
   /** It tells its metrics, at an address that only its log names. */
   readonly hasMetrics?: boolean
 }
@@ -76,7 +78,7 @@ export class Service {
   /** Starts it, again if it has ended, and waits until it says where it listens. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     if (this.isRunning) throw new Error('the service is running already')
-    const { prefix = [], command = [LAUNCHER, 'serve'], hasMetrics = false } = this.options
+    const { prefix = [], launcher = LAUNCHER, command = [launcher, 'serve'], hasMetrics = false } = this.options
     const [program, ...args] = [...prefix, ...command]
     const child = spawn(program!, args, {
       cwd: ROOT,
@@ -143,7 +145,7 @@ export class Service {
   /** Runs `./intray <args>` on the database of this service to its end. */
   async command(args: readonly string[]): Promise<Finished> {
     try {
-      const { stdout, stderr } = await promisify(execFile)(LAUNCHER, args, {
+      const { stdout, stderr } = await promisify(execFile)(this.options.launcher ?? LAUNCHER, args, {
         cwd: ROOT,
         env: this.#environment({}),
         timeout: COMMAND_LIMIT_MS,

@@ -46,7 +46,11 @@ export async function writeCommit(root: string, commit: string, folder: string):
 }
 
 /** With an equal lock file the packages of this checkout are linked; otherwise npm installs them. */
-export async function addPackages(scope: Scope, root: string, folder: string): Promise<'linked' | 'installed'> {
+export async function addPackages(
+  scope: Pick<Scope, 'own'>,
+  root: string,
+  folder: string,
+): Promise<'linked' | 'installed'> {
   const locks = [root, folder].map((one) => readFileSync(join(one, LOCK)))
   if (locks[0]!.equals(locks[1]!)) {
     symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))

@@ -16,12 +16,14 @@ export async function prove(
   proof: Proof,
   cycles: number,
   store: StoreName = 'sqlite',
+  given: Readonly<Record<string, string>> = {},
 ): Promise<ProofReport | null> {
   const run = new ProofRun(proof, {
     seed: SEED,
     cycles,
     store,
     isTimed: false,
+    given,
     progress: (line) => t.diagnostic(line),
     ...(process.env.TEST_ROOT === undefined ? {} : { parentFolder: process.env.TEST_ROOT }),
     ...(store === 'postgres' ? { postgresUrl: await serverUrl() } : {}),

@@ -1,0 +1,81 @@
+// What processors do, to excess: claims, releases, acks, long polls, streams, subscriptions.
+
+import type { Arms, Attack } from '../attack.ts'
+
+const CLAIMS = '/v1/inbox/claims'
+
+const post = (arms: Arms, path: string, body: object) => arms.request({ path, body: JSON.stringify(body) })
+
+export const longPolls: Attack = {
+  name: 'long-polls',
+  about: 'claims that wait for events of a conversation that has none',
+  by: 'processor',
+  connections: 500,
+  attack: (arms, n) => {
+    const request = post(arms, CLAIMS, { limit: 200, wait_s: 1 + (n % 3), filter: { channel_ref: `none-${n}` } })
+    return arms.repeat(() => request)
+  },
+}
+
+export const streamsUnread: Attack = {
+  name: 'streams-unread',
+  about: 'streams from the first event on, never read',
+  by: 'processor',
+  connections: 300,
+  attack: (arms) => arms.flood(arms.request({ path: '/v1/inbox/stream?after=0' }), 1, 2000),
+}
+
+export const claimAndRelease: Attack = {
+  name: 'claim-release',
+  about: 'claims of 200 events that are released at once',
+  by: 'processor',
+  connections: 16,
+  async attack(arms) {
+    const claim = post(arms, CLAIMS, { limit: 200, lease_s: 600, ordered: false })
+    let wire = await arms.open()
+    while (!arms.isOver) {
+      if (!wire.isOpen) wire = await arms.open()
+      arms.sent += 1
+      const { status, body } = await wire.ask(claim, true)
+      if (status !== 200) {
+        arms.refused += 1
+        continue
+      }
+      arms.answered += 1
+      const pattern = /"id":(\d+)[^{}]*?"lease_id":"([^"]+)"/g
+      const events = Array.from(body!.matchAll(pattern), ([, id, lease]) => ({ id: Number(id), lease_id: lease }))
+      if (events.length === 0) continue
+      arms.sent += 1
+      const released = await wire.ask(post(arms, `${CLAIMS}/release`, { events, delay_s: 0 }))
+      if (released.status === 200) arms.answered += 1
+      else arms.refused += 1
+    }
+    wire.close()
+  },
+}
+
+export const unknownLeases: Attack = {
+  name: 'unknown-leases',
+  about: 'acks of 1,000 leases that do not exist',
+  by: 'processor',
+  connections: 32,
+  attack: (arms) => {
+    const events = Array.from({ length: 1000 }, (_, n) => ({ id: n + 1, lease_id: `lease-${n}` }))
+    const request = post(arms, `${CLAIMS}/ack`, { events })
+    return arms.repeat(() => request)
+  },
+}
+
+export const subscriptions: Attack = {
+  name: 'subscriptions',
+  about: 'subscriptions to all events, created and deleted',
+  by: 'processor',
+  connections: 16,
+  attack: (arms, n) => {
+    const create = post(arms, '/v1/inbox/subscriptions', { name: `s${n}` })
+    const remove = arms.request({ method: 'DELETE', path: `/v1/inbox/subscriptions/s${n}` })
+    const claim = post(arms, CLAIMS, { subscription: `s${n}`, limit: 200 })
+    const inTurn = [create, claim, remove]
+    return arms.repeat((k) => inTurn[k % inTurn.length]!)
+  },
+}

@@ -1,0 +1,121 @@
+// Reads that cost much: searches, filters, deep pages, large conversations, large payloads, the console's views.
+
+import type { Arms, Attack } from '../attack.ts'
+
+const EVENTS = '/v1/inbox/events'
+
+/** The same paths in turn, each as soon as the one before is answered. */
+const reading = (paths: (arms: Arms) => readonly string[]) => (arms: Arms) => {
+  const requests = paths(arms).map((path) => arms.request({ path }))
+  return arms.repeat((n) => requests[n % requests.length]!)
+}
+
+export const oneLetterWords: Attack = {
+  name: 'one-letter-words',
+  about: 'searches for 15 words of one letter',
+  by: 'processor',
+  connections: 64,
+  isControl: true,
+  attack: reading(() => [`${EVENTS}?q=a+b+c+d+e+f+g+h+i+k+l+m+n+o+p`]),
+}
+
+export const fewLetterWords: Attack = {
+  name: 'few-letter-words',
+  about: 'searches for 8 words of two letters that no event has together',
+  by: 'processor',
+  connections: 64,
+  attack: reading(() => ['ab+cd+ef+gh+ij+kl+mn+op', 'qa+wb+ec+rd+te+zf+ug+ih'].map((q) => `${EVENTS}?q=${q}`)),
+}
+
+export const emptyFilters: Attack = {
+  name: 'empty-filters',
+  about: 'lists with filters that match nothing',
+  by: 'processor',
+  connections: 64,
+  isControl: true,
+  attack: reading(() =>
+    [
+      'message_type=none',
+      'state=pending&message_type=none',
+      'state=dead&scope=none',
+      'key_id=none',
+      'kind=revision',
+    ].map((filter) => `${EVENTS}?${filter}`),
+  ),
+}
+
+export const longLists: Attack = {
+  name: 'long-lists',
+  about: 'lists of 200 events and of 200 conversations',
+  by: 'processor',
+  connections: 64,
+  attack: reading(() => [`${EVENTS}?limit=200`, '/v1/inbox/conversations?limit=200']),
+}
+
+export const hugeConversation: Attack = {
+  name: 'huge-conversation',
+  about: 'a conversation of 5,000 events, and all its events',
+  by: 'processor',
+  connections: 64,
+  attack: reading(({ belongings: { conversationId } }) => [
+    `/v1/inbox/conversations/${conversationId}/events?limit=200`,
+    `/v1/inbox/conversations/${conversationId}`,
+    `${EVENTS}?channel_ref=huge&limit=200&state=pending`,
+  ]),
+}
+
+export const deepPages: Attack = {
+  name: 'deep-pages',
+  about: 'all pages of a filtered list, one after the other',
+  by: 'processor',
+  connections: 32,
+  async attack(arms) {
+    const first = `${EVENTS}?limit=200&state=pending`
+    let path = first
+    let wire = await arms.open()
+    while (!arms.isOver) {
+      arms.sent += 1
+      const { status, body } = await wire.ask(arms.request({ path }), true)
+      if (status === 429 || status === 503) arms.refused += 1
+      else if (status > 0) arms.answered += 1
+      const next = /"next":"([^"]+)"/.exec(body ?? '')?.[1]
+      path = next === undefined ? first : `${first}&cursor=${encodeURIComponent(next)}`
+      if (!wire.isOpen) wire = await arms.open()
+    }
+    wire.close()
+  },
+}
+
+export const queueStates: Attack = {
+  name: 'queue-states',
+  about: 'lists by state, and the history of an event',
+  by: 'processor',
+  connections: 64,
+  attack: reading(({ belongings: { conversationId } }) => [
+    ...['pending', 'leased', 'retry', 'dead', 'done'].map((state) => `${EVENTS}?state=${state}&limit=200`),
+    `${EVENTS}/${conversationId}/history`,
+    '/v1/inbox/subscriptions',
+  ]),
+}
+
+export const largePayloads: Attack = {
+  name: 'large-payloads',
+  about: 'a payload of 900 kB asked for 200 times on a connection, never read',
+  by: 'processor',
+  connections: 20,
+  attack: (arms) => arms.flood(arms.request({ path: `${EVENTS}/${arms.belongings.largeEventId}/payload` }), 200, 2000),
+}
+
+export const consoleViews: Attack = {
+  name: 'console-views',
+  about: 'the overview, refusals, tokens, tenants and audit log of the console',
+  by: 'operator',
+  connections: 64,
+  attack: reading(() => [
+    '/v1/console/overview',
+    '/v1/inbox/refusals?limit=200',
+    '/v1/console/tokens',
+    '/v1/console/tenants',
+    '/v1/console/session',
+  ]),
+}

@@ -1,0 +1,118 @@
+// What somebody without any token can send.
+
+import { randomBytes } from 'node:crypto'
+import type { Attack } from '../attack.ts'
+import { bearer } from '../wire.ts'
+import { ref } from './refs.ts'
+
+const HOLD_MS = 2000
+const AT_ONCE = 2000
+
+export const docsUnread: Attack = {
+  name: 'docs-unread',
+  about: 'GET /docs 2,000 times on a connection, never read',
+  by: 'stranger',
+  connections: 10,
+  isControl: true,
+  attack: (arms) => arms.flood(arms.request({ path: '/docs' }), AT_ONCE, HOLD_MS),
+}
+
+export const openapiUnread: Attack = {
+  name: 'openapi-unread',
+  about: 'GET /openapi.json and /openapi.yaml 2,000 times on a connection, never read',
+  by: 'stranger',
+  connections: 20,
+  attack: (arms, n) => arms.flood(arms.request({ path: `/openapi.${n % 2 ? 'json' : 'yaml'}` }), AT_ONCE, HOLD_MS),
+}
+
+export const consoleUnread: Attack = {
+  name: 'console-unread',
+  about: 'GET /console and a file below it 2,000 times on a connection, never read',
+  by: 'stranger',
+  connections: 20,
+  attack: (arms, n) => arms.flood(arms.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
+}
+
+export const docsRead: Attack = {
+  name: 'docs-read',
+  about: 'GET /docs, read, 16 at once on a connection',
+  by: 'stranger',
+  connections: 16,
+  attack: (arms) => {
+    const request = arms.request({ path: '/docs', headers: ['Accept-Encoding: gzip'] })
+    return arms.pipeline(() => request, 16)
+  },
+}
+
+export const unknownPaths: Attack = {
+  name: 'unknown-paths',
+  about: 'addresses that do not exist, pipelined',
+  by: 'stranger',
+  connections: 32,
+  attack: (arms) => arms.pipeline(() => arms.request({ path: `/v1/${ref(8)}` }), 32),
+}
+
+export const unknownTokens: Attack = {
+  name: 'unknown-tokens',
+  about: 'tokens of the right form that do not exist, pipelined',
+  by: 'stranger',
+  connections: 32,
+  attack: (arms) => {
+    const { senderToken } = arms.belongings
+    // The form is the service's own; only the secret part differs.
+    const next = () => bearer(senderToken.slice(0, -20) + randomBytes(10).toString('hex'))
+    return arms.pipeline(() => arms.request({ path: '/v1/inbox/events', body: '{}', headers: [next()] }), 16)
+  },
+}
+
+export const signIns: Attack = {
+  name: 'sign-ins',
+  about: 'sign-ins with names and passwords of all kinds',
+  by: 'stranger',
+  connections: 64,
+  attack: (arms) =>
+    arms.repeat((n) => {
+      const body = JSON.stringify({ name: n % 2 ? 'mallory' : ref(8), password: ref(12) })
+      return arms.request({ path: '/v1/console/session', body })
+    }),
+}
+
+export const headerFlood: Attack = {
+  name: 'header-flood',
+  about: 'requests with 15 kB of small headers, pipelined',
+  by: 'stranger',
+  connections: 32,
+  attack: (arms) => {
+    const headers = Array.from({ length: 1000 }, (_, n) => `x-${n}: ${ref(4)}`)
+    const request = arms.request({ path: '/livez', headers })
+    return arms.pipeline(() => request, 8)
+  },
+}
+
+export const newConnections: Attack = {
+  name: 'new-connections',
+  about: 'connections that are opened, used once and dropped',
+  by: 'stranger',
+  connections: 64,
+  async attack(arms) {
+    const request = arms.request({ path: '/readyz' })
+    while (!arms.isOver) {
+      const wire = await arms.open()
+      arms.sent += 1
+      if ((await wire.ask(request)).status > 0) arms.answered += 1
+      else arms.cut += 1
+      wire.close()
+    }
+  },
+}
+
+export const anonymousBodies: Attack = {
+  name: 'anonymous-bodies',
+  about: 'bodies of 1 MB without a token',
+  by: 'stranger',
+  connections: 32,
+  attack: (arms) => {
+    const request = arms.request({ path: '/v1/inbox/events', body: `{"text":"${'x'.repeat(1_000_000)}"}` })
+    return arms.repeat(() => request)
+  },
+}

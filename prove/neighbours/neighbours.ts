@@ -1,0 +1,120 @@
+// `prove neighbours`: a customer sends, reads and claims while another tenant or a stranger attacks, in one way after the other,
+// each on a service and a database of its own. A cycle is every attack once.
+// Claim: the customer's p50 stays within 10 times of what it was alone just before, or 50 ms; everything is answered within 5 s
+// and nothing is refused; messages become claimable within 2 s; memory is bounded; no turn of the main thread takes over 50 ms.
+// Controls: a service whose main thread stalls; with `--against`, another commit under the attacks that its version did not stand.
+
+import { fileURLToPath } from 'node:url'
+import { UsageError } from '../../bench/usage-error.ts'
+import type { ControlResult, Proof, ProofContext } from '../proof.ts'
+import { LAUNCHER } from '../service.ts'
+import type { Attack } from './attack.ts'
+import { ATTACKS } from './attacks.ts'
+import { checkOut } from './earlier.ts'
+import { createStock, type Stock } from './stock.ts'
+import { type Trial, tryAttack } from './trial.ts'
+import { brokenBy, lineOf, MAX_TURN_MS, tableOf } from './verdict.ts'
+
+const EVENTS = 20_000
+const SECONDS = 4
+const STALLED_SECONDS = 2
+const STALL = fileURLToPath(new URL('./stall.ts', import.meta.url))
+const NAMES = ATTACKS.map(({ name }) => name)
+
+export const neighbours: Proof = {
+  name: 'neighbours',
+  about: `${ATTACKS.length} ways in which another tenant or a stranger keeps the service busy`,
+  needs: 'git for --against',
+  stores: ['sqlite', 'postgres'],
+  defaultCycles: 1,
+  faults: NAMES,
+  options: {
+    attacks: 'names of attacks, separated by commas (all)',
+    seconds: `length of an attack (${SECONDS})`,
+    events: `events that the attacker has before (${EVENTS})`,
+    against: 'a commit that is attacked as a control; it must not hold (none)',
+  },
+  async run(context) {
+    const seconds = numberOf(context, 'seconds', SECONDS)
+    const events = numberOf(context, 'events', EVENTS)
+    const attacks = attacksOf(context)
+    const stock = await createStock(context, LAUNCHER, events)
+    const trials: Trial[] = []
+    for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
+      for (const attack of attacks) trials.push(await tried(context, attack, { stock, launcher: LAUNCHER, seconds }))
+    }
+    const stalled = await stalls(context, attacks[0]!, stock, seconds)
+    const earlier = await earlierVersion(context, attacks, events, seconds)
+    const sum = (of: (trial: Trial) => number) => trials.reduce((total, one) => total + of(one), 0)
+    const ofVictims = (what: 'due' | 'answered' | 'refused' | 'unanswered') =>
+      sum(({ alone, attacked }) =>
+        [alone, attacked].reduce((total, { send, large }) => total + (send?.[what] ?? 0) + (large?.[what] ?? 0), 0),
+      )
+    return {
+      counts: {
+        ...{ sent: ofVictims('due'), acknowledged: ofVictims('answered'), resent: 0 },
+        ...{ unknown: ofVictims('unanswered'), refused: ofVictims('refused'), faults: sum(({ told }) => told.sent) },
+        ...{ lost: 0, twice: 0, altered: 0, resurrected: 0, misordered: 0, misnumbered: 0 },
+      },
+      notes: [
+        `${trials.length} attacks of ${seconds} s, with ${events.toLocaleString('en')} events of the attacker stored.`,
+        ...(context.isTimed ? [] : ['Times are told and not judged.']),
+      ],
+      broken: trials.flatMap((trial) => brokenBy(trial, context.isTimed)),
+      controls: [stalled, ...earlier.controls],
+      appendix: [tableOf(trials, context.isTimed), ...earlier.tables].join('\n'),
+    }
+  },
+}
+
+async function tried(context: ProofContext, attack: Attack, options: Parameters<typeof tryAttack>[2]): Promise<Trial> {
+  const trial = await tryAttack(context, attack, options)
+  context.progress(lineOf(trial))
+  return trial
+}
+
+/** What finds long turns must find those that are there. */
+async function stalls(context: ProofContext, attack: Attack, stock: Stock, seconds: number): Promise<ControlResult> {
+  const env = { NODE_OPTIONS: `--import ${STALL}` }
+  const options = { stock, launcher: LAUNCHER, seconds: Math.min(seconds, STALLED_SECONDS), env }
+  const { longestTurnAlone: turn } = await tried(context, attack, options)
+  return {
+    about: 'a service whose main thread stalls for 200 ms twice a second',
+    failed: turn !== null && turn.ms > MAX_TURN_MS,
+    detail: turn === null ? 'no long turn' : `a turn of ${turn.ms.toFixed(0)} ms without an attack`,
+  }
+}
+
+async function earlierVersion(context: ProofContext, attacks: readonly Attack[], events: number, seconds: number) {
+  const name = context.given.against
+  const chosen = attacks.filter(({ isControl }) => isControl)
+  if (name === undefined || chosen.length === 0) return { controls: [], tables: [] }
+  const { about, launcher } = await checkOut(context, name)
+  context.progress(`control: ${about}`)
+  const stock = await createStock(context, launcher, events)
+  const trials: Trial[] = []
+  for (const attack of chosen) trials.push(await tried(context, attack, { stock, launcher, seconds }))
+  const controls = trials.map((trial): ControlResult => {
+    const broken = brokenBy(trial, true)
+    return {
+      about: `${trial.attack.name} on ${about}`,
+      failed: broken.length > 0,
+      detail: broken.join('; ') || 'it held',
+    }
+  })
+  return { controls, tables: ['', `Control, ${about}:`, '', tableOf(trials, true)] }
+}
+
+function attacksOf({ given, only }: ProofContext): readonly Attack[] {
+  const names = given.attacks?.split(',') ?? NAMES.filter((name) => name.includes(only))
+  const unknown = names.find((name) => !NAMES.includes(name))
+  if (unknown !== undefined) throw new UsageError(`--attacks has "${unknown}"; there is: ${NAMES.join(', ')}.`)
+  return ATTACKS.filter(({ name }) => names.includes(name))
+}
+
+function numberOf({ given }: ProofContext, name: string, fallback: number): number {
+  const text = given[name]
+  if (text === undefined) return fallback
+  if (!/^[1-9]\d{0,6}$/.test(text)) throw new UsageError(`--${name} must be a whole number from 1 on.`)
+  return Number(text)
+}

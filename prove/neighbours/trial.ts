@@ -1,0 +1,139 @@
+// One attack on one service: a victim is measured alone, then while the attack goes on.
+
+import { type ChildProcess, fork } from 'node:child_process'
+import { mkdtempSync, readFileSync } from 'node:fs'
+import { constants, setPriority } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { residentMiB } from '../../bench/proc.ts'
+import type { ProofContext } from '../proof.ts'
+import { Service } from '../service.ts'
+import { waitFor } from '../wait.ts'
+import type { Attack, Belongings, Told } from './attack.ts'
+import type { Stock } from './stock.ts'
+import { Victim, type VictimFigures } from './victim.ts'
+
+const PROGRAM = fileURLToPath(new URL('./attacker.ts', import.meta.url))
+const PROBE = fileURLToPath(new URL('./turn-probe.ts', import.meta.url))
+const WARM_UP_S = 0.5
+const ALONE_SHARE = 0.4
+const WATCH_MS = 50
+
+export interface Turn {
+  /** When it ended. */
+  readonly at: number
+  readonly ms: number
+  readonly cause?: string
+}
+
+export interface Trial {
+  readonly attack: Attack
+  readonly told: Told
+  readonly alone: VictimFigures
+  readonly attacked: VictimFigures
+  readonly mostMiB: number
+  /** Null: none was longer than the probe tells. */
+  readonly longestTurn: Turn | null
+  /** Before the attack. */
+  readonly longestTurnAlone: Turn | null
+  /** How the service ended by itself, if it did. */
+  readonly ended: string | null
+}
+
+export interface TrialOptions {
+  readonly stock: Stock
+  readonly launcher: string
+  readonly seconds: number
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export async function tryAttack(context: ProofContext, attack: Attack, options: TrialOptions): Promise<Trial> {
+  const { stock, launcher, seconds } = options
+  const { url, drop } = await stock.copy()
+  const turnsFile = join(mkdtempSync(join(context.folder, 'turns-')), 'turns')
+  const nodeOptions = ['--import', PROBE, options.env?.NODE_OPTIONS ?? ''].join(' ').trim()
+  const env = { ...stock.env, ...options.env, NODE_OPTIONS: nodeOptions, PROVE_TURNS: turnsFile }
+  const service = new Service(context, { databaseUrl: url, env: stock.env, launcher })
+  await service.start(env)
+  const { port } = service
+  const victim = new Victim({ port, ...stock.victim, hasLarge: attack.hasLargeVictim === true })
+  const attacker = await Attacker.start(context, attack, { ...stock.attacker, port })
+  let mostMiB = 0
+  const watch = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(service.pid) ?? 0)), WATCH_MS)
+  try {
+    await victim.work(WARM_UP_S)
+    const begin = Date.now()
+    const alone = await victim.work(ALONE_SHARE * seconds)
+    const from = Date.now()
+    attacker.go()
+    setTimeout(() => attacker.stop(), seconds * 1000)
+    const attacked = await victim.work(seconds)
+    await attacker.stopped
+    const to = Date.now()
+    const ended = service.isRunning ? null : `the service ended: ${service.log.slice(-300)}`
+    const turns = readTurns(turnsFile)
+    return {
+      attack,
+      told: attacker.told,
+      alone,
+      attacked,
+      mostMiB,
+      longestTurn: longestOf(turns, from, to),
+      longestTurnAlone: longestOf(turns, begin, from),
+      ended,
+    }
+  } finally {
+    clearInterval(watch)
+    victim.close()
+    attacker.stop()
+    await service.kill()
+    await drop()
+  }
+}
+
+function readTurns(file: string): Turn[] {
+  const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
+  return lines.slice(1).map((line) => JSON.parse(line) as Turn)
+}
+
+/** The longest that ended in that time; without a cause of its own it gets that of the longest one that has one. */
+function longestOf(turns: readonly Turn[], from: number, to: number): Turn | null {
+  const sorted = turns.filter(({ at }) => at > from && at <= to).toSorted((a, b) => b.ms - a.ms)
+  const cause = sorted.find((turn) => turn.cause !== undefined)?.cause
+  return sorted[0] ? { ...sorted[0], ...(cause === undefined ? {} : { cause }) } : null
+}
+
+class Attacker {
+  readonly #child: ChildProcess
+  told: Told = { sent: 0, answered: 0, refused: 0, cut: 0 }
+  readonly stopped: Promise<void>
+
+  private constructor(context: ProofContext, attack: Attack) {
+    const child = fork(PROGRAM, [attack.name], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    // It would run on another machine: what it costs its own is not to be taken from the service.
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL)
+    this.#child = child
+    this.stopped = new Promise((resolve) => child.once('exit', () => resolve()))
+    context.onCleanup(() => this.stop())
+  }
+
+  static async start(context: ProofContext, attack: Attack, belongings: Belongings): Promise<Attacker> {
+    const attacker = new Attacker(context, attack)
+    let isReady = false
+    attacker.#child.on('message', (message: Told | 'ready') => {
+      if (message === 'ready') isReady = true
+      else attacker.told = message
+    })
+    attacker.#child.send(belongings)
+    await waitFor(`the attacker of ${attack.name}`, () => isReady)
+    return attacker
+  }
+
+  go(): void {
+    this.#child.send('go')
+  }
+
+  stop(): void {
+    this.#child.kill('SIGKILL')
+  }
+}

@@ -1,0 +1,64 @@
+// Loaded before the service (`node --import`), it measures how long the turns of the service's main thread are: a timer that
+// is due every few milliseconds is late by as long as a turn takes. Never part of the service.
+// Appends to the file that PROVE_TURNS names: a line at the start, then one for each turn longer than 10 ms. For the first
+// turns longer than 50 ms it names what the thread did, from a sampling profiler.
+// The time in which the thread was ready and had no processor (Linux tells it) is not counted: others took it.
+
+import { appendFileSync, openSync, readSync } from 'node:fs'
+import { Session } from 'node:inspector'
+import { isMainThread } from 'node:worker_threads'
+import { type Sampled, causeOf } from './turn-cause.ts'
+
+const EVERY_MS = 5
+const TOLD_FROM_MS = 10
+const EXPLAINED_FROM_MS = 50
+const MAX_EXPLAINED = 5
+const SAMPLE_US = 2000
+
+const file = process.env.PROVE_TURNS
+// Commands and worker threads have no turns that anybody waits for.
+if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
+  const waited = waitedForProcessor()
+  let explained = 0
+  const profiler = new Session()
+  profiler.connect()
+  profiler.post('Profiler.enable')
+  profiler.post('Profiler.setSamplingInterval', { interval: SAMPLE_US })
+  const profile = () => profiler.post('Profiler.start')
+  profile()
+
+  let last = performance.now()
+  let lastWaited = waited()
+  appendFileSync(file, `${JSON.stringify({ started: true })}\n`)
+  setInterval(() => {
+    const now = performance.now()
+    const nowWaited = waited()
+    const from = last
+    const ms = now - from - EVERY_MS - (nowWaited - lastWaited)
+    if (ms >= TOLD_FROM_MS) {
+      const line: Record<string, unknown> = { at: performance.timeOrigin + now, ms: Math.round(10 * ms) / 10 }
+      if (ms >= EXPLAINED_FROM_MS && explained < MAX_EXPLAINED) {
+        explained += 1
+        profiler.post('Profiler.stop', (error, result) => {
+          if (error === null) line.cause = causeOf(result.profile as Sampled, 1000 * (now - from))
+        })
+        if (explained < MAX_EXPLAINED) profile()
+      }
+      appendFileSync(file, `${JSON.stringify(line)}\n`)
+    }
+    // What was done here is no turn of the service.
+    last = performance.now()
+    lastWaited = waited()
+  }, EVERY_MS).unref()
+}
+
+/** Milliseconds that this thread has been ready to run without a processor; always 0 where the system does not tell. */
+function waitedForProcessor(): () => number {
+  try {
+    const status = openSync('/proc/thread-self/schedstat', 'r')
+    const bytes = Buffer.alloc(100)
+    return () => Number(bytes.toString('latin1', 0, readSync(status, bytes, 0, 100, 0)).split(' ')[1]) / 1e6
+  } catch {
+    return () => 0
+  }
+}
