@@ -16,8 +16,8 @@ export interface Attack {
   readonly isControl?: true
   /** It takes what large messages need: the victim sends some as well. */
   readonly hasLargeVictim?: true
-  /** One connection: returns when `arms.isOver`. */
-  attack(arms: Arms, connection: number): Promise<void>
+  /** Makes what is to be sent; returns what a connection then does until `arms.isOver`. */
+  prepare(arms: Arms): (connection: number) => Promise<void>
 }
 
 /** Of the tenant that attacks; the database is full of its events. */

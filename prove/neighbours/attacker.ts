@@ -12,10 +12,11 @@ const attack = found
 
 process.once('message', (belongings: Belongings) => {
   const arms = new Arms(belongings, attack.by)
+  const act = attack.prepare(arms)
   process.once('message', () => {
     setInterval(() => process.send?.(arms.told), TELL_MS)
     for (let n = 0; n < attack.connections; n += 1) {
-      attack.attack(arms, n).catch((error: unknown) => {
+      act(n).catch((error: unknown) => {
         console.error(error)
         process.exit(1)
       })

@@ -16,7 +16,7 @@ import { type Trial, tryAttack } from './trial.ts'
 import { brokenBy, lineOf, MAX_TURN_MS, tableOf } from './verdict.ts'
 
 const EVENTS = 20_000
-const SECONDS = 4
+const SECONDS = 3
 const STALLED_SECONDS = 2
 const STALL = fileURLToPath(new URL('./stall.ts', import.meta.url))
 const NAMES = ATTACKS.map(({ name }) => name)

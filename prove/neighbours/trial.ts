@@ -1,7 +1,7 @@
 // One attack on one service: a victim is measured alone, then while the attack goes on.
 
 import { type ChildProcess, fork } from 'node:child_process'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,6 +18,7 @@ const PROBE = fileURLToPath(new URL('./turn-probe.ts', import.meta.url))
 const WARM_UP_S = 0.5
 const ALONE_SHARE = 0.4
 const WATCH_MS = 50
+const UNFINISHED_MS = 1000
 
 export interface Turn {
   /** When it ended. */
@@ -54,10 +55,11 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
   const nodeOptions = ['--import', PROBE, options.env?.NODE_OPTIONS ?? ''].join(' ').trim()
   const env = { ...stock.env, ...options.env, NODE_OPTIONS: nodeOptions, PROVE_TURNS: turnsFile }
   const service = new Service(context, { databaseUrl: url, env: stock.env, launcher })
+  const attacker = new Attacker(context, attack)
   await service.start(env)
   const { port } = service
   const victim = new Victim({ port, ...stock.victim, hasLarge: attack.hasLargeVictim === true })
-  const attacker = await Attacker.start(context, attack, { ...stock.attacker, port })
+  await attacker.equip({ ...stock.attacker, port })
   let mostMiB = 0
   const watch = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(service.pid) ?? 0)), WATCH_MS)
   try {
@@ -70,8 +72,9 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
     const attacked = await victim.work(seconds)
     await attacker.stopped
     const to = Date.now()
+    const unfinished = unfinishedTurn(`${turnsFile}.beat`, to)
     const ended = service.isRunning ? null : `the service ended: ${service.log.slice(-300)}`
-    const turns = readTurns(turnsFile)
+    const turns = [...readTurns(turnsFile), ...unfinished]
     return {
       attack,
       told: attacker.told,
@@ -92,8 +95,15 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
 }
 
 function readTurns(file: string): Turn[] {
+  if (!existsSync(file)) return []
   const lines = readFileSync(file, 'utf8').split('\n').filter(Boolean)
-  return lines.slice(1).map((line) => JSON.parse(line) as Turn)
+  return lines.map((line) => JSON.parse(line) as Turn)
+}
+
+/** The time that others took of the processor is in it, so a short one tells nothing. */
+function unfinishedTurn(beatFile: string, at: number): Turn[] {
+  const ms = at - Number(readFileSync(beatFile, 'latin1'))
+  return ms < UNFINISHED_MS ? [] : [{ at, ms, cause: 'and not over' }]
 }
 
 /** The longest that ended in that time; without a cause of its own it gets that of the longest one that has one. */
@@ -108,7 +118,7 @@ class Attacker {
   told: Told = { sent: 0, answered: 0, refused: 0, cut: 0 }
   readonly stopped: Promise<void>
 
-  private constructor(context: ProofContext, attack: Attack) {
+  constructor(context: ProofContext, attack: Attack) {
     const child = fork(PROGRAM, [attack.name], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     // It would run on another machine: what it costs its own is not to be taken from the service.
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL)
@@ -117,16 +127,15 @@ class Attacker {
     context.onCleanup(() => this.stop())
   }
 
-  static async start(context: ProofContext, attack: Attack, belongings: Belongings): Promise<Attacker> {
-    const attacker = new Attacker(context, attack)
+  /** Resolves when it is ready. */
+  async equip(belongings: Belongings): Promise<void> {
     let isReady = false
-    attacker.#child.on('message', (message: Told | 'ready') => {
+    this.#child.on('message', (message: Told | 'ready') => {
       if (message === 'ready') isReady = true
-      else attacker.told = message
+      else this.told = message
     })
-    attacker.#child.send(belongings)
-    await waitFor(`the attacker of ${attack.name}`, () => isReady)
-    return attacker
+    this.#child.send(belongings)
+    await waitFor('the attacker to be ready', () => isReady)
   }
 
   go(): void {

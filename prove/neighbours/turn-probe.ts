@@ -1,10 +1,11 @@
 // Loaded before the service (`node --import`), it measures how long the turns of the service's main thread are: a timer that
 // is due every few milliseconds is late by as long as a turn takes. Never part of the service.
-// Appends to the file that PROVE_TURNS names: a line at the start, then one for each turn longer than 10 ms. For the first
-// turns longer than 50 ms it names what the thread did, from a sampling profiler.
+// Appends to the file that PROVE_TURNS names a line for each turn longer than 10 ms; for the first ones longer than 50 ms it
+// names what the thread did, from a sampling profiler. A file beside it (.beat) holds the time of the last look: a turn that is
+// not over yet is told by nothing else.
 // The time in which the thread was ready and had no processor (Linux tells it) is not counted: others took it.
 
-import { appendFileSync, openSync, readSync } from 'node:fs'
+import { appendFileSync, openSync, readSync, writeSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { isMainThread } from 'node:worker_threads'
 import { type Sampled, causeOf } from './turn-cause.ts'
@@ -29,7 +30,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
 
   let last = performance.now()
   let lastWaited = waited()
-  appendFileSync(file, `${JSON.stringify({ started: true })}\n`)
+  const beat = openSync(`${file}.beat`, 'w')
   setInterval(() => {
     const now = performance.now()
     const nowWaited = waited()
@@ -48,6 +49,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
     }
     // What was done here is no turn of the service.
     last = performance.now()
+    writeSync(beat, String(Math.round(performance.timeOrigin + last)), 0)
     lastWaited = waited()
   }, EVERY_MS).unref()
 }

@@ -16,11 +16,11 @@ export const nestedGzip: Attack = {
   by: 'sender',
   connections: 16,
   isControl: true,
-  attack: (arms) => {
+  prepare: (arms) => {
     const depth = MEGABYTE / 2
     const body = gzipSync(`{"meta":${'['.repeat(depth)}${']'.repeat(depth)}}`)
     const request = post(arms, body, ['Content-Encoding: gzip'])
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -30,10 +30,10 @@ export const manyKeys: Attack = {
   by: 'sender',
   connections: 16,
   isControl: true,
-  attack: (arms) => {
+  prepare: (arms) => {
     const keys = Array.from({ length: 60_000 }, (_, n) => `"k${n}":${n}`)
     const request = post(arms, `{${keys.join()}}`)
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -44,15 +44,16 @@ export const halfSent: Attack = {
   connections: 300,
   isControl: true,
   hasLargeVictim: true,
-  async attack(arms) {
-    const whole = post(arms, `{"text":"${'x'.repeat(MEGABYTE)}"}`)
-    const half = whole.subarray(0, -1000)
-    while (!arms.isOver) {
-      const wire = await arms.open()
-      arms.sent += 1
-      await wire.push(half)
-      await wire.closed
-      arms.cut += 1
+  prepare: (arms) => {
+    const half = post(arms, `{"text":"${'x'.repeat(MEGABYTE)}"}`).subarray(0, -1000)
+    return async () => {
+      while (!arms.isOver) {
+        const wire = await arms.open()
+        arms.sent += 1
+        await wire.push(half)
+        await wire.closed
+        arms.cut += 1
+      }
     }
   },
 }
@@ -62,9 +63,9 @@ export const refusedBodies: Attack = {
   about: 'bodies of 1 MB whose last byte makes them no JSON',
   by: 'sender',
   connections: 16,
-  attack: (arms) => {
+  prepare: (arms) => {
     const request = post(arms, `{"text":"${'ключ '.repeat(MEGABYTE / 10)}"]`)
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -73,10 +74,10 @@ export const escapedBodies: Attack = {
   about: 'bodies of 1 MB in which every character and every key is escaped',
   by: 'sender',
   connections: 16,
-  attack: (arms) => {
+  prepare: (arms) => {
     const keys = Array.from({ length: 20_000 }, (_, n) => `"\\u0073ource\\u005fref":"\\u00e9\\ud83d\\ude00${n}"`)
     const request = post(arms, `{${keys.join()}}`)
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -85,7 +86,7 @@ export const byteChunks: Attack = {
   about: 'chunked bodies of 100,000 chunks of one byte',
   by: 'sender',
   connections: 16,
-  attack: (arms) => {
+  prepare: (arms) => {
     const head = arms.request({
       method: 'POST',
       path: EVENTS,
@@ -93,7 +94,7 @@ export const byteChunks: Attack = {
     })
     const body = Array.from(`{"text":"${'x'.repeat(100_000)}"}`, (byte) => `1\r\n${byte}\r\n`).join('')
     const request = Buffer.concat([head, Buffer.from(`${body}0\r\n\r\n`)])
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -102,16 +103,10 @@ export const gzipBombs: Attack = {
   about: 'gzip of 100 kB that unpacks to 100 MB',
   by: 'sender',
   connections: 32,
-  attack: (arms) => {
-    const request = post(arms, bomb(), ['Content-Encoding: gzip'])
-    return arms.repeat(() => request)
+  prepare: (arms) => {
+    const request = post(arms, gzipSync(Buffer.alloc(100 * MEGABYTE, ' ')), ['Content-Encoding: gzip'])
+    return () => arms.repeat(() => request)
   },
-}
-
-let made: Buffer | null = null
-function bomb(): Buffer {
-  made ??= gzipSync(Buffer.alloc(100 * MEGABYTE, ' '))
-  return made
 }
 
 export const distinctWords: Attack = {
@@ -120,7 +115,7 @@ export const distinctWords: Attack = {
   by: 'sender',
   connections: 16,
   isControl: true,
-  attack: (arms) =>
+  prepare: (arms) => () =>
     arms.repeat(() => {
       const words = Array.from({ length: 2040 }, () => ref(7))
       return post(arms, JSON.stringify({ source_ref: ref(12), message: { type: 'text', text: words.join(' ') } }))
@@ -132,7 +127,7 @@ export const revisions: Attack = {
   about: 'pipelined messages of one source_ref, each with other bytes',
   by: 'sender',
   connections: 16,
-  attack: (arms) =>
+  prepare: (arms) => () =>
     arms.pipeline(() => post(arms, JSON.stringify({ source_ref: 'one', channel_ref: 'one', text: ref(10) })), 16),
 }
 
@@ -141,9 +136,9 @@ export const duplicates: Attack = {
   about: 'pipelined messages of one source_ref with the same bytes',
   by: 'sender',
   connections: 32,
-  attack: (arms) => {
+  prepare: (arms) => {
     const request = post(arms, '{"source_ref":"same","channel_ref":"same","text":"same"}')
-    return arms.pipeline(() => request, 16)
+    return () => arms.pipeline(() => request, 16)
   },
 }
 
@@ -152,6 +147,6 @@ export const firehose: Attack = {
   about: 'small messages as fast as they are answered, pipelined',
   by: 'sender',
   connections: 64,
-  attack: (arms) =>
+  prepare: (arms) => () =>
     arms.pipeline(() => post(arms, JSON.stringify({ source_ref: ref(12), message: { text: ref(6) } })), 8),
 }

@@ -11,7 +11,7 @@ export const longPolls: Attack = {
   about: 'claims that wait for events of a conversation that has none',
   by: 'processor',
   connections: 500,
-  attack: (arms, n) => {
+  prepare: (arms) => (n) => {
     const request = post(arms, CLAIMS, { limit: 200, wait_s: 1 + (n % 3), filter: { channel_ref: `none-${n}` } })
     return arms.repeat(() => request)
   },
@@ -22,7 +22,10 @@ export const streamsUnread: Attack = {
   about: 'streams from the first event on, never read',
   by: 'processor',
   connections: 300,
-  attack: (arms) => arms.flood(arms.request({ path: '/v1/inbox/stream?after=0' }), 1, 2000),
+  prepare: (arms) => {
+    const request = arms.request({ path: '/v1/inbox/stream?after=0' })
+    return () => arms.flood(request, 1, 2000)
+  },
 }
 
 export const claimAndRelease: Attack = {
@@ -30,7 +33,7 @@ export const claimAndRelease: Attack = {
   about: 'claims of 200 events that are released at once',
   by: 'processor',
   connections: 16,
-  async attack(arms) {
+  prepare: (arms) => async () => {
     const claim = post(arms, CLAIMS, { limit: 200, lease_s: 600, ordered: false })
     let wire = await arms.open()
     while (!arms.isOver) {
@@ -59,10 +62,10 @@ export const unknownLeases: Attack = {
   about: 'acks of 1,000 leases that do not exist',
   by: 'processor',
   connections: 32,
-  attack: (arms) => {
+  prepare: (arms) => {
     const events = Array.from({ length: 1000 }, (_, n) => ({ id: n + 1, lease_id: `lease-${n}` }))
     const request = post(arms, `${CLAIMS}/ack`, { events })
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
 
@@ -71,7 +74,7 @@ export const subscriptions: Attack = {
   about: 'subscriptions to all events, created and deleted',
   by: 'processor',
   connections: 16,
-  attack: (arms, n) => {
+  prepare: (arms) => (n) => {
     const create = post(arms, '/v1/inbox/subscriptions', { name: `s${n}` })
     const remove = arms.request({ method: 'DELETE', path: `/v1/inbox/subscriptions/s${n}` })
     const claim = post(arms, CLAIMS, { subscription: `s${n}`, limit: 200 })

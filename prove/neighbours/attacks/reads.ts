@@ -7,7 +7,7 @@ const EVENTS = '/v1/inbox/events'
 /** The same paths in turn, each as soon as the one before is answered. */
 const reading = (paths: (arms: Arms) => readonly string[]) => (arms: Arms) => {
   const requests = paths(arms).map((path) => arms.request({ path }))
-  return arms.repeat((n) => requests[n % requests.length]!)
+  return () => arms.repeat((n) => requests[n % requests.length]!)
 }
 
 export const oneLetterWords: Attack = {
@@ -16,7 +16,7 @@ export const oneLetterWords: Attack = {
   by: 'processor',
   connections: 64,
   isControl: true,
-  attack: reading(() => [`${EVENTS}?q=a+b+c+d+e+f+g+h+i+k+l+m+n+o+p`]),
+  prepare: reading(() => [`${EVENTS}?q=a+b+c+d+e+f+g+h+i+k+l+m+n+o+p`]),
 }
 
 export const fewLetterWords: Attack = {
@@ -24,7 +24,7 @@ export const fewLetterWords: Attack = {
   about: 'searches for 8 words of two letters that no event has together',
   by: 'processor',
   connections: 64,
-  attack: reading(() => ['ab+cd+ef+gh+ij+kl+mn+op', 'qa+wb+ec+rd+te+zf+ug+ih'].map((q) => `${EVENTS}?q=${q}`)),
+  prepare: reading(() => ['ab+cd+ef+gh+ij+kl+mn+op', 'qa+wb+ec+rd+te+zf+ug+ih'].map((q) => `${EVENTS}?q=${q}`)),
 }
 
 export const emptyFilters: Attack = {
@@ -33,7 +33,7 @@ export const emptyFilters: Attack = {
   by: 'processor',
   connections: 64,
   isControl: true,
-  attack: reading(() =>
+  prepare: reading(() =>
     [
       'message_type=none',
       'state=pending&message_type=none',
@@ -49,7 +49,7 @@ export const longLists: Attack = {
   about: 'lists of 200 events and of 200 conversations',
   by: 'processor',
   connections: 64,
-  attack: reading(() => [`${EVENTS}?limit=200`, '/v1/inbox/conversations?limit=200']),
+  prepare: reading(() => [`${EVENTS}?limit=200`, '/v1/inbox/conversations?limit=200']),
 }
 
 export const hugeConversation: Attack = {
@@ -57,7 +57,7 @@ export const hugeConversation: Attack = {
   about: 'a conversation of 5,000 events, and all its events',
   by: 'processor',
   connections: 64,
-  attack: reading(({ belongings: { conversationId } }) => [
+  prepare: reading(({ belongings: { conversationId } }) => [
     `/v1/inbox/conversations/${conversationId}/events?limit=200`,
     `/v1/inbox/conversations/${conversationId}`,
     `${EVENTS}?channel_ref=huge&limit=200&state=pending`,
@@ -69,7 +69,7 @@ export const deepPages: Attack = {
   about: 'all pages of a filtered list, one after the other',
   by: 'processor',
   connections: 32,
-  async attack(arms) {
+  prepare: (arms) => async () => {
     const first = `${EVENTS}?limit=200&state=pending`
     let path = first
     let wire = await arms.open()
@@ -91,7 +91,7 @@ export const queueStates: Attack = {
   about: 'lists by state, and the history of an event',
   by: 'processor',
   connections: 64,
-  attack: reading(({ belongings: { conversationId } }) => [
+  prepare: reading(({ belongings: { conversationId } }) => [
     ...['pending', 'leased', 'retry', 'dead', 'done'].map((state) => `${EVENTS}?state=${state}&limit=200`),
     `${EVENTS}/${conversationId}/history`,
     '/v1/inbox/subscriptions',
@@ -103,7 +103,10 @@ export const largePayloads: Attack = {
   about: 'a payload of 900 kB asked for 200 times on a connection, never read',
   by: 'processor',
   connections: 20,
-  attack: (arms) => arms.flood(arms.request({ path: `${EVENTS}/${arms.belongings.largeEventId}/payload` }), 200, 2000),
+  prepare: (arms) => {
+    const request = arms.request({ path: `${EVENTS}/${arms.belongings.largeEventId}/payload` })
+    return () => arms.flood(request, 200, 2000)
+  },
 }
 
 export const consoleViews: Attack = {
@@ -111,7 +114,7 @@ export const consoleViews: Attack = {
   about: 'the overview, refusals, tokens, tenants and audit log of the console',
   by: 'operator',
   connections: 64,
-  attack: reading(() => [
+  prepare: reading(() => [
     '/v1/console/overview',
     '/v1/inbox/refusals?limit=200',
     '/v1/console/tokens',

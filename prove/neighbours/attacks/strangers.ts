@@ -14,7 +14,10 @@ export const docsUnread: Attack = {
   by: 'stranger',
   connections: 10,
   isControl: true,
-  attack: (arms) => arms.flood(arms.request({ path: '/docs' }), AT_ONCE, HOLD_MS),
+  prepare: (arms) => {
+    const request = arms.request({ path: '/docs' })
+    return () => arms.flood(request, AT_ONCE, HOLD_MS)
+  },
 }
 
 export const openapiUnread: Attack = {
@@ -22,7 +25,7 @@ export const openapiUnread: Attack = {
   about: 'GET /openapi.json and /openapi.yaml 2,000 times on a connection, never read',
   by: 'stranger',
   connections: 20,
-  attack: (arms, n) => arms.flood(arms.request({ path: `/openapi.${n % 2 ? 'json' : 'yaml'}` }), AT_ONCE, HOLD_MS),
+  prepare: (arms) => (n) => arms.flood(arms.request({ path: `/openapi.${n % 2 ? 'json' : 'yaml'}` }), AT_ONCE, HOLD_MS),
 }
 
 export const consoleUnread: Attack = {
@@ -30,7 +33,7 @@ export const consoleUnread: Attack = {
   about: 'GET /console and a file below it 2,000 times on a connection, never read',
   by: 'stranger',
   connections: 20,
-  attack: (arms, n) => arms.flood(arms.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
+  prepare: (arms) => (n) => arms.flood(arms.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
 }
 
 export const docsRead: Attack = {
@@ -38,9 +41,9 @@ export const docsRead: Attack = {
   about: 'GET /docs, read, 16 at once on a connection',
   by: 'stranger',
   connections: 16,
-  attack: (arms) => {
+  prepare: (arms) => {
     const request = arms.request({ path: '/docs', headers: ['Accept-Encoding: gzip'] })
-    return arms.pipeline(() => request, 16)
+    return () => arms.pipeline(() => request, 16)
   },
 }
 
@@ -49,7 +52,7 @@ export const unknownPaths: Attack = {
   about: 'addresses that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  attack: (arms) => arms.pipeline(() => arms.request({ path: `/v1/${ref(8)}` }), 32),
+  prepare: (arms) => () => arms.pipeline(() => arms.request({ path: `/v1/${ref(8)}` }), 32),
 }
 
 export const unknownTokens: Attack = {
@@ -57,11 +60,11 @@ export const unknownTokens: Attack = {
   about: 'tokens of the right form that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  attack: (arms) => {
+  prepare: (arms) => {
     const { senderToken } = arms.belongings
     // The form is the service's own; only the secret part differs.
     const next = () => bearer(senderToken.slice(0, -20) + randomBytes(10).toString('hex'))
-    return arms.pipeline(() => arms.request({ path: '/v1/inbox/events', body: '{}', headers: [next()] }), 16)
+    return () => arms.pipeline(() => arms.request({ path: '/v1/inbox/events', body: '{}', headers: [next()] }), 16)
   },
 }
 
@@ -70,7 +73,7 @@ export const signIns: Attack = {
   about: 'sign-ins with names and passwords of all kinds',
   by: 'stranger',
   connections: 64,
-  attack: (arms) =>
+  prepare: (arms) => () =>
     arms.repeat((n) => {
       const body = JSON.stringify({ name: n % 2 ? 'mallory' : ref(8), password: ref(12) })
       return arms.request({ path: '/v1/console/session', body })
@@ -82,10 +85,10 @@ export const headerFlood: Attack = {
   about: 'requests with 15 kB of small headers, pipelined',
   by: 'stranger',
   connections: 32,
-  attack: (arms) => {
+  prepare: (arms) => {
     const headers = Array.from({ length: 1000 }, (_, n) => `x-${n}: ${ref(4)}`)
     const request = arms.request({ path: '/livez', headers })
-    return arms.pipeline(() => request, 8)
+    return () => arms.pipeline(() => request, 8)
   },
 }
 
@@ -94,7 +97,7 @@ export const newConnections: Attack = {
   about: 'connections that are opened, used once and dropped',
   by: 'stranger',
   connections: 64,
-  async attack(arms) {
+  prepare: (arms) => async () => {
     const request = arms.request({ path: '/readyz' })
     while (!arms.isOver) {
       const wire = await arms.open()
@@ -111,8 +114,8 @@ export const anonymousBodies: Attack = {
   about: 'bodies of 1 MB without a token',
   by: 'stranger',
   connections: 32,
-  attack: (arms) => {
+  prepare: (arms) => {
     const request = arms.request({ path: '/v1/inbox/events', body: `{"text":"${'x'.repeat(1_000_000)}"}` })
-    return arms.repeat(() => request)
+    return () => arms.repeat(() => request)
   },
 }
