@@ -1,7 +1,6 @@
 // What an attack is, and what one has to attack with.
 
-import type { RequestParts } from './wire.ts'
-import { Wire, bearer, requestBytes } from './wire.ts'
+import { bearer, type Reply, type RequestParts, requestBytes, Wire } from './wire.ts'
 
 export const ATTACKERS = ['stranger', 'sender', 'processor', 'operator'] as const
 export type Attacker = (typeof ATTACKERS)[number]
@@ -14,6 +13,8 @@ export interface Attack {
   readonly connections: number
   /** The version that `--against` names must be found out by it. */
   readonly isControl?: true
+  /** How long it goes on before its victim is measured; 0 if left out. */
+  readonly leadSeconds?: number
   /** It takes what large messages need: the victim sends some as well. */
   readonly hasLargeVictim?: true
   /** Makes what is to be sent; returns what a connection then does until `arms.isOver`. */
@@ -34,9 +35,8 @@ export interface Belongings {
 
 export interface Told {
   readonly sent: number
-  readonly answered: number
-  /** 429 and 503. */
-  readonly refused: number
+  /** How often each status was the answer. */
+  readonly statuses: Readonly<Record<string, number>>
   /** Connections that the service ended. */
   readonly cut: number
 }
@@ -51,9 +51,8 @@ export class Arms {
   readonly #by: Attacker
   isOver = false
   sent = 0
-  answered = 0
-  refused = 0
   cut = 0
+  readonly #statuses: Record<string, number> = {}
 
   constructor(belongings: Belongings, by: Attacker) {
     this.belongings = belongings
@@ -61,8 +60,16 @@ export class Arms {
   }
 
   get told(): Told {
-    const { sent, answered, refused, cut } = this
-    return { sent, answered, refused, cut }
+    const { sent, cut } = this
+    return { sent, cut, statuses: this.#statuses }
+  }
+
+  /** Sends one request and counts its answer. */
+  async ask(wire: Wire, request: Uint8Array, isBodyWanted = false): Promise<Reply> {
+    this.sent += 1
+    const reply = await wire.ask(request, isBodyWanted)
+    if (reply.status > 0) this.#statuses[reply.status] = (this.#statuses[reply.status] ?? 0) + 1
+    return reply
   }
 
   /** A request with the credentials of the attacker. */
@@ -82,10 +89,7 @@ export class Arms {
   async repeat(next: (n: number) => Uint8Array): Promise<void> {
     let wire = await this.open()
     for (let n = 0; !this.isOver; n += 1) {
-      this.sent += 1
-      const { status } = await wire.ask(next(n))
-      if (status === 429 || status === 503) this.refused += 1
-      else if (status > 0) this.answered += 1
+      await this.ask(wire, next(n))
       if (wire.isOpen || this.isOver) continue
       this.cut += 1
       await pause(COME_BACK_MS)
@@ -114,12 +118,8 @@ export class Arms {
   async pipeline(next: (n: number) => Uint8Array, depth: number): Promise<void> {
     let wire = await this.open()
     for (let n = 0; !this.isOver; n += depth) {
-      this.sent += depth
-      const replies = await Promise.all(Array.from({ length: depth }, (_, more) => wire.ask(next(n + more))))
-      for (const { status } of replies) {
-        if (status === 429 || status === 503) this.refused += 1
-        else if (status > 0) this.answered += 1
-      }
+      const used = wire
+      await Promise.all(Array.from({ length: depth }, (_, more) => this.ask(used, next(n + more))))
       if (wire.isOpen) continue
       this.cut += 1
       await pause(COME_BACK_MS)

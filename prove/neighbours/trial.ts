@@ -9,7 +9,7 @@ import { residentMiB } from '../../bench/proc.ts'
 import type { ProofContext } from '../proof.ts'
 import { Service } from '../service.ts'
 import { waitFor } from '../wait.ts'
-import type { Attack, Belongings, Told } from './attack.ts'
+import { type Attack, type Belongings, pause, type Told } from './attack.ts'
 import type { Stock } from './stock.ts'
 import { Victim, type VictimFigures } from './victim.ts'
 
@@ -68,12 +68,15 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
     const alone = await victim.work(ALONE_SHARE * seconds)
     const from = Date.now()
     attacker.go()
+    await pause(1000 * (attack.leadSeconds ?? 0))
     setTimeout(() => attacker.stop(), seconds * 1000)
     const attacked = await victim.work(seconds)
     await attacker.stopped
     const to = Date.now()
     const unfinished = unfinishedTurn(`${turnsFile}.beat`, to)
-    const ended = service.isRunning ? null : `the service ended: ${service.log.slice(-300)}`
+    const ended = service.isRunning
+      ? null
+      : `the service ended: ${/FATAL.*/.exec(service.log)?.[0] ?? service.log.slice(-200)}`
     const turns = [...readTurns(turnsFile), ...unfinished]
     return {
       attack,
@@ -115,7 +118,7 @@ function longestOf(turns: readonly Turn[], from: number, to: number): Turn | nul
 
 class Attacker {
   readonly #child: ChildProcess
-  told: Told = { sent: 0, answered: 0, refused: 0, cut: 0 }
+  told: Told = { sent: 0, cut: 0, statuses: {} }
   readonly stopped: Promise<void>
 
   constructor(context: ProofContext, attack: Attack) {

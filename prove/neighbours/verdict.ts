@@ -17,7 +17,9 @@ export function brokenBy(
   const activities = Object.entries(attacked) as [Activity, Figures][]
   const slow = activities.flatMap(([activity, { p50Ms }]) => {
     const most = Math.max(SLOWER * (alone[activity]?.p50Ms ?? 0), MAX_P50_MS[activity])
-    return p50Ms <= most ? [] : [`${activity} p50 ${p50Ms.toFixed(0)} ms, more than ${most.toFixed(0)} ms`]
+    return Number.isNaN(p50Ms) || p50Ms <= most
+      ? []
+      : [`${activity} p50 ${p50Ms.toFixed(0)} ms, more than ${most.toFixed(0)} ms`]
   })
   const unserved = activities.flatMap(([activity, { due, refused, unanswered }]) => [
     ...(refused > 0 ? [`${refused} of ${due} ${activity} refused`] : []),
@@ -39,7 +41,7 @@ export function tableOf(trials: readonly Trial[], isTimed: boolean): string {
       ? '–'
       : `${ms(before?.p50Ms)} → ${ms(figures.p50Ms)}, ${ms(figures.worstMs)}${notServed(figures)}`
   return [
-    '| attack | by | sent, answered | send: p50 alone → attacked, worst | read | claimable | large | MiB | longest turn | |',
+    '| attack | by | requests sent, answers | send: p50 alone → attacked, worst | read | claimable | large | MiB | longest turn | |',
     '|---|---|---|---|---|---|---|---|---|---|',
     ...trials.map((trial) => {
       const { attack, told, alone, attacked, mostMiB, longestTurn } = trial
@@ -48,7 +50,7 @@ export function tableOf(trials: readonly Trial[], isTimed: boolean): string {
         : '< 10'
       const figures = (['send', 'read', 'claimable', 'large'] as const).map((one) => cells(attacked[one], alone[one]))
       const verdict = brokenBy(trial, isTimed).length === 0 ? 'held' : 'did not hold'
-      return `| ${[attack.name, attack.by, `${told.sent}, ${told.answered}`, ...figures, mostMiB.toFixed(0), turn, verdict].join(' | ')} |`
+      return `| ${[attack.name, attack.by, sentBy(trial), ...figures, mostMiB.toFixed(0), turn, verdict].join(' | ')} |`
     }),
   ].join('\n')
 }
@@ -64,7 +66,12 @@ export function lineOf(trial: Trial): string {
         ]
   })
   const turn = longestTurn === null ? '' : `, turn ${longestTurn.ms.toFixed(0)} ms ${longestTurn.cause ?? ''}`
-  return `${attack.name}: ${told.sent} sent; ${each.join(', ')}; ${mostMiB.toFixed(0)} MiB${turn}`
+  return `${attack.name}: ${sentBy(trial)}; ${each.join(', ')}; ${mostMiB.toFixed(0)} MiB${turn}`
+}
+
+function sentBy({ told: { sent, cut, statuses } }: Trial): string {
+  const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
+  return [`${sent} sent`, ...answers, ...(cut > 0 ? [`${cut} cut off`] : [])].join(', ')
 }
 
 function ms(value: number | undefined): string {

@@ -24,7 +24,7 @@ const served: Figures = { due: 20, answered: 20, refused: 0, unanswered: 0, p50M
 const attack: Attack = { name: 'a', about: '', by: 'stranger', connections: 1, prepare: () => async () => {} }
 const held: Trial = {
   attack,
-  told: { sent: 1, answered: 1, refused: 0, cut: 0 },
+  told: { sent: 1, cut: 0, statuses: {} },
   alone: { send: served, claimable: served },
   attacked: { send: served, claimable: served },
   mostMiB: MAX_MIB,

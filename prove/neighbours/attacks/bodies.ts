@@ -113,6 +113,7 @@ export const distinctWords: Attack = {
   name: 'distinct-words',
   about: 'messages of 16 kB with 2,040 distinct words',
   by: 'sender',
+  leadSeconds: 3,
   connections: 16,
   isControl: true,
   prepare: (arms) => () =>
@@ -129,17 +130,6 @@ export const revisions: Attack = {
   connections: 16,
   prepare: (arms) => () =>
     arms.pipeline(() => post(arms, JSON.stringify({ source_ref: 'one', channel_ref: 'one', text: ref(10) })), 16),
-}
-
-export const duplicates: Attack = {
-  name: 'duplicates',
-  about: 'pipelined messages of one source_ref with the same bytes',
-  by: 'sender',
-  connections: 32,
-  prepare: (arms) => {
-    const request = post(arms, '{"source_ref":"same","channel_ref":"same","text":"same"}')
-    return () => arms.pipeline(() => request, 16)
-  },
 }
 
 export const firehose: Attack = {

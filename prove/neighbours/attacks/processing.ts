@@ -1,8 +1,9 @@
 // What processors do, to excess: claims, releases, acks, long polls, streams, subscriptions.
 
-import type { Arms, Attack } from '../attack.ts'
+import { type Arms, type Attack, pause } from '../attack.ts'
 
 const CLAIMS = '/v1/inbox/claims'
+const STREAM_MS = 500
 
 const post = (arms: Arms, path: string, body: object) => arms.request({ path, body: JSON.stringify(body) })
 
@@ -38,20 +39,13 @@ export const claimAndRelease: Attack = {
     let wire = await arms.open()
     while (!arms.isOver) {
       if (!wire.isOpen) wire = await arms.open()
-      arms.sent += 1
-      const { status, body } = await wire.ask(claim, true)
-      if (status !== 200) {
-        arms.refused += 1
-        continue
-      }
-      arms.answered += 1
+      const { body } = await arms.ask(wire, claim, true)
       const pattern = /"id":(\d+)[^{}]*?"lease_id":"([^"]+)"/g
-      const events = Array.from(body!.matchAll(pattern), ([, id, lease]) => ({ id: Number(id), lease_id: lease }))
-      if (events.length === 0) continue
-      arms.sent += 1
-      const released = await wire.ask(post(arms, `${CLAIMS}/release`, { events, delay_s: 0 }))
-      if (released.status === 200) arms.answered += 1
-      else arms.refused += 1
+      const events = Array.from((body ?? '').matchAll(pattern), ([, id, lease]) => ({
+        id: Number(id),
+        lease_id: lease,
+      }))
+      if (events.length > 0) await arms.ask(wire, post(arms, `${CLAIMS}/release`, { events, delay_s: 0 }))
     }
     wire.close()
   },
@@ -81,4 +75,54 @@ export const subscriptions: Attack = {
     const inTurn = [create, claim, remove]
     return arms.repeat((k) => inTurn[k % inTurn.length]!)
   },
+}
+
+export const unknownFields: Attack = {
+  name: 'unknown-fields',
+  about: 'claims of 250 kB with 20,000 unknown fields',
+  by: 'processor',
+  connections: 16,
+  prepare: (arms) => {
+    const fields = Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 1])
+    const request = post(arms, CLAIMS, Object.fromEntries(fields))
+    return () => arms.repeat(() => request)
+  },
+}
+
+export const requeues: Attack = {
+  name: 'requeues',
+  about: 'requeues of dead events, where none is dead',
+  by: 'processor',
+  connections: 32,
+  prepare: (arms) => {
+    const request = post(arms, '/v1/inbox/requeue', { limit: 1000 })
+    return () => arms.repeat(() => request)
+  },
+}
+
+export const streamsRead: Attack = {
+  name: 'streams-read',
+  about: 'streams of all events, read for half a second, and again',
+  by: 'processor',
+  connections: 64,
+  prepare: (arms) => {
+    const request = arms.request({ path: '/v1/inbox/stream?after=0' })
+    return async () => {
+      while (!arms.isOver) {
+        const wire = await arms.open()
+        arms.sent += 1
+        await wire.push(request)
+        await Promise.race([wire.closed, pause(STREAM_MS)])
+        wire.close()
+      }
+    }
+  },
+}
+
+export const tokenChurn: Attack = {
+  name: 'token-churn',
+  about: 'tokens created without end',
+  by: 'operator',
+  connections: 16,
+  prepare: (arms) => () => arms.repeat((n) => post(arms, '/v1/console/tokens', { scope: 'cf', label: `t${n}` })),
 }

@@ -74,28 +74,13 @@ export const deepPages: Attack = {
     let path = first
     let wire = await arms.open()
     while (!arms.isOver) {
-      arms.sent += 1
-      const { status, body } = await wire.ask(arms.request({ path }), true)
-      if (status === 429 || status === 503) arms.refused += 1
-      else if (status > 0) arms.answered += 1
+      const { body } = await arms.ask(wire, arms.request({ path }), true)
       const next = /"next":"([^"]+)"/.exec(body ?? '')?.[1]
       path = next === undefined ? first : `${first}&cursor=${encodeURIComponent(next)}`
       if (!wire.isOpen) wire = await arms.open()
     }
     wire.close()
   },
-}
-
-export const queueStates: Attack = {
-  name: 'queue-states',
-  about: 'lists by state, and the history of an event',
-  by: 'processor',
-  connections: 64,
-  prepare: reading(({ belongings: { conversationId } }) => [
-    ...['pending', 'leased', 'retry', 'dead', 'done'].map((state) => `${EVENTS}?state=${state}&limit=200`),
-    `${EVENTS}/${conversationId}/history`,
-    '/v1/inbox/subscriptions',
-  ]),
 }
 
 export const largePayloads: Attack = {

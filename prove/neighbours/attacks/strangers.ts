@@ -2,11 +2,13 @@
 
 import { randomBytes } from 'node:crypto'
 import type { Attack } from '../attack.ts'
-import { bearer } from '../wire.ts'
+import { bearer, type Wire } from '../wire.ts'
 import { ref } from './refs.ts'
 
 const HOLD_MS = 2000
 const AT_ONCE = 2000
+/** By each of 200: together more than the service takes. */
+const HELD = 55
 
 export const docsUnread: Attack = {
   name: 'docs-unread',
@@ -34,17 +36,6 @@ export const consoleUnread: Attack = {
   by: 'stranger',
   connections: 20,
   prepare: (arms) => (n) => arms.flood(arms.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
-}
-
-export const docsRead: Attack = {
-  name: 'docs-read',
-  about: 'GET /docs, read, 16 at once on a connection',
-  by: 'stranger',
-  connections: 16,
-  prepare: (arms) => {
-    const request = arms.request({ path: '/docs', headers: ['Accept-Encoding: gzip'] })
-    return () => arms.pipeline(() => request, 16)
-  },
 }
 
 export const unknownPaths: Attack = {
@@ -101,21 +92,41 @@ export const newConnections: Attack = {
     const request = arms.request({ path: '/readyz' })
     while (!arms.isOver) {
       const wire = await arms.open()
-      arms.sent += 1
-      if ((await wire.ask(request)).status > 0) arms.answered += 1
-      else arms.cut += 1
+      const { status } = await arms.ask(wire, request)
+      if (status === 0) arms.cut += 1
       wire.close()
     }
   },
 }
 
-export const anonymousBodies: Attack = {
-  name: 'anonymous-bodies',
-  about: 'bodies of 1 MB without a token',
+export const unknownSessions: Attack = {
+  name: 'unknown-sessions',
+  about: 'session cookies that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (arms) => {
-    const request = arms.request({ path: '/v1/inbox/events', body: `{"text":"${'x'.repeat(1_000_000)}"}` })
-    return () => arms.repeat(() => request)
+  prepare: (arms) => () =>
+    arms.pipeline(() => {
+      const cookie = `Cookie: intray_session=${randomBytes(24).toString('base64url')}`
+      return arms.request({ path: '/v1/console/overview', headers: [cookie, 'Intray-Tenant: 7/42'] })
+    }, 16),
+}
+
+export const idleConnections: Attack = {
+  name: 'idle-connections',
+  about: 'more connections from one address than the service takes, all idle',
+  by: 'stranger',
+  connections: 200,
+  leadSeconds: 3,
+  prepare: (arms) => async () => {
+    const wires: Wire[] = []
+    while (!arms.isOver) {
+      if (wires.length < HELD) {
+        wires.push(await arms.open())
+        arms.sent += 1
+      } else {
+        await Promise.race(wires.map(({ closed }) => closed))
+        wires.splice(0, wires.length, ...wires.filter(({ isOpen }) => isOpen))
+      }
+    }
   },
 }
