@@ -129,12 +129,12 @@ export class Arms {
   }
 
   #credentials(): string[] {
-    const { senderToken, processorToken, cookie, port } = this.belongings
+    const { senderToken, processorToken, cookie } = this.belongings
     if (this.#by === 'stranger') return []
     if (this.#by === 'sender') return [bearer(senderToken)]
     if (this.#by === 'processor') return [bearer(processorToken)]
     const { account, company } = ATTACKING_TENANT
-    return [`Cookie: ${cookie}`, `Intray-Tenant: ${account}/${company}`, `Origin: http://127.0.0.1:${port}`]
+    return [`Cookie: ${cookie}`, `Intray-Tenant: ${account}/${company}`, 'Origin: http://127.0.0.1']
   }
 }
 

@@ -43,7 +43,7 @@ export const neighbours: Proof = {
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
       for (const attack of attacks) trials.push(await tried(context, attack, { stock, launcher: LAUNCHER, seconds }))
     }
-    const stalled = await stalls(context, attacks[0]!, stock, seconds)
+    const stalled = await stalls(context, attacks.at(-1)!, stock, seconds)
     const earlier = await earlierVersion(context, attacks, events, seconds)
     const sum = (of: (trial: Trial) => number) => trials.reduce((total, one) => total + of(one), 0)
     const ofVictims = (what: 'due' | 'answered' | 'refused' | 'unanswered') =>

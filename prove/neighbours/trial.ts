@@ -24,6 +24,8 @@ export interface Turn {
   /** When it ended. */
   readonly at: number
   readonly ms: number
+  /** Of these, how long the thread had a processor. */
+  readonly computedMs?: number
   readonly cause?: string
 }
 

@@ -30,6 +30,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
 
   let last = performance.now()
   let lastWaited = waited()
+  let lastSpent = process.threadCpuUsage()
   const beat = openSync(`${file}.beat`, 'w')
   setInterval(() => {
     const now = performance.now()
@@ -37,7 +38,8 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
     const from = last
     const ms = now - from - EVERY_MS - (nowWaited - lastWaited)
     if (ms >= TOLD_FROM_MS) {
-      const line: Record<string, unknown> = { at: performance.timeOrigin + now, ms: Math.round(10 * ms) / 10 }
+      const { user, system } = process.threadCpuUsage(lastSpent)
+      const line: Record<string, unknown> = { at: performance.timeOrigin + now, ms, computedMs: (user + system) / 1000 }
       if (ms >= EXPLAINED_FROM_MS && explained < MAX_EXPLAINED) {
         explained += 1
         profiler.post('Profiler.stop', (error, result) => {
@@ -51,6 +53,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
     last = performance.now()
     writeSync(beat, String(Math.round(performance.timeOrigin + last)), 0)
     lastWaited = waited()
+    lastSpent = process.threadCpuUsage()
   }, EVERY_MS).unref()
 }
 

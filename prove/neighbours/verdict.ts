@@ -1,7 +1,7 @@
 // What an attack may do to its victims, and what it did.
 
 import { PATIENCE_MS, type Activity, type Figures } from './victim.ts'
-import type { Trial } from './trial.ts'
+import type { Trial, Turn } from './trial.ts'
 
 const SLOWER = 10
 const MAX_P50_MS: Readonly<Record<Activity, number>> = { send: 50, read: 50, large: 50, claimable: 2000 }
@@ -44,19 +44,19 @@ export function tableOf(trials: readonly Trial[], isTimed: boolean): string {
     '| attack | by | requests sent, answers | send: p50 alone → attacked, worst | read | claimable | large | MiB | longest turn | |',
     '|---|---|---|---|---|---|---|---|---|---|',
     ...trials.map((trial) => {
-      const { attack, told, alone, attacked, mostMiB, longestTurn } = trial
+      const { attack, alone, attacked, mostMiB, longestTurn } = trial
       const turn = longestTurn
         ? `${longestTurn.ms.toFixed(0)}${longestTurn.cause ? ` ${longestTurn.cause}` : ''}`
         : '< 10'
       const figures = (['send', 'read', 'claimable', 'large'] as const).map((one) => cells(attacked[one], alone[one]))
       const verdict = brokenBy(trial, isTimed).length === 0 ? 'held' : 'did not hold'
-      return `| ${[attack.name, attack.by, sentBy(trial), ...figures, mostMiB.toFixed(0), turn, verdict].join(' | ')} |`
+      return `| ${[attack.name, attack.by, sentBy(trial), ...figures, mostMiB.toFixed(0), turnText(longestTurn), verdict].join(' | ')} |`
     }),
   ].join('\n')
 }
 
 export function lineOf(trial: Trial): string {
-  const { attack, told, alone, attacked, mostMiB, longestTurn } = trial
+  const { attack, alone, attacked, mostMiB, longestTurn } = trial
   const each = (['send', 'read', 'claimable', 'large'] as const).flatMap((activity) => {
     const figures = attacked[activity]
     return figures === undefined
@@ -65,13 +65,20 @@ export function lineOf(trial: Trial): string {
           `${activity} ${ms(alone[activity]?.p50Ms)} → ${ms(figures.p50Ms)} (worst ${ms(figures.worstMs)})${notServed(figures)}`,
         ]
   })
-  const turn = longestTurn === null ? '' : `, turn ${longestTurn.ms.toFixed(0)} ms ${longestTurn.cause ?? ''}`
-  return `${attack.name}: ${sentBy(trial)}; ${each.join(', ')}; ${mostMiB.toFixed(0)} MiB${turn}`
+  return `${attack.name}: ${sentBy(trial)}; ${each.join(', ')}; ${mostMiB.toFixed(0)} MiB, turn ${turnText(longestTurn)}`
 }
 
 function sentBy({ told: { sent, cut, statuses } }: Trial): string {
   const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
   return [`${sent} sent`, ...answers, ...(cut > 0 ? [`${cut} cut off`] : [])].join(', ')
+}
+
+function turnText(turn: Turn | null): string {
+  if (turn === null) return '< 10 ms'
+  const { ms: tookMs, computedMs = tookMs, cause } = turn
+  // Otherwise it waited, or the machine had given its processor away.
+  const computing = computedMs < tookMs / 2 ? ` (${computedMs.toFixed(0)} computing)` : ''
+  return `${tookMs.toFixed(0)} ms${computing}${cause === undefined ? '' : ` ${cause}`}`
 }
 
 function ms(value: number | undefined): string {
