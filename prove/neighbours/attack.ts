@@ -1,4 +1,4 @@
-// What an attack is, and what one has to attack with.
+// What an attack is, and the client that attacks are written with. The process of an attack is killed when its time is over.
 
 import { bearer, type Reply, type RequestParts, requestBytes, Wire } from './wire.ts'
 
@@ -11,18 +11,18 @@ export interface Attack {
   readonly about: string
   readonly by: Attacker
   readonly connections: number
-  /** The version that `--against` names must be found out by it. */
+  /** The commit that `--against` names must fail under it. */
   readonly isControl?: true
-  /** How long it goes on before its victim is measured; 0 if left out. */
+  /** Seconds of attack before the victim is measured; 0 if left out. */
   readonly leadSeconds?: number
-  /** It takes what large messages need: the victim sends some as well. */
+  /** The victim sends messages of 900 kB too. */
   readonly hasLargeVictim?: true
-  /** Makes what is to be sent; returns what a connection then does until `arms.isOver`. */
-  prepare(arms: Arms): (connection: number) => Promise<void>
+  /** Builds the requests before the attack begins; returns what each connection does then. It never ends by itself. */
+  prepare(client: AttackClient): (connection: number) => Promise<void>
 }
 
 /** Of the tenant that attacks; the database is full of its events. */
-export interface Belongings {
+export interface Target {
   readonly port: number
   readonly senderToken: string
   readonly processorToken: string
@@ -33,7 +33,7 @@ export interface Belongings {
   readonly largeEventId: number
 }
 
-export interface Told {
+export interface AttackCounts {
   readonly sent: number
   /** How often each status was the answer. */
   readonly statuses: Readonly<Record<string, number>>
@@ -42,24 +42,23 @@ export interface Told {
 }
 
 export const ATTACKING_TENANT = { account: 8, company: 1 } as const
-/** Limits for an address must not strike the victims, who come from another one. */
+/** The victim connects from another address, so that limits by address apply to the attacker alone. */
 const ADDRESS = '127.0.0.2'
 const COME_BACK_MS = 20
 
-export class Arms {
-  readonly belongings: Belongings
+export class AttackClient {
+  readonly target: Target
   readonly #by: Attacker
-  isOver = false
   sent = 0
   cut = 0
   readonly #statuses: Record<string, number> = {}
 
-  constructor(belongings: Belongings, by: Attacker) {
-    this.belongings = belongings
+  constructor(target: Target, by: Attacker) {
+    this.target = target
     this.#by = by
   }
 
-  get told(): Told {
+  get counts(): AttackCounts {
     const { sent, cut } = this
     return { sent, cut, statuses: this.#statuses }
   }
@@ -79,8 +78,8 @@ export class Arms {
 
   async open(): Promise<Wire> {
     for (;;) {
-      const wire = new Wire({ port: this.belongings.port, localAddress: ADDRESS })
-      if ((await wire.opened) || this.isOver) return wire
+      const wire = new Wire({ port: this.target.port, localAddress: ADDRESS })
+      if (await wire.opened) return wire
       await pause(COME_BACK_MS)
     }
   }
@@ -88,20 +87,19 @@ export class Arms {
   /** One request after the other, each as soon as the one before is answered. A connection that ends is replaced. */
   async repeat(next: (n: number) => Uint8Array): Promise<void> {
     let wire = await this.open()
-    for (let n = 0; !this.isOver; n += 1) {
+    for (let n = 0; ; n += 1) {
       await this.ask(wire, next(n))
-      if (wire.isOpen || this.isOver) continue
+      if (wire.isOpen) continue
       this.cut += 1
       await pause(COME_BACK_MS)
       wire = await this.open()
     }
-    wire.close()
   }
 
   /** The same request many times at once; reads no answer. After a while, or when the service ends it, all over again. */
   async flood(request: Uint8Array, times: number, holdMs: number): Promise<void> {
     const bytes = Buffer.concat(Array.from({ length: times }, () => request))
-    while (!this.isOver) {
+    for (;;) {
       const wire = await this.open()
       wire.stopReading()
       this.sent += times
@@ -117,7 +115,7 @@ export class Arms {
   /** Many requests at once, whose answers are read, and again. */
   async pipeline(next: (n: number) => Uint8Array, depth: number): Promise<void> {
     let wire = await this.open()
-    for (let n = 0; !this.isOver; n += depth) {
+    for (let n = 0; ; n += depth) {
       const used = wire
       await Promise.all(Array.from({ length: depth }, (_, more) => this.ask(used, next(n + more))))
       if (wire.isOpen) continue
@@ -125,11 +123,10 @@ export class Arms {
       await pause(COME_BACK_MS)
       wire = await this.open()
     }
-    wire.close()
   }
 
   #credentials(): string[] {
-    const { senderToken, processorToken, cookie } = this.belongings
+    const { senderToken, processorToken, cookie } = this.target
     if (this.#by === 'stranger') return []
     if (this.#by === 'sender') return [bearer(senderToken)]
     if (this.#by === 'processor') return [bearer(processorToken)]
@@ -138,7 +135,6 @@ export class Arms {
   }
 }
 
-/** Attacks go on for a time, so they may wait for one. */
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -1,22 +1,22 @@
-// A process of its own that carries out one attack: what attacking costs must not slow down those who are measured.
-// Argument: the name of the attack. From its parent: what it attacks with, then "go". To it: "ready", then what was sent.
+// Carries out one attack in a process of its own, so that the cost of attacking does not slow down the victim's client.
+// Argument: the name of the attack. Messages: the parent sends the target, then "go"; this process sends "ready", then its counts.
 
-import { type Belongings, Arms } from './attack.ts'
+import { AttackClient, type Target } from './attack.ts'
 import { ATTACKS } from './attacks.ts'
 
-const TELL_MS = 50
+const REPORT_MS = 50
 
 const found = ATTACKS.find(({ name }) => name === process.argv[2])
 if (!found) throw new Error(`There is no attack "${process.argv[2]}".`)
 const attack = found
 
-process.once('message', (belongings: Belongings) => {
-  const arms = new Arms(belongings, attack.by)
-  const act = attack.prepare(arms)
+process.once('message', (target: Target) => {
+  const client = new AttackClient(target, attack.by)
+  const attackFrom = attack.prepare(client)
   process.once('message', () => {
-    setInterval(() => process.send?.(arms.told), TELL_MS)
+    setInterval(() => process.send?.(client.counts), REPORT_MS)
     for (let n = 0; n < attack.connections; n += 1) {
-      act(n).catch((error: unknown) => {
+      attackFrom(n).catch((error: unknown) => {
         console.error(error)
         process.exit(1)
       })

@@ -1,8 +1,8 @@
-// `prove neighbours`: a customer sends, reads and claims while another tenant or a stranger attacks, in one way after the other,
-// each on a service and a database of its own. A cycle is every attack once.
-// Claim: the customer's p50 stays within 10 times of what it was alone just before, or 50 ms; everything is answered within 5 s
-// and nothing is refused; messages become claimable within 2 s; memory is bounded; no turn of the main thread takes over 50 ms.
-// Controls: a service whose main thread stalls; with `--against`, another commit under the attacks that its version did not stand.
+// `prove neighbours`: a victim sends, reads and claims while another tenant or a stranger attacks. Each attack has a service and
+// a database of its own. A cycle is every attack once.
+// Claim: the victim's p50 stays within 10 times its p50 just before, or 50 ms; every request is answered within 5 s and none is
+// refused; messages become claimable within 2 s; memory is bounded; no turn of the main thread takes over 50 ms.
+// Controls: a service whose main thread stalls; with `--against`, another commit that must fail under the control attacks.
 
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../../bench/usage-error.ts'
@@ -10,8 +10,8 @@ import type { ControlResult, Proof, ProofContext } from '../proof.ts'
 import { LAUNCHER } from '../service.ts'
 import type { Attack } from './attack.ts'
 import { ATTACKS } from './attacks.ts'
-import { checkOut } from './earlier.ts'
-import { createStock, type Stock } from './stock.ts'
+import { fillDatabase, type FilledDatabase } from './filled-database.ts'
+import { checkOut } from './other-commit.ts'
 import { type Trial, tryAttack } from './trial.ts'
 import { brokenBy, lineOf, MAX_TURN_MS, tableOf } from './verdict.ts'
 
@@ -31,20 +31,20 @@ export const neighbours: Proof = {
   options: {
     attacks: 'names of attacks, separated by commas (all)',
     seconds: `length of an attack (${SECONDS})`,
-    events: `events that the attacker has before (${EVENTS})`,
-    against: 'a commit that is attacked as a control; it must not hold (none)',
+    events: `stored events of the attacking tenant (${EVENTS})`,
+    against: 'a commit that must fail under the control attacks (none)',
   },
   async run(context) {
     const seconds = numberOf(context, 'seconds', SECONDS)
     const events = numberOf(context, 'events', EVENTS)
     const attacks = attacksOf(context)
-    const stock = await createStock(context, LAUNCHER, events)
+    const database = await fillDatabase(context, LAUNCHER, events)
     const trials: Trial[] = []
     for (let cycle = 1; cycle <= context.cycles; cycle += 1) {
-      for (const attack of attacks) trials.push(await tried(context, attack, { stock, launcher: LAUNCHER, seconds }))
+      for (const attack of attacks) trials.push(await tried(context, attack, { database, launcher: LAUNCHER, seconds }))
     }
-    const stalled = await stalls(context, attacks.at(-1)!, stock, seconds)
-    const earlier = await earlierVersion(context, attacks, events, seconds)
+    const stalled = await stalls(context, attacks.at(-1)!, database, seconds)
+    const other = await otherCommit(context, attacks, events, seconds)
     const sum = (of: (trial: Trial) => number) => trials.reduce((total, one) => total + of(one), 0)
     const ofVictims = (what: 'due' | 'answered' | 'refused' | 'unanswered') =>
       sum(({ alone, attacked }) =>
@@ -53,16 +53,20 @@ export const neighbours: Proof = {
     return {
       counts: {
         ...{ sent: ofVictims('due'), acknowledged: ofVictims('answered'), resent: 0 },
-        ...{ unknown: ofVictims('unanswered'), refused: ofVictims('refused'), faults: sum(({ told }) => told.sent) },
+        ...{
+          unknown: ofVictims('unanswered'),
+          refused: ofVictims('refused'),
+          faults: sum(({ counts }) => counts.sent),
+        },
         ...{ lost: 0, twice: 0, altered: 0, resurrected: 0, misordered: 0, misnumbered: 0 },
       },
       notes: [
         `${trials.length} attacks of ${seconds} s, with ${events.toLocaleString('en')} events of the attacker stored.`,
-        ...(context.isTimed ? [] : ['Times are told and not judged.']),
+        ...(context.isTimed ? [] : ['Time limits were not judged.']),
       ],
       broken: trials.flatMap((trial) => brokenBy(trial, context.isTimed)),
-      controls: [stalled, ...earlier.controls],
-      appendix: [tableOf(trials, context.isTimed), ...earlier.tables].join('\n'),
+      controls: [stalled, ...other.controls],
+      appendix: [tableOf(trials, context.isTimed), ...other.tables].join('\n'),
     }
   },
 }
@@ -73,10 +77,15 @@ async function tried(context: ProofContext, attack: Attack, options: Parameters<
   return trial
 }
 
-/** What finds long turns must find those that are there. */
-async function stalls(context: ProofContext, attack: Attack, stock: Stock, seconds: number): Promise<ControlResult> {
+/** The probe must detect turns that are known to be long. */
+async function stalls(
+  context: ProofContext,
+  attack: Attack,
+  database: FilledDatabase,
+  seconds: number,
+): Promise<ControlResult> {
   const env = { NODE_OPTIONS: `--import ${STALL}` }
-  const options = { stock, launcher: LAUNCHER, seconds: Math.min(seconds, STALLED_SECONDS), env }
+  const options = { database, launcher: LAUNCHER, seconds: Math.min(seconds, STALLED_SECONDS), env }
   const { longestTurnAlone: turn } = await tried(context, attack, options)
   return {
     about: 'a service whose main thread stalls for 200 ms twice a second',
@@ -85,15 +94,15 @@ async function stalls(context: ProofContext, attack: Attack, stock: Stock, secon
   }
 }
 
-async function earlierVersion(context: ProofContext, attacks: readonly Attack[], events: number, seconds: number) {
+async function otherCommit(context: ProofContext, attacks: readonly Attack[], events: number, seconds: number) {
   const name = context.given.against
   const chosen = attacks.filter(({ isControl }) => isControl)
   if (name === undefined || chosen.length === 0) return { controls: [], tables: [] }
   const { about, launcher } = await checkOut(context, name)
   context.progress(`control: ${about}`)
-  const stock = await createStock(context, launcher, events)
+  const database = await fillDatabase(context, launcher, events)
   const trials: Trial[] = []
-  for (const attack of chosen) trials.push(await tried(context, attack, { stock, launcher, seconds }))
+  for (const attack of chosen) trials.push(await tried(context, attack, { database, launcher, seconds }))
   const controls = trials.map((trial): ControlResult => {
     const broken = brokenBy(trial, true)
     return {

@@ -9,8 +9,8 @@ import { residentMiB } from '../../bench/proc.ts'
 import type { ProofContext } from '../proof.ts'
 import { Service } from '../service.ts'
 import { waitFor } from '../wait.ts'
-import { type Attack, type Belongings, pause, type Told } from './attack.ts'
-import type { Stock } from './stock.ts'
+import { type Attack, type AttackCounts, pause, type Target } from './attack.ts'
+import type { FilledDatabase } from './filled-database.ts'
 import { Victim, type VictimFigures } from './victim.ts'
 
 const PROGRAM = fileURLToPath(new URL('./attacker.ts', import.meta.url))
@@ -31,11 +31,11 @@ export interface Turn {
 
 export interface Trial {
   readonly attack: Attack
-  readonly told: Told
+  readonly counts: AttackCounts
   readonly alone: VictimFigures
   readonly attacked: VictimFigures
   readonly mostMiB: number
-  /** Null: none was longer than the probe tells. */
+  /** Null: none took 10 ms. */
   readonly longestTurn: Turn | null
   /** Before the attack. */
   readonly longestTurnAlone: Turn | null
@@ -44,24 +44,24 @@ export interface Trial {
 }
 
 export interface TrialOptions {
-  readonly stock: Stock
+  readonly database: FilledDatabase
   readonly launcher: string
   readonly seconds: number
   readonly env?: Readonly<Record<string, string>>
 }
 
 export async function tryAttack(context: ProofContext, attack: Attack, options: TrialOptions): Promise<Trial> {
-  const { stock, launcher, seconds } = options
-  const { url, drop } = await stock.copy()
+  const { database, launcher, seconds } = options
+  const { url, drop } = await database.copy()
   const turnsFile = join(mkdtempSync(join(context.folder, 'turns-')), 'turns')
   const nodeOptions = ['--import', PROBE, options.env?.NODE_OPTIONS ?? ''].join(' ').trim()
-  const env = { ...stock.env, ...options.env, NODE_OPTIONS: nodeOptions, PROVE_TURNS: turnsFile }
-  const service = new Service(context, { databaseUrl: url, env: stock.env, launcher })
+  const env = { ...database.env, ...options.env, NODE_OPTIONS: nodeOptions, PROVE_TURNS: turnsFile }
+  const service = new Service(context, { databaseUrl: url, env: database.env, launcher })
   const attacker = new Attacker(context, attack)
   await service.start(env)
   const { port } = service
-  const victim = new Victim({ port, ...stock.victim, hasLarge: attack.hasLargeVictim === true })
-  await attacker.equip({ ...stock.attacker, port })
+  const victim = new Victim({ port, ...database.victim, hasLarge: attack.hasLargeVictim === true })
+  await attacker.setTarget({ ...database.attacker, port })
   let mostMiB = 0
   const watch = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(service.pid) ?? 0)), WATCH_MS)
   try {
@@ -74,6 +74,7 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
     setTimeout(() => attacker.stop(), seconds * 1000)
     const attacked = await victim.work(seconds)
     await attacker.stopped
+    if (attacker.hasFailed) throw new Error(`the attacker of ${attack.name} ended by itself`)
     const to = Date.now()
     const unfinished = unfinishedTurn(`${turnsFile}.beat`, to)
     const ended = service.isRunning
@@ -82,7 +83,7 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
     const turns = [...readTurns(turnsFile), ...unfinished]
     return {
       attack,
-      told: attacker.told,
+      counts: attacker.counts,
       alone,
       attacked,
       mostMiB,
@@ -105,13 +106,13 @@ function readTurns(file: string): Turn[] {
   return lines.map((line) => JSON.parse(line) as Turn)
 }
 
-/** The time that others took of the processor is in it, so a short one tells nothing. */
+/** Includes the time in which other processes had the processor, so a short one means nothing. */
 function unfinishedTurn(beatFile: string, at: number): Turn[] {
   const ms = at - Number(readFileSync(beatFile, 'latin1'))
   return ms < UNFINISHED_MS ? [] : [{ at, ms, cause: 'and not over' }]
 }
 
-/** The longest that ended in that time; without a cause of its own it gets that of the longest one that has one. */
+/** The longest that ended in that time. If its own cause is unknown, that of the longest turn with a known cause. */
 function longestOf(turns: readonly Turn[], from: number, to: number): Turn | null {
   const sorted = turns.filter(({ at }) => at > from && at <= to).toSorted((a, b) => b.ms - a.ms)
   const cause = sorted.find((turn) => turn.cause !== undefined)?.cause
@@ -120,26 +121,33 @@ function longestOf(turns: readonly Turn[], from: number, to: number): Turn | nul
 
 class Attacker {
   readonly #child: ChildProcess
-  told: Told = { sent: 0, cut: 0, statuses: {} }
+  counts: AttackCounts = { sent: 0, cut: 0, statuses: {} }
   readonly stopped: Promise<void>
+  #isKilled = false
+  hasFailed = false
 
   constructor(context: ProofContext, attack: Attack) {
     const child = fork(PROGRAM, [attack.name], { execArgv: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    // It would run on another machine: what it costs its own is not to be taken from the service.
+    // A real attacker has a machine of its own: this one yields the processor to the service.
     if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_BELOW_NORMAL)
     this.#child = child
-    this.stopped = new Promise((resolve) => child.once('exit', () => resolve()))
+    this.stopped = new Promise((resolve) =>
+      child.once('exit', () => {
+        this.hasFailed = !this.#isKilled
+        resolve()
+      }),
+    )
     context.onCleanup(() => this.stop())
   }
 
   /** Resolves when it is ready. */
-  async equip(belongings: Belongings): Promise<void> {
+  async setTarget(target: Target): Promise<void> {
     let isReady = false
-    this.#child.on('message', (message: Told | 'ready') => {
+    this.#child.on('message', (message: AttackCounts | 'ready') => {
       if (message === 'ready') isReady = true
-      else this.told = message
+      else this.counts = message
     })
-    this.#child.send(belongings)
+    this.#child.send(target)
     await waitFor('the attacker to be ready', () => isReady)
   }
 
@@ -148,6 +156,7 @@ class Attacker {
   }
 
   stop(): void {
+    this.#isKilled = true
     this.#child.kill('SIGKILL')
   }
 }

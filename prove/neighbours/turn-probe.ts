@@ -2,7 +2,7 @@
 // is due every few milliseconds is late by as long as a turn takes. Never part of the service.
 // Appends to the file that PROVE_TURNS names a line for each turn longer than 10 ms; for the first ones longer than 50 ms it
 // names what the thread did, from a sampling profiler. A file beside it (.beat) holds the time of the last look: a turn that is
-// not over yet is told by nothing else.
+// not over yet is counts by nothing else.
 // The time in which the thread was ready and had no processor (Linux tells it) is not counted: others took it.
 
 import { appendFileSync, openSync, readSync, writeSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// What an attack may do to its victims, and what it did.
+// The limits that a victim and the service must keep under attack, and the report of what was measured.
 
 import { PATIENCE_MS, type Activity, type Figures } from './victim.ts'
 import type { Trial, Turn } from './trial.ts'
@@ -9,9 +9,9 @@ export const MAX_TURN_MS = 50
 /** Bodies that arrive may take 256 MiB, messages that wait for their commit 64 MiB. */
 export const MAX_MIB = 640
 
-/** Why the service did not hold; empty if it did. Where nothing counts that depends on the speed of the machine, `isTimed` is false. */
+/** Which limits were exceeded. Without `isTimed` only those that do not depend on the speed of the machine. */
 export function brokenBy(
-  { attack, told, alone, attacked, mostMiB, longestTurn, ended }: Trial,
+  { attack, counts, alone, attacked, mostMiB, longestTurn, ended }: Trial,
   isTimed: boolean,
 ): string[] {
   const activities = Object.entries(attacked) as [Activity, Figures][]
@@ -27,7 +27,7 @@ export function brokenBy(
   ])
   const turn = longestTurn && longestTurn.ms > MAX_TURN_MS ? [`a turn of ${longestTurn.ms.toFixed(0)} ms`] : []
   return [
-    ...(told.sent > 0 ? [] : ['nothing was sent']),
+    ...(counts.sent > 0 ? [] : ['nothing was sent']),
     ...(ended === null ? [] : [ended]),
     ...(activities.every(([, { answered }]) => answered > 0) ? [] : ['a victim was not served at all']),
     ...(isTimed ? [...unserved, ...slow, ...turn] : []),
@@ -45,9 +45,6 @@ export function tableOf(trials: readonly Trial[], isTimed: boolean): string {
     '|---|---|---|---|---|---|---|---|---|---|',
     ...trials.map((trial) => {
       const { attack, alone, attacked, mostMiB, longestTurn } = trial
-      const turn = longestTurn
-        ? `${longestTurn.ms.toFixed(0)}${longestTurn.cause ? ` ${longestTurn.cause}` : ''}`
-        : '< 10'
       const figures = (['send', 'read', 'claimable', 'large'] as const).map((one) => cells(attacked[one], alone[one]))
       const verdict = brokenBy(trial, isTimed).length === 0 ? 'held' : 'did not hold'
       return `| ${[attack.name, attack.by, sentBy(trial), ...figures, mostMiB.toFixed(0), turnText(longestTurn), verdict].join(' | ')} |`
@@ -68,7 +65,7 @@ export function lineOf(trial: Trial): string {
   return `${attack.name}: ${sentBy(trial)}; ${each.join(', ')}; ${mostMiB.toFixed(0)} MiB, turn ${turnText(longestTurn)}`
 }
 
-function sentBy({ told: { sent, cut, statuses } }: Trial): string {
+function sentBy({ counts: { sent, cut, statuses } }: Trial): string {
   const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
   return [`${sent} sent`, ...answers, ...(cut > 0 ? [`${cut} cut off`] : [])].join(', ')
 }

@@ -1,5 +1,4 @@
-// A customer who uses the service as it is meant to be used, while somebody else attacks it: sends messages, reads its inbox,
-// claims its messages.
+// A tenant that uses the service as intended: it sends messages, reads its inbox and claims its messages.
 // Promises: requests are made when they are due, whatever was answered before, and latency counts from then. One that is not
 // answered within the patience counts as unanswered, however it ends.
 
@@ -12,7 +11,7 @@ const READ_EVERY_MS = 100
 const SEND_LARGE_EVERY_MS = 250
 const LARGE_BYTES = 900_000
 const TICK_MS = 5
-/** Some customers come on a new connection every time. */
+/** One request in four opens a new connection. */
 const NEW_CONNECTION_EVERY = 4
 const CLAIM_WAIT_S = 1
 
@@ -90,7 +89,7 @@ export class Victim {
     void this.#claim()
   }
 
-  /** Works for so long, waits for what is then open, and tells how it was served. */
+  /** Works for so long, then waits for open requests and unclaimed messages within the patience. */
   async work(seconds: number): Promise<VictimFigures> {
     const plan: Planned[] = [
       { activity: 'send', everyMs: SEND_EVERY_MS, ask: (dueAt) => this.#send(dueAt) },
@@ -134,7 +133,7 @@ export class Victim {
     this.#unclaimed.set(source, { dueAt, tally })
     tally.due()
     void this.#ask('send', dueAt, request).then((status) => {
-      // What was not stored cannot be claimed: it is counted as a message that was not answered well, and not twice.
+      // A message that was not stored cannot be claimed.
       if (status !== 200 && this.#unclaimed.delete(source)) tally.note(status === 0 ? 0 : 503, 0)
     })
   }

@@ -24,7 +24,7 @@ const served: Figures = { due: 20, answered: 20, refused: 0, unanswered: 0, p50M
 const attack: Attack = { name: 'a', about: '', by: 'stranger', connections: 1, prepare: () => async () => {} }
 const held: Trial = {
   attack,
-  told: { sent: 1, cut: 0, statuses: {} },
+  counts: { sent: 1, cut: 0, statuses: {} },
   alone: { send: served, claimable: served },
   attacked: { send: served, claimable: served },
   mostMiB: MAX_MIB,
@@ -35,7 +35,7 @@ const held: Trial = {
 const attacked = (figures: Partial<Figures>): Partial<Trial> => ({ attacked: { send: { ...served, ...figures } } })
 
 const BROKEN: Record<string, [trial: Partial<Trial>, complaint: string]> = {
-  'an attacker that sent nothing': [{ told: { ...held.told, sent: 0 } }, 'a: nothing was sent'],
+  'an attacker that sent nothing': [{ counts: { ...held.counts, sent: 0 } }, 'a: nothing was sent'],
   'a service that ended': [{ ended: 'it ended' }, 'a: it ended'],
   'a long turn': [{ longestTurn: { at: 0, ms: 51 } }, 'a: a turn of 51 ms'],
   'too much memory': [{ mostMiB: MAX_MIB + 1 }, `a: memory grew to ${MAX_MIB + 1} MiB`],

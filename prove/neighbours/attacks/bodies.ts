@@ -1,14 +1,14 @@
 // Bodies that cost much to read: many keys, deep nesting, single bytes, refusals, gzip.
 
 import { gzipSync } from 'node:zlib'
-import type { Arms, Attack } from '../attack.ts'
+import type { AttackClient, Attack } from '../attack.ts'
 import { ref } from './refs.ts'
 
 const EVENTS = '/v1/inbox/events'
 const MEGABYTE = 1_000_000
 
-const post = (arms: Arms, body: string | Uint8Array, headers: readonly string[] = []) =>
-  arms.request({ path: EVENTS, body, headers })
+const post = (client: AttackClient, body: string | Uint8Array, headers: readonly string[] = []) =>
+  client.request({ path: EVENTS, body, headers })
 
 export const nestedGzip: Attack = {
   name: 'nested-gzip',
@@ -16,11 +16,11 @@ export const nestedGzip: Attack = {
   by: 'sender',
   connections: 16,
   isControl: true,
-  prepare: (arms) => {
+  prepare: (client) => {
     const depth = MEGABYTE / 2
     const body = gzipSync(`{"meta":${'['.repeat(depth)}${']'.repeat(depth)}}`)
-    const request = post(arms, body, ['Content-Encoding: gzip'])
-    return () => arms.repeat(() => request)
+    const request = post(client, body, ['Content-Encoding: gzip'])
+    return () => client.repeat(() => request)
   },
 }
 
@@ -30,10 +30,10 @@ export const manyKeys: Attack = {
   by: 'sender',
   connections: 16,
   isControl: true,
-  prepare: (arms) => {
+  prepare: (client) => {
     const keys = Array.from({ length: 60_000 }, (_, n) => `"k${n}":${n}`)
-    const request = post(arms, `{${keys.join()}}`)
-    return () => arms.repeat(() => request)
+    const request = post(client, `{${keys.join()}}`)
+    return () => client.repeat(() => request)
   },
 }
 
@@ -44,15 +44,15 @@ export const halfSent: Attack = {
   connections: 300,
   isControl: true,
   hasLargeVictim: true,
-  prepare: (arms) => {
-    const half = post(arms, `{"text":"${'x'.repeat(MEGABYTE)}"}`).subarray(0, -1000)
+  prepare: (client) => {
+    const half = post(client, `{"text":"${'x'.repeat(MEGABYTE)}"}`).subarray(0, -1000)
     return async () => {
-      while (!arms.isOver) {
-        const wire = await arms.open()
-        arms.sent += 1
+      for (;;) {
+        const wire = await client.open()
+        client.sent += 1
         await wire.push(half)
         await wire.closed
-        arms.cut += 1
+        client.cut += 1
       }
     }
   },
@@ -63,9 +63,9 @@ export const refusedBodies: Attack = {
   about: 'bodies of 1 MB whose last byte makes them no JSON',
   by: 'sender',
   connections: 16,
-  prepare: (arms) => {
-    const request = post(arms, `{"text":"${'ключ '.repeat(MEGABYTE / 10)}"]`)
-    return () => arms.repeat(() => request)
+  prepare: (client) => {
+    const request = post(client, `{"text":"${'ключ '.repeat(MEGABYTE / 10)}"]`)
+    return () => client.repeat(() => request)
   },
 }
 
@@ -74,10 +74,10 @@ export const escapedBodies: Attack = {
   about: 'bodies of 1 MB in which every character and every key is escaped',
   by: 'sender',
   connections: 16,
-  prepare: (arms) => {
+  prepare: (client) => {
     const keys = Array.from({ length: 20_000 }, (_, n) => `"\\u0073ource\\u005fref":"\\u00e9\\ud83d\\ude00${n}"`)
-    const request = post(arms, `{${keys.join()}}`)
-    return () => arms.repeat(() => request)
+    const request = post(client, `{${keys.join()}}`)
+    return () => client.repeat(() => request)
   },
 }
 
@@ -86,15 +86,15 @@ export const byteChunks: Attack = {
   about: 'chunked bodies of 100,000 chunks of one byte',
   by: 'sender',
   connections: 16,
-  prepare: (arms) => {
-    const head = arms.request({
+  prepare: (client) => {
+    const head = client.request({
       method: 'POST',
       path: EVENTS,
       headers: ['Content-Type: application/json', 'Transfer-Encoding: chunked'],
     })
     const body = Array.from(`{"text":"${'x'.repeat(100_000)}"}`, (byte) => `1\r\n${byte}\r\n`).join('')
     const request = Buffer.concat([head, Buffer.from(`${body}0\r\n\r\n`)])
-    return () => arms.repeat(() => request)
+    return () => client.repeat(() => request)
   },
 }
 
@@ -103,9 +103,9 @@ export const gzipBombs: Attack = {
   about: 'gzip of 100 kB that unpacks to 100 MB',
   by: 'sender',
   connections: 32,
-  prepare: (arms) => {
-    const request = post(arms, gzipSync(Buffer.alloc(100 * MEGABYTE, ' ')), ['Content-Encoding: gzip'])
-    return () => arms.repeat(() => request)
+  prepare: (client) => {
+    const request = post(client, gzipSync(Buffer.alloc(100 * MEGABYTE, ' ')), ['Content-Encoding: gzip'])
+    return () => client.repeat(() => request)
   },
 }
 
@@ -116,10 +116,10 @@ export const distinctWords: Attack = {
   leadSeconds: 3,
   connections: 16,
   isControl: true,
-  prepare: (arms) => () =>
-    arms.repeat(() => {
+  prepare: (client) => () =>
+    client.repeat(() => {
       const words = Array.from({ length: 2040 }, () => ref(7))
-      return post(arms, JSON.stringify({ source_ref: ref(12), message: { type: 'text', text: words.join(' ') } }))
+      return post(client, JSON.stringify({ source_ref: ref(12), message: { type: 'text', text: words.join(' ') } }))
     }),
 }
 
@@ -128,8 +128,8 @@ export const revisions: Attack = {
   about: 'pipelined messages of one source_ref, each with other bytes',
   by: 'sender',
   connections: 16,
-  prepare: (arms) => () =>
-    arms.pipeline(() => post(arms, JSON.stringify({ source_ref: 'one', channel_ref: 'one', text: ref(10) })), 16),
+  prepare: (client) => () =>
+    client.pipeline(() => post(client, JSON.stringify({ source_ref: 'one', channel_ref: 'one', text: ref(10) })), 16),
 }
 
 export const firehose: Attack = {
@@ -137,6 +137,6 @@ export const firehose: Attack = {
   about: 'small messages as fast as they are answered, pipelined',
   by: 'sender',
   connections: 64,
-  prepare: (arms) => () =>
-    arms.pipeline(() => post(arms, JSON.stringify({ source_ref: ref(12), message: { text: ref(6) } })), 8),
+  prepare: (client) => () =>
+    client.pipeline(() => post(client, JSON.stringify({ source_ref: ref(12), message: { text: ref(6) } })), 8),
 }

@@ -1,20 +1,20 @@
 // What processors do, to excess: claims, releases, acks, long polls, streams, subscriptions.
 
-import { type Arms, type Attack, pause } from '../attack.ts'
+import { type AttackClient, type Attack, pause } from '../attack.ts'
 
 const CLAIMS = '/v1/inbox/claims'
 const STREAM_MS = 500
 
-const post = (arms: Arms, path: string, body: object) => arms.request({ path, body: JSON.stringify(body) })
+const post = (client: AttackClient, path: string, body: object) => client.request({ path, body: JSON.stringify(body) })
 
 export const longPolls: Attack = {
   name: 'long-polls',
   about: 'claims that wait for events of a conversation that has none',
   by: 'processor',
   connections: 500,
-  prepare: (arms) => (n) => {
-    const request = post(arms, CLAIMS, { limit: 200, wait_s: 1 + (n % 3), filter: { channel_ref: `none-${n}` } })
-    return arms.repeat(() => request)
+  prepare: (client) => (n) => {
+    const request = post(client, CLAIMS, { limit: 200, wait_s: 1 + (n % 3), filter: { channel_ref: `none-${n}` } })
+    return client.repeat(() => request)
   },
 }
 
@@ -23,9 +23,9 @@ export const streamsUnread: Attack = {
   about: 'streams from the first event on, never read',
   by: 'processor',
   connections: 300,
-  prepare: (arms) => {
-    const request = arms.request({ path: '/v1/inbox/stream?after=0' })
-    return () => arms.flood(request, 1, 2000)
+  prepare: (client) => {
+    const request = client.request({ path: '/v1/inbox/stream?after=0' })
+    return () => client.flood(request, 1, 2000)
   },
 }
 
@@ -34,20 +34,19 @@ export const claimAndRelease: Attack = {
   about: 'claims of 200 events that are released at once',
   by: 'processor',
   connections: 16,
-  prepare: (arms) => async () => {
-    const claim = post(arms, CLAIMS, { limit: 200, lease_s: 600, ordered: false })
-    let wire = await arms.open()
-    while (!arms.isOver) {
-      if (!wire.isOpen) wire = await arms.open()
-      const { body } = await arms.ask(wire, claim, true)
+  prepare: (client) => async () => {
+    const claim = post(client, CLAIMS, { limit: 200, lease_s: 600, ordered: false })
+    let wire = await client.open()
+    for (;;) {
+      if (!wire.isOpen) wire = await client.open()
+      const { body } = await client.ask(wire, claim, true)
       const pattern = /"id":(\d+)[^{}]*?"lease_id":"([^"]+)"/g
       const events = Array.from((body ?? '').matchAll(pattern), ([, id, lease]) => ({
         id: Number(id),
         lease_id: lease,
       }))
-      if (events.length > 0) await arms.ask(wire, post(arms, `${CLAIMS}/release`, { events, delay_s: 0 }))
+      if (events.length > 0) await client.ask(wire, post(client, `${CLAIMS}/release`, { events, delay_s: 0 }))
     }
-    wire.close()
   },
 }
 
@@ -56,10 +55,10 @@ export const unknownLeases: Attack = {
   about: 'acks of 1,000 leases that do not exist',
   by: 'processor',
   connections: 32,
-  prepare: (arms) => {
+  prepare: (client) => {
     const events = Array.from({ length: 1000 }, (_, n) => ({ id: n + 1, lease_id: `lease-${n}` }))
-    const request = post(arms, `${CLAIMS}/ack`, { events })
-    return () => arms.repeat(() => request)
+    const request = post(client, `${CLAIMS}/ack`, { events })
+    return () => client.repeat(() => request)
   },
 }
 
@@ -68,12 +67,12 @@ export const subscriptions: Attack = {
   about: 'subscriptions to all events, created and deleted',
   by: 'processor',
   connections: 16,
-  prepare: (arms) => (n) => {
-    const create = post(arms, '/v1/inbox/subscriptions', { name: `s${n}` })
-    const remove = arms.request({ method: 'DELETE', path: `/v1/inbox/subscriptions/s${n}` })
-    const claim = post(arms, CLAIMS, { subscription: `s${n}`, limit: 200 })
+  prepare: (client) => (n) => {
+    const create = post(client, '/v1/inbox/subscriptions', { name: `s${n}` })
+    const remove = client.request({ method: 'DELETE', path: `/v1/inbox/subscriptions/s${n}` })
+    const claim = post(client, CLAIMS, { subscription: `s${n}`, limit: 200 })
     const inTurn = [create, claim, remove]
-    return arms.repeat((k) => inTurn[k % inTurn.length]!)
+    return client.repeat((k) => inTurn[k % inTurn.length]!)
   },
 }
 
@@ -82,10 +81,10 @@ export const unknownFields: Attack = {
   about: 'claims of 250 kB with 20,000 unknown fields',
   by: 'processor',
   connections: 16,
-  prepare: (arms) => {
+  prepare: (client) => {
     const fields = Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 1])
-    const request = post(arms, CLAIMS, Object.fromEntries(fields))
-    return () => arms.repeat(() => request)
+    const request = post(client, CLAIMS, Object.fromEntries(fields))
+    return () => client.repeat(() => request)
   },
 }
 
@@ -94,9 +93,9 @@ export const requeues: Attack = {
   about: 'requeues of dead events, where none is dead',
   by: 'processor',
   connections: 32,
-  prepare: (arms) => {
-    const request = post(arms, '/v1/inbox/requeue', { limit: 1000 })
-    return () => arms.repeat(() => request)
+  prepare: (client) => {
+    const request = post(client, '/v1/inbox/requeue', { limit: 1000 })
+    return () => client.repeat(() => request)
   },
 }
 
@@ -105,12 +104,12 @@ export const streamsRead: Attack = {
   about: 'streams of all events, read for half a second, and again',
   by: 'processor',
   connections: 64,
-  prepare: (arms) => {
-    const request = arms.request({ path: '/v1/inbox/stream?after=0' })
+  prepare: (client) => {
+    const request = client.request({ path: '/v1/inbox/stream?after=0' })
     return async () => {
-      while (!arms.isOver) {
-        const wire = await arms.open()
-        arms.sent += 1
+      for (;;) {
+        const wire = await client.open()
+        client.sent += 1
         await wire.push(request)
         await Promise.race([wire.closed, pause(STREAM_MS)])
         wire.close()
@@ -124,5 +123,5 @@ export const tokenChurn: Attack = {
   about: 'tokens created without end',
   by: 'operator',
   connections: 16,
-  prepare: (arms) => () => arms.repeat((n) => post(arms, '/v1/console/tokens', { scope: 'cf', label: `t${n}` })),
+  prepare: (client) => () => client.repeat((n) => post(client, '/v1/console/tokens', { scope: 'cf', label: `t${n}` })),
 }

@@ -1,13 +1,13 @@
 // Reads that cost much: searches, filters, deep pages, large conversations, large payloads, the console's views.
 
-import type { Arms, Attack } from '../attack.ts'
+import type { AttackClient, Attack } from '../attack.ts'
 
 const EVENTS = '/v1/inbox/events'
 
 /** The same paths in turn, each as soon as the one before is answered. */
-const reading = (paths: (arms: Arms) => readonly string[]) => (arms: Arms) => {
-  const requests = paths(arms).map((path) => arms.request({ path }))
-  return () => arms.repeat((n) => requests[n % requests.length]!)
+const reading = (paths: (client: AttackClient) => readonly string[]) => (client: AttackClient) => {
+  const requests = paths(client).map((path) => client.request({ path }))
+  return () => client.repeat((n) => requests[n % requests.length]!)
 }
 
 export const oneLetterWords: Attack = {
@@ -57,7 +57,7 @@ export const hugeConversation: Attack = {
   about: 'a conversation of 5,000 events, and all its events',
   by: 'processor',
   connections: 64,
-  prepare: reading(({ belongings: { conversationId } }) => [
+  prepare: reading(({ target: { conversationId } }) => [
     `/v1/inbox/conversations/${conversationId}/events?limit=200`,
     `/v1/inbox/conversations/${conversationId}`,
     `${EVENTS}?channel_ref=huge&limit=200&state=pending`,
@@ -69,17 +69,16 @@ export const deepPages: Attack = {
   about: 'all pages of a filtered list, one after the other',
   by: 'processor',
   connections: 32,
-  prepare: (arms) => async () => {
+  prepare: (client) => async () => {
     const first = `${EVENTS}?limit=200&state=pending`
     let path = first
-    let wire = await arms.open()
-    while (!arms.isOver) {
-      const { body } = await arms.ask(wire, arms.request({ path }), true)
+    let wire = await client.open()
+    for (;;) {
+      const { body } = await client.ask(wire, client.request({ path }), true)
       const next = /"next":"([^"]+)"/.exec(body ?? '')?.[1]
       path = next === undefined ? first : `${first}&cursor=${encodeURIComponent(next)}`
-      if (!wire.isOpen) wire = await arms.open()
+      if (!wire.isOpen) wire = await client.open()
     }
-    wire.close()
   },
 }
 
@@ -88,9 +87,9 @@ export const largePayloads: Attack = {
   about: 'a payload of 900 kB asked for 200 times on a connection, never read',
   by: 'processor',
   connections: 20,
-  prepare: (arms) => {
-    const request = arms.request({ path: `${EVENTS}/${arms.belongings.largeEventId}/payload` })
-    return () => arms.flood(request, 200, 2000)
+  prepare: (client) => {
+    const request = client.request({ path: `${EVENTS}/${client.target.largeEventId}/payload` })
+    return () => client.flood(request, 200, 2000)
   },
 }
 

@@ -16,9 +16,9 @@ export const docsUnread: Attack = {
   by: 'stranger',
   connections: 10,
   isControl: true,
-  prepare: (arms) => {
-    const request = arms.request({ path: '/docs' })
-    return () => arms.flood(request, AT_ONCE, HOLD_MS)
+  prepare: (client) => {
+    const request = client.request({ path: '/docs' })
+    return () => client.flood(request, AT_ONCE, HOLD_MS)
   },
 }
 
@@ -27,7 +27,8 @@ export const openapiUnread: Attack = {
   about: 'GET /openapi.json and /openapi.yaml 2,000 times on a connection, never read',
   by: 'stranger',
   connections: 20,
-  prepare: (arms) => (n) => arms.flood(arms.request({ path: `/openapi.${n % 2 ? 'json' : 'yaml'}` }), AT_ONCE, HOLD_MS),
+  prepare: (client) => (n) =>
+    client.flood(client.request({ path: `/openapi.${n % 2 ? 'json' : 'yaml'}` }), AT_ONCE, HOLD_MS),
 }
 
 export const consoleUnread: Attack = {
@@ -35,7 +36,8 @@ export const consoleUnread: Attack = {
   about: 'GET /console and a file below it 2,000 times on a connection, never read',
   by: 'stranger',
   connections: 20,
-  prepare: (arms) => (n) => arms.flood(arms.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
+  prepare: (client) => (n) =>
+    client.flood(client.request({ path: n % 2 ? '/console' : '/console/inbox' }), AT_ONCE, HOLD_MS),
 }
 
 export const unknownPaths: Attack = {
@@ -43,7 +45,7 @@ export const unknownPaths: Attack = {
   about: 'addresses that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (arms) => () => arms.pipeline(() => arms.request({ path: `/v1/${ref(8)}` }), 32),
+  prepare: (client) => () => client.pipeline(() => client.request({ path: `/v1/${ref(8)}` }), 32),
 }
 
 export const unknownTokens: Attack = {
@@ -51,11 +53,11 @@ export const unknownTokens: Attack = {
   about: 'tokens of the right form that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (arms) => {
-    const { senderToken } = arms.belongings
+  prepare: (client) => {
+    const { senderToken } = client.target
     // The form is the service's own; only the secret part differs.
     const next = () => bearer(senderToken.slice(0, -20) + randomBytes(10).toString('hex'))
-    return () => arms.pipeline(() => arms.request({ path: '/v1/inbox/events', body: '{}', headers: [next()] }), 16)
+    return () => client.pipeline(() => client.request({ path: '/v1/inbox/events', body: '{}', headers: [next()] }), 16)
   },
 }
 
@@ -64,10 +66,10 @@ export const signIns: Attack = {
   about: 'sign-ins with names and passwords of all kinds',
   by: 'stranger',
   connections: 64,
-  prepare: (arms) => () =>
-    arms.repeat((n) => {
+  prepare: (client) => () =>
+    client.repeat((n) => {
       const body = JSON.stringify({ name: n % 2 ? 'mallory' : ref(8), password: ref(12) })
-      return arms.request({ path: '/v1/console/session', body })
+      return client.request({ path: '/v1/console/session', body })
     }),
 }
 
@@ -76,10 +78,10 @@ export const headerFlood: Attack = {
   about: 'requests with 15 kB of small headers, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (arms) => {
+  prepare: (client) => {
     const headers = Array.from({ length: 1000 }, (_, n) => `x-${n}: ${ref(4)}`)
-    const request = arms.request({ path: '/livez', headers })
-    return () => arms.pipeline(() => request, 8)
+    const request = client.request({ path: '/livez', headers })
+    return () => client.pipeline(() => request, 8)
   },
 }
 
@@ -88,12 +90,12 @@ export const newConnections: Attack = {
   about: 'connections that are opened, used once and dropped',
   by: 'stranger',
   connections: 64,
-  prepare: (arms) => async () => {
-    const request = arms.request({ path: '/readyz' })
-    while (!arms.isOver) {
-      const wire = await arms.open()
-      const { status } = await arms.ask(wire, request)
-      if (status === 0) arms.cut += 1
+  prepare: (client) => async () => {
+    const request = client.request({ path: '/readyz' })
+    for (;;) {
+      const wire = await client.open()
+      const { status } = await client.ask(wire, request)
+      if (status === 0) client.cut += 1
       wire.close()
     }
   },
@@ -104,10 +106,10 @@ export const unknownSessions: Attack = {
   about: 'session cookies that do not exist, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (arms) => () =>
-    arms.pipeline(() => {
+  prepare: (client) => () =>
+    client.pipeline(() => {
       const cookie = `Cookie: intray_session=${randomBytes(24).toString('base64url')}`
-      return arms.request({ path: '/v1/console/overview', headers: [cookie, 'Intray-Tenant: 7/42'] })
+      return client.request({ path: '/v1/console/overview', headers: [cookie, 'Intray-Tenant: 7/42'] })
     }, 16),
 }
 
@@ -117,12 +119,12 @@ export const idleConnections: Attack = {
   by: 'stranger',
   connections: 200,
   leadSeconds: 3,
-  prepare: (arms) => async () => {
+  prepare: (client) => async () => {
     const wires: Wire[] = []
-    while (!arms.isOver) {
+    for (;;) {
       if (wires.length < HELD) {
-        wires.push(await arms.open())
-        arms.sent += 1
+        wires.push(await client.open())
+        client.sent += 1
       } else {
         await Promise.race(wires.map(({ closed }) => closed))
         wires.splice(0, wires.length, ...wires.filter(({ isOpen }) => isOpen))

@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export async function checkOut(context: ProofContext, name: string): Promise<{ about: string; launcher: string }> {
   const commit = await findCommit(ROOT, name)
-  const folder = join(context.folder, 'earlier')
+  const folder = join(context.folder, 'other')
   await writeCommit(ROOT, commit, folder)
   const own = <Child extends { kill(signal: 'SIGKILL'): boolean }>(child: Child): Child => {
     context.onCleanup(() => void child.kill('SIGKILL'))

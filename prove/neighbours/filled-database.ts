@@ -1,12 +1,12 @@
-// The database that every attack finds: a victim and an attacker, whose tenant has thousands of events. It is filled once, by
-// HTTP, and copied for each attack.
+// The database that each attack starts on: it has a victim's tenant and an attacking tenant with thousands of events. It is
+// filled once, over HTTP, and copied for each attack.
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createDatabase, withClient } from '../../test/support/postgres/databases.ts'
 import type { ProofContext } from '../proof.ts'
 import { Service, TENANT } from '../service.ts'
-import { ATTACKING_TENANT, type Belongings } from './attack.ts'
+import { ATTACKING_TENANT, type Target } from './attack.ts'
 import { ref } from './attacks/refs.ts'
 import { bearer, requestBytes, Wire } from './wire.ts'
 
@@ -16,15 +16,15 @@ const CHANNELS = 500
 const LARGE_TEXT = 900_000
 const LIMIT_MS = 120_000
 
-export interface Stock {
+export interface FilledDatabase {
   readonly env: Readonly<Record<string, string>>
   readonly victim: { readonly senderToken: string; readonly processorToken: string }
-  readonly attacker: Omit<Belongings, 'port'>
+  readonly attacker: Omit<Target, 'port'>
   /** A database of its own; `drop` removes it once no service uses it. */
   copy(): Promise<{ readonly url: string; drop(): Promise<void> }>
 }
 
-export async function createStock(context: ProofContext, launcher: string, events: number): Promise<Stock> {
+export async function fillDatabase(context: ProofContext, launcher: string, events: number): Promise<FilledDatabase> {
   const databaseUrl = await context.newDatabase()
   const env = { NODE_COMPILE_CACHE: join(context.folder, 'compile-cache') }
   const service = new Service(context, { databaseUrl, env, launcher })
@@ -76,7 +76,7 @@ async function load(port: number, token: string, count: number, bodyOf: (n: numb
     for (;;) {
       const { status, body } = await wire.ask(request, true)
       if (status === 503 && performance.now() < giveUpAt) continue
-      if (status !== 200) throw new Error(`an event of the stock was answered ${status}: ${body}`)
+      if (status !== 200) throw new Error(`an event was answered ${status}: ${body}`)
       const id = Number(/"id":(\d+)/.exec(body!)?.[1])
       if (n === 0) first = id
       ids.push(id)
@@ -103,7 +103,7 @@ async function indexed(port: number, token: string): Promise<void> {
   for (;;) {
     const { status, body } = await wire.ask(request, true)
     if (status === 200 && !body!.includes('"index_lag"')) break
-    if (performance.now() > giveUpAt) throw new Error('the index of the stock was not complete in time')
+    if (performance.now() > giveUpAt) throw new Error('the index of the database was not complete in time')
   }
   wire.close()
 }
