@@ -9,6 +9,7 @@ const HOLD_MS = 2000
 const AT_ONCE = 2000
 /** By each of 200: together more than the service takes. */
 const HELD = 55
+const OPENED_AT_ONCE = 5
 
 export const docsUnread: Attack = {
   name: 'docs-unread',
@@ -118,17 +119,15 @@ export const idleConnections: Attack = {
   about: 'more connections from one address than the service takes, all idle',
   by: 'stranger',
   connections: 200,
-  leadSeconds: 3,
+  leadSeconds: 5,
   prepare: (client) => async () => {
-    const wires: Wire[] = []
+    let held: Wire[] = []
     for (;;) {
-      if (wires.length < HELD) {
-        wires.push(await client.open())
-        client.sent += 1
-      } else {
-        await Promise.race(wires.map(({ closed }) => closed))
-        wires.splice(0, wires.length, ...wires.filter(({ isOpen }) => isOpen))
-      }
+      const missing = Math.min(HELD - held.length, OPENED_AT_ONCE)
+      if (missing === 0) await Promise.race(held.map(({ closed }) => closed))
+      held.push(...(await Promise.all(Array.from({ length: missing }, () => client.open()))))
+      client.sent += missing
+      held = held.filter(({ isOpen }) => isOpen)
     }
   },
 }
