@@ -1,7 +1,8 @@
 // The limits that a victim and the service must keep under attack, and the report of what was measured.
 
 import { PATIENCE_MS, type Activity, type Figures } from './victim.ts'
-import type { Trial, Turn } from './trial.ts'
+import type { Turn } from './probed-service.ts'
+import type { Trial } from './trial.ts'
 
 const SLOWER = 10
 const MAX_P50_MS: Readonly<Record<Activity, number>> = { send: 50, read: 50, large: 50, claimable: 2000 }

@@ -29,7 +29,6 @@ const held: Trial = {
   attacked: { send: served, claimable: served },
   mostMiB: MAX_MIB,
   longestTurn: { at: 0, ms: 50 },
-  longestTurnAlone: null,
   ended: null,
 }
 const attacked = (figures: Partial<Figures>): Partial<Trial> => ({ attacked: { send: { ...served, ...figures } } })
