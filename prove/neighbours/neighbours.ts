@@ -4,6 +4,7 @@
 // refused; messages become claimable within 2 s; memory is bounded; no turn of the main thread takes over 50 ms.
 // Controls: a service whose main thread stalls; with `--against`, another commit that must fail under the control attacks.
 
+import { availableParallelism, loadavg } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { UsageError } from '../../bench/usage-error.ts'
 import type { ControlResult, Proof, ProofContext } from '../proof.ts'
@@ -37,6 +38,7 @@ export const neighbours: Proof = {
     against: 'a commit that must fail under the control attacks (none)',
   },
   async run(context) {
+    const [load = 0] = loadavg()
     const seconds = numberOf(context, 'seconds', SECONDS)
     const events = numberOf(context, 'events', EVENTS)
     const attacks = attacksOf(context)
@@ -63,6 +65,7 @@ export const neighbours: Proof = {
         ...{ lost: 0, twice: 0, altered: 0, resurrected: 0, misordered: 0, misnumbered: 0 },
       },
       notes: [
+        `The load average was ${load.toFixed(1)} on ${availableParallelism()} cores before; limits of time assume an idle machine.`,
         `${trials.length} attacks of ${seconds} s, with ${events.toLocaleString('en')} events of the attacker stored.`,
         ...(context.isTimed ? [] : ['Time limits were not judged.']),
       ],
