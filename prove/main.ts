@@ -34,7 +34,7 @@ function help(): string {
     '  --seed S         play the choices of an earlier run again',
     '  --store          the store under test',
     '  --only TEXT      of several faults (nth, failover) those whose name has this in it; the choices of a seed are then others',
-    '  --list           names those faults and does nothing else',
+    '  --list           lists these faults and exits',
     '  --folder F       where databases are kept meanwhile (the system’s temporary folder)',
     `  --max-minutes M  ends it after so long (${MAX_MINUTES})`,
     '  --markdown       also print the cells for docs/internals/reliability.md, and write its drawings',
@@ -99,7 +99,8 @@ async function main(argv: readonly string[]): Promise<number> {
   if (!proof)
     throw new UsageError(`There is no proof "${name}"; there is: ${PROOFS.map((one) => one.name).join(', ')}.`)
   if (values.list) {
-    console.log((proof.faults ?? [proof.name]).join('\n'))
+    const faults = proof.faults ?? [proof.name]
+    console.log(faults.map((fault) => `${fault.padEnd(20)} ${proof.faultsAbout?.[fault] ?? ''}`.trimEnd()).join('\n'))
     return 0
   }
   const options = {

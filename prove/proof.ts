@@ -17,6 +17,8 @@ export interface Proof {
   readonly defaultCycles: number
   /** Where it has several faults, of which some can be asked for: their names. */
   readonly faults?: readonly string[]
+  /** One line about each of them, where the name does not say it. */
+  readonly faultsAbout?: Readonly<Record<string, string>>
   /** Options of its own on the command line, all with a value, and what they mean. */
   readonly options?: Readonly<Record<string, string>>
   run(context: ProofContext): Promise<ProofResult>

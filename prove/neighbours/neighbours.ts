@@ -31,6 +31,7 @@ export const neighbours: Proof = {
   stores: ['sqlite', 'postgres'],
   defaultCycles: 1,
   faults: NAMES,
+  faultsAbout: Object.fromEntries(ATTACKS.map(({ name, by, about }) => [name, `${by}: ${about}`])),
   options: {
     attacks: 'names of attacks, separated by commas (all)',
     seconds: `length of an attack (${SECONDS})`,

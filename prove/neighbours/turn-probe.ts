@@ -1,23 +1,23 @@
-// Loaded before the service (`node --import`), it measures how long the turns of the service's main thread are: a timer that
-// is due every few milliseconds is late by as long as a turn takes. Never part of the service.
-// Appends to the file that PROVE_TURNS names a line for each turn longer than 10 ms; for the first ones longer than 50 ms it
-// names what the thread did, from a sampling profiler. A file beside it (.beat) holds the time of the last look: a turn that is
-// not over yet is counts by nothing else.
-// The time in which the thread was ready and had no processor (Linux tells it) is not counted: others took it.
+// Measures the turns of the service's main thread: a timer that is due every few milliseconds is late by the length of a turn.
+// Loaded before the service (`node --import`), never part of it. It subtracts the time in which the thread was ready to run and
+// had no processor, where Linux reports it.
+// Appends one line to the file PROVE_TURNS for each turn longer than 10 ms. For the first ones longer than 50 ms, a sampling
+// profiler names the functions. The file beside it (.beat) holds the time of the last timer, which reveals a turn that has not
+// ended.
 
 import { appendFileSync, openSync, readSync, writeSync } from 'node:fs'
 import { Session } from 'node:inspector'
 import { isMainThread } from 'node:worker_threads'
-import { type Sampled, causeOf } from './turn-cause.ts'
+import { causeOf, type Sampled } from './turn-cause.ts'
 
 const EVERY_MS = 5
-const TOLD_FROM_MS = 10
+const REPORTED_FROM_MS = 10
 const EXPLAINED_FROM_MS = 50
-const MAX_EXPLAINED = 5
+const MAX_EXPLAINED = 20
 const SAMPLE_US = 2000
 
 const file = process.env.PROVE_TURNS
-// Commands and worker threads have no turns that anybody waits for.
+// No request waits for a command or for the turns of a worker thread.
 if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
   const waited = waitedForProcessor()
   let explained = 0
@@ -37,7 +37,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
     const nowWaited = waited()
     const from = last
     const ms = now - from - EVERY_MS - (nowWaited - lastWaited)
-    if (ms >= TOLD_FROM_MS) {
+    if (ms >= REPORTED_FROM_MS) {
       const { user, system } = process.threadCpuUsage(lastSpent)
       const line: Record<string, unknown> = { at: performance.timeOrigin + now, ms, computedMs: (user + system) / 1000 }
       if (ms >= EXPLAINED_FROM_MS && explained < MAX_EXPLAINED) {
@@ -49,7 +49,7 @@ if (isMainThread && file !== undefined && process.argv[2] === 'serve') {
       }
       appendFileSync(file, `${JSON.stringify(line)}\n`)
     }
-    // What was done here is no turn of the service.
+    // The work of the probe itself is not counted.
     last = performance.now()
     writeSync(beat, String(Math.round(performance.timeOrigin + last)), 0)
     lastWaited = waited()
