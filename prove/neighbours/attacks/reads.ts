@@ -12,11 +12,11 @@ const reading = (paths: (client: AttackClient) => readonly string[]) => (client:
 
 export const oneLetterWords: Attack = {
   name: 'one-letter-words',
-  about: 'searches for 15 words of one letter',
+  about: 'searches for 15 and for 8 words of one letter',
   by: 'processor',
   connections: 64,
   isControl: true,
-  prepare: reading(() => [`${EVENTS}?q=a+b+c+d+e+f+g+h+i+k+l+m+n+o+p`]),
+  prepare: reading(() => ['a+b+c+d+e+f+g+h+i+k+l+m+n+o+p', 'a+b+c+d+e+f+g+h'].map((q) => `${EVENTS}?q=${q}`)),
 }
 
 export const fewLetterWords: Attack = {
