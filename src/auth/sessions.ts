@@ -55,6 +55,8 @@ export interface SessionsOptions {
 interface CachedSession {
   readonly at: number
   readonly signedIn: SignedIn
+  /** The last use that was written, or is being written. */
+  seenAt: number
 }
 
 interface Found {
@@ -87,15 +89,20 @@ export class Sessions {
     return this.#open(operator, origin)
   }
 
-  /** Null for an unknown or expired cookie. */
+  /** Null for an unknown or expired cookie. Counts as a use of the session. */
   async find(cookie: string): Promise<SignedIn | null> {
-    return SECRET.test(cookie) ? this.#findByHash(digest(cookie)) : null
+    const found = SECRET.test(cookie) ? await this.#findByKey(digest(cookie).toString('hex')) : null
+    if (found) this.#recordUse(found)
+    return found && found.signedIn
   }
 
-  /** For streams, which outlive their request: null while the session is valid. */
+  /**
+   * For streams, which outlive their request: null while the session is valid. Does not count as a use: the session would
+   * never become idle.
+   */
   async revocation(key: string): Promise<Problem | null> {
     try {
-      const found = await this.#findByHash(Buffer.from(key.slice(SESSION_KEY.length), 'hex'), false)
+      const found = await this.#findByKey(key.slice(SESSION_KEY.length))
       return found ? null : { code: 'not_signed_in' }
     } catch (error) {
       this.#options.onTrouble('look up a session', error)
@@ -117,24 +124,32 @@ export class Sessions {
     await this.#options.audit({ action: 'sign_out_everywhere', operator, origin })
   }
 
-  /** An open stream does not count as use: the session would never become idle. */
-  async #findByHash(hashed: Buffer, isUse = true): Promise<SignedIn | null> {
-    const { store, clock, idleMs, onTrouble } = this.#options
+  async #findByKey(key: string): Promise<CachedSession | null> {
+    const { store, clock, idleMs } = this.#options
     const now = clock.now()
-    const key = hashed.toString('hex')
     const known = this.#cache.get(key)
-    if (known && now >= known.at && now - known.at < CACHE_MS) return known.signedIn
-    this.#cache.delete(key)
-    const found = await store.findSession(hashed, now)
-    if (!found || now - found.session.seenAt >= idleMs) return null
-    if (isUse && now - found.session.seenAt >= Math.min(TOUCH_EVERY_MS, idleMs / 4)) {
-      store.touchSession(hashed, now).catch((error: unknown) => onTrouble('record the use of a session', error))
+    if (known && now >= known.at && now - known.at < CACHE_MS) return known
+    const found = await store.findSession(Buffer.from(key, 'hex'), now)
+    if (!found || now - found.session.seenAt >= idleMs) {
+      this.#cache.delete(key)
+      return null
     }
     const { id, name, role, tenants } = found.operator
-    const signedIn = { key, operator: { id, name, role, tenants }, expiresAt: found.session.expiresAt }
-    if (this.#cache.size >= MAX_CACHED) this.#cache.clear()
-    this.#cache.set(key, { at: now, signedIn })
-    return signedIn
+    const { expiresAt, seenAt } = found.session
+    const session = { at: now, signedIn: { key, operator: { id, name, role, tenants }, expiresAt }, seenAt }
+    if (this.#cache.size >= MAX_CACHED && !known) this.#cache.clear()
+    this.#cache.set(key, session)
+    return session
+  }
+
+  #recordUse(session: CachedSession): void {
+    const { store, clock, idleMs, onTrouble } = this.#options
+    const now = clock.now()
+    if (now - session.seenAt < Math.min(TOUCH_EVERY_MS, idleMs / 4)) return
+    session.seenAt = now
+    store
+      .touchSession(Buffer.from(session.signedIn.key, 'hex'), now)
+      .catch((error: unknown) => onTrouble('record the use of a session', error))
   }
 
   async #open({ id, name, role, tenants, password }: OperatorRecord, origin: Origin): Promise<SignInResult> {
