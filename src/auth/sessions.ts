@@ -22,6 +22,8 @@ const SECRET = /^[0-9A-Za-z]{43}$/
 const CACHE_MS = 1000
 const MAX_CACHED = 1000
 const MAX_SESSIONS = 20
+/** Concurrent look-ups: a flood of unknown cookies must not fill the store's queue. */
+export const MAX_LOOK_UPS = 100
 /** The last use is written at most this often. */
 const TOUCH_EVERY_MS = 60_000
 const LINK_MS = 15 * 60_000
@@ -41,6 +43,16 @@ export interface SignedIn {
 export type Credentials = { readonly name: string; readonly password: string } | { readonly link: string }
 
 export type SignInResult = { readonly cookie: string; readonly signedIn: SignedIn } | { readonly problem: Problem }
+
+export type FoundSession = { readonly signedIn: SignedIn } | { readonly problem: Problem }
+
+const NOT_SIGNED_IN: FoundSession = { problem: { code: 'not_signed_in' } }
+const TOO_MANY: FoundSession = {
+  problem: {
+    code: 'overloaded',
+    message: 'Too many sessions are being looked up, and nothing was changed. Try again after Retry-After seconds.',
+  },
+}
 
 export interface SessionsOptions {
   readonly store: OperatorStore
@@ -68,6 +80,7 @@ export class Sessions {
   readonly #options: SessionsOptions
   readonly #passwords = new PasswordVerifier()
   readonly #cache = new Map<string, CachedSession>()
+  #lookUps = 0
 
   constructor(options: SessionsOptions) {
     this.#options = options
@@ -89,11 +102,16 @@ export class Sessions {
     return this.#open(operator, origin)
   }
 
-  /** Null for an unknown or expired cookie. Counts as a use of the session. */
-  async find(cookie: string): Promise<SignedIn | null> {
-    const found = SECRET.test(cookie) ? await this.#findByKey(digest(cookie).toString('hex')) : null
-    if (found) this.#recordUse(found)
-    return found && found.signedIn
+  /** Counts as a use of the session. */
+  async find(cookie: string): Promise<FoundSession> {
+    if (!SECRET.test(cookie)) return NOT_SIGNED_IN
+    const key = digest(cookie).toString('hex')
+    // Operators who are signed in are let in at any load.
+    if (this.#lookUps >= MAX_LOOK_UPS && !this.#cache.has(key)) return TOO_MANY
+    const found = await this.#findByKey(key)
+    if (!found) return NOT_SIGNED_IN
+    this.#recordUse(found)
+    return { signedIn: found.signedIn }
   }
 
   /**
@@ -129,7 +147,8 @@ export class Sessions {
     const now = clock.now()
     const known = this.#cache.get(key)
     if (known && now >= known.at && now - known.at < CACHE_MS) return known
-    const found = await store.findSession(Buffer.from(key, 'hex'), now)
+    this.#lookUps += 1
+    const found = await store.findSession(Buffer.from(key, 'hex'), now).finally(() => (this.#lookUps -= 1))
     if (!found || now - found.session.seenAt >= idleMs) {
       this.#cache.delete(key)
       return null

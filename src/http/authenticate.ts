@@ -6,7 +6,7 @@ import type { FailedTokenLimiter } from '../auth/failed-token-limiter.ts'
 import type { Authentication, Principals, PresentedToken } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows, scopeNeeded } from '../auth/scope.ts'
-import type { SignedIn } from '../auth/sessions.ts'
+import type { FoundSession } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import { maySee, operatorKeyId, roleAllows } from '../model/operator.ts'
 import { OPERATOR_SCOPE, type Principal, parseTenant, type Tenant } from '../model/principal.ts'
@@ -30,7 +30,7 @@ export interface AuthServices {
 }
 
 export interface OperatorSessions {
-  find(cookie: string): Promise<SignedIn | null>
+  find(cookie: string): Promise<FoundSession>
   hasTenant(tenant: Tenant): Promise<boolean>
 }
 
@@ -110,10 +110,10 @@ function admitOperator(
   exchange: Exchange,
 ): Promise<Admission> {
   return orUnavailable<Admission>(async () => {
-    const signedIn = await operators.find(cookie)
-    if (!signedIn) return NOT_SIGNED_IN
-    exchange.operator = signedIn
-    const { operator } = signedIn
+    const found = await operators.find(cookie)
+    if ('problem' in found) return found.problem
+    exchange.operator = found.signedIn
+    const { operator } = found.signedIn
     if (route.operator === 'none' || !roleAllows(route.operator, operator.role)) return { code: 'forbidden_role' }
     if (route.tenant === 'none') return null
     const [named = '', ...more] = headerValues(req.rawHeaders, 'intray-tenant')

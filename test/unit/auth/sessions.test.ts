@@ -1,14 +1,22 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
-import { sessionKey, Sessions } from '../../../src/auth/sessions.ts'
+import { MAX_LOOK_UPS, sessionKey, Sessions } from '../../../src/auth/sessions.ts'
 import { SignInBackOff } from '../../../src/auth/sign-in-back-off.ts'
 import { randomBase62 } from '../../../src/runtime/id.ts'
 import type { OperatorStore, SessionRecord } from '../../../src/store/contract/operators.ts'
 import { TestClock } from '../../support/clock.ts'
 
 const MINUTE_MS = 60_000
-const OPERATOR = { id: 'op', name: 'ada', role: 'viewer', tenants: null, password: null, createdAt: 0, disabledAt: null }
+const OPERATOR = {
+  id: 'op',
+  name: 'ada',
+  role: 'viewer',
+  tenants: null,
+  password: null,
+  createdAt: 0,
+  disabledAt: null,
+}
 
 /** Sessions in memory, whose answers can be held back. */
 class FakeStore {
@@ -55,17 +63,17 @@ function setUp() {
 
 async function codeOf(found: ReturnType<Sessions['find']>): Promise<string> {
   const result = await found
-  return result ? 'signed in' : 'not_signed_in'
+  return 'problem' in result ? result.problem.code : 'signed in'
 }
 
 test('an operator whose stream keeps the session cached is at work, and stays signed in', async () => {
   const { clock, sessions, open } = setUp()
   const cookie = open()
   const found = await sessions.find(cookie)
-  assert.ok(found)
+  assert.ok('signedIn' in found)
   for (let minute = 0; minute < 120; minute += 2) {
     clock.advance(2 * MINUTE_MS)
-    assert.equal(await sessions.revocation(sessionKey(found)), null, `the stream after ${minute} minutes`)
+    assert.equal(await sessions.revocation(sessionKey(found.signedIn)), null, `the stream after ${minute} minutes`)
     assert.equal(await codeOf(sessions.find(cookie)), 'signed in', `a request after ${minute} minutes`)
   }
 })
@@ -74,14 +82,35 @@ test('an open stream alone is no use: the session ends after its idle time', asy
   const { clock, sessions, open } = setUp()
   const cookie = open()
   const found = await sessions.find(cookie)
-  assert.ok(found)
+  assert.ok('signedIn' in found)
   for (let minute = 2; minute < 60; minute += 2) {
     clock.advance(2 * MINUTE_MS)
-    assert.equal(await sessions.revocation(sessionKey(found)), null)
+    assert.equal(await sessions.revocation(sessionKey(found.signedIn)), null)
   }
   clock.advance(2 * MINUTE_MS)
-  assert.deepEqual(await sessions.revocation(sessionKey(found)), { code: 'not_signed_in' })
+  assert.deepEqual(await sessions.revocation(sessionKey(found.signedIn)), { code: 'not_signed_in' })
   assert.equal(await codeOf(sessions.find(cookie)), 'not_signed_in')
+})
+
+test('unknown cookies are looked up a bounded number at a time; who is signed in is still let in', async () => {
+  const { store, clock, sessions, open } = setUp()
+  const [cookie, absent] = [open(), open()]
+  assert.equal(await codeOf(sessions.find(cookie)), 'signed in')
+  clock.advance(1000)
+  const gate = Promise.withResolvers<void>()
+  store.beforeAnswer = () => gate.promise
+  store.finds = 0
+  const flood = Array.from({ length: 3 * MAX_LOOK_UPS }, () => codeOf(sessions.find(randomBase62(43))))
+  assert.equal(store.finds, MAX_LOOK_UPS)
+  const signedIn = codeOf(sessions.find(cookie))
+  assert.equal(store.finds, MAX_LOOK_UPS + 1, 'a known session is looked up again beside them')
+  assert.equal(await codeOf(sessions.find(absent)), 'overloaded')
+  gate.resolve()
+  assert.equal(await signedIn, 'signed in')
+  const codes = await Promise.all(flood)
+  assert.equal(codes.filter((code) => code === 'not_signed_in').length, MAX_LOOK_UPS)
+  assert.equal(codes.filter((code) => code === 'overloaded').length, 2 * MAX_LOOK_UPS)
+  assert.equal(await codeOf(sessions.find(absent)), 'signed in', 'afterwards all are looked up again')
 })
 
 test('what cannot be a cookie is not looked up', async () => {
