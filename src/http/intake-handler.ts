@@ -2,11 +2,12 @@
 // encoding, media type, size, JSON, refs, capacity. Framing, path and method were checked before.
 
 import type { Accept, AcceptResult } from '../intake/accept.ts'
+import { keptBody } from '../intake/refused-body.ts'
 import type { ErrorCode, Problem } from '../model/errors.ts'
 import { tenantText } from '../model/principal.ts'
 import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { redactBytes, redactText } from '../runtime/redact.ts'
+import { redactText } from '../runtime/redact.ts'
 import { admitBearer, type AuthServices } from './authenticate.ts'
 import type { Exchange } from './exchange.ts'
 import type { Handler } from './handler.ts'
@@ -75,7 +76,8 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     const start = body ?? call.readBodyStart(REFUSAL_BODY_BYTES)
     answerProblem(call, problem)
     const bytes = Buffer.isBuffer(start) ? start : await start
-    options.recordRefusal(refusalOf(call, problem, bytes, options.clock.now()))
+    const kept = await keptBody(bytes, call.head.headers['content-encoding'])
+    options.recordRefusal({ ...refusalOf(call, problem, bytes.length, options.clock.now()), body: kept })
   }
 
   function unpack({ exchange }: IntakeCall, bytes: Buffer, reservation: BodyReservation): Promise<Buffer | Problem> {
@@ -179,7 +181,7 @@ function receiptAnswer(
   }
 }
 
-function refusalOf(call: IntakeCall, problem: Problem, body: Buffer, receivedAt: number): Refusal {
+function refusalOf(call: IntakeCall, problem: Problem, size: number, receivedAt: number): Omit<Refusal, 'body'> {
   const { route, head, exchange } = call
   const principal = exchange.principal!
   const headers: Record<string, string> = {}
@@ -196,7 +198,6 @@ function refusalOf(call: IntakeCall, problem: Problem, body: Buffer, receivedAt:
     route: route.path,
     requestId: exchange.requestId,
     headers,
-    body: redactBytes(body.subarray(0, REFUSAL_BODY_BYTES)),
-    bodySize: Math.max(body.length, declaredLength(head) ?? 0),
+    bodySize: Math.max(size, declaredLength(head) ?? 0),
   }
 }

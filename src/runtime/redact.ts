@@ -13,13 +13,27 @@ export function redactText(text: string): string {
   return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)
 }
 
-/** The same for bytes, keeping their length and position: each secret character becomes an x. */
+/**
+ * The same for bytes, keeping their length and position: each secret character becomes an x. Zero bytes are passed over,
+ * because a token in UTF-16 or UTF-32 has them between its characters.
+ */
 export function redactBytes(bytes: Uint8Array): Uint8Array {
-  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1')
-  return Buffer.from(
+  const others = bytes.includes(0) ? bytes.filter((byte) => byte !== 0) : bytes
+  const text = Buffer.from(others.buffer, others.byteOffset, others.byteLength).toString('latin1')
+  const redacted = Buffer.from(
     text.replace(TOKEN_SHAPED, (found) => prefixOf(found).padEnd(found.length, 'x')),
     'latin1',
   )
+  if (others === bytes) return redacted
+  const masked = Buffer.from(bytes)
+  let next = 0
+  for (let at = 0; at < masked.length; at += 1) if (masked[at] !== 0) masked[at] = redacted[next++]!
+  return masked
+}
+
+/** Whether a text has a token in it, or most of one. Narrower than what is masked: a random key of letters has none. */
+export function hasToken(text: string): boolean {
+  return /itr_[0-9A-Za-z]{10}_[0-9A-Za-z]{8}/i.test(text)
 }
 
 /** The prefix stays visible. */

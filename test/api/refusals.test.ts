@@ -30,7 +30,7 @@ for (const driver of drivers) {
 
       const CASES: Record<
         string,
-        { code: string; body: string; headers?: Record<string, string>; processor?: boolean }
+        { code: string; body: string; headers?: Record<string, string>; processor?: boolean; kept?: string }
       > = {
         '400 invalid_json': { code: 'invalid_json', body: '{"name":"Ada", oops}' },
         '403 forbidden_scope': { code: 'forbidden_scope', body: '{"name":"Ada"}', processor: true },
@@ -44,10 +44,11 @@ for (const driver of drivers) {
           code: 'unsupported_encoding',
           body: 'compressed somehow',
           headers: { 'Content-Encoding': 'br' },
+          kept: '',
         },
         '422 invalid_payload': { code: 'invalid_payload', body: '{"source_ref":1.2}' },
       }
-      for (const [name, { code, body, headers = {}, processor = false }] of Object.entries(CASES)) {
+      for (const [name, { code, body, headers = {}, processor = false, kept = body }] of Object.entries(CASES)) {
         for (const chunked of [false, true]) {
           test(`${name}, ${chunked ? 'chunked' : 'fixed length'}: kept with its reason, token, headers and body`, async () => {
             const { app } = shared
@@ -73,7 +74,7 @@ for (const driver of drivers) {
             assert.equal(refusal.headers['user-agent'], 'Plugin/1.0')
             assert.equal(refusal.headers['content-type'], sent['Content-Type'])
             assert.doesNotMatch(JSON.stringify(refusal.headers), /SECRET|authorization|cookie|x-api-key|itr_/i)
-            assert.equal(Buffer.from(refusal.body).toString(), body.slice(0, KEPT_BYTES))
+            assert.equal(Buffer.from(refusal.body).toString(), kept.slice(0, KEPT_BYTES))
           })
         }
       }
@@ -109,6 +110,28 @@ for (const driver of drivers) {
         assert.ok(!kept.includes(secret) && !JSON.stringify(refusal.headers).includes(secret))
         assert.ok(kept.endsWith('"rest":"kept"}'), 'the rest of it is kept')
         assert.equal(kept.length, body.length)
+      })
+
+      test('a token in UTF-16 or in gzip that was not unpacked is masked', async () => {
+        const { app } = shared
+        const secret = app.token.split('_')[2]!
+        const body = `{"debug":"${app.token}","rest":"kept"}`
+        const large = gzipSync(`{"debug":"${app.token}","rest":"${'x'.repeat(250_000)}"}`)
+        const gzip = { 'Content-Encoding': 'gzip' }
+        for (const [status, bytes, headers] of [
+          [400, Buffer.from(body, 'utf16le'), {}],
+          [413, large, gzip],
+          [415, gzipSync(body), { ...gzip, 'Content-Type': 'text/plain' }],
+          [400, gzipSync(body).subarray(0, -8), gzip],
+          [400, gzipSync(body), {}],
+        ] as const) {
+          const answer = await postTo(app, path, bytes, headers)
+          assert.equal(answer.status, status)
+          const { body: kept } = await refusalOf(app, answer.headers['x-request-id'])
+          const text = Buffer.from(kept).toString().replaceAll('\0', '')
+          assert.match(text, /"debug":"itr_x+","rest":"/)
+          assert.ok(!text.includes(secret.slice(0, 8)))
+        }
       })
 
       test('a token cut by the end of what is kept is masked too', async () => {

@@ -100,3 +100,17 @@ test('masks what the plain form of its pattern masks, which is slow on hostile t
     { numRuns: 5000 },
   )
 })
+
+test('a token in UTF-16 or UTF-32 is masked, and everything else keeps its place', () => {
+  const { token } = mintToken()
+  const text = `{"a":"${token}","Grüße":"日本語"}`
+  const masked = text.replace(token, `itr_${'x'.repeat(token.length - 4)}`)
+  const encodings: Record<string, (given: string) => Buffer> = {
+    'UTF-16LE': (given) => Buffer.from(given, 'utf16le'),
+    'UTF-16BE': (given) => Buffer.from(given, 'utf16le').swap16(),
+    'UTF-32LE': (given) => Buffer.from(Uint32Array.from(Array.from(given, (one) => one.codePointAt(0)!)).buffer),
+  }
+  for (const [name, encode] of Object.entries(encodings)) {
+    assert.deepEqual(Buffer.from(redactBytes(encode(text))), encode(masked), name)
+  }
+})
