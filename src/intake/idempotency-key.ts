@@ -1,5 +1,9 @@
 // Parses the Idempotency-Key header, the dedupe key of a message without source_ref: quoted (the IETF draft) or bare (most
-// clients), 1 to 255 printable ASCII characters.
+// clients), 1 to 255 printable ASCII characters. The key is stored, so one with a token in it is replaced by its SHA-256, which
+// tells messages apart as well.
+
+import { hash } from 'node:crypto'
+import { hasToken } from '../runtime/redact.ts'
 
 export const MAX_IDEMPOTENCY_KEY = 255
 
@@ -20,5 +24,5 @@ export function readIdempotencyKey(values: readonly string[]): IdempotencyKey {
   if (!/^[\x20-\x7e]+$/.test(key)) {
     return { unusable: 'The Idempotency-Key header is not printable ASCII. Encode it, or send a hash of it.' }
   }
-  return { key }
+  return { key: hasToken(key) ? `sha256:${hash('sha256', key)}` : key }
 }

@@ -104,6 +104,8 @@ const misplacedInIntake = (valid: string): Record<string, Door> => ({
   },
   'in a gzip body refused for its JSON': (token) =>
     intake([bearer(valid), JSON_TYPE, 'Content-Encoding: gzip'], gzipSync(`["${token}"]`)),
+  'as the Idempotency-Key of an accepted message': (token) =>
+    intake([bearer(valid), JSON_TYPE, `Idempotency-Key: ${token}`]),
   'in a body of another type': (token) => intake([bearer(valid), 'Content-Type: text/plain'], `token=${token}`),
   'in a body that is not UTF-8': (token) =>
     intake([bearer(valid), JSON_TYPE], Buffer.concat([Buffer.from(`{"token":"${token}`), Buffer.from([0xff, 0xfe])])),

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { mintToken } from '../../../src/auth/token.ts'
 import { readIdempotencyKey } from '../../../src/intake/idempotency-key.ts'
 import { anyText } from '../../support/text.ts'
 
@@ -52,4 +53,20 @@ test('any value gets an answer, and a key is 1 to 255 printable characters', () 
       assert.ok(key === null || /^[\x20-\x7e]{1,255}$/.test(key))
     }),
   )
+})
+
+test('a key with a token in it is replaced by its digest, and still tells messages apart', () => {
+  const { token } = mintToken()
+  const keys = [token, `"${token}"`, `Bearer ${token}`, token.slice(0, 40), token.toUpperCase()].map((value) =>
+    keyOf(value),
+  )
+  for (const key of keys) assert.match(String(key), /^sha256:[0-9a-f]{64}$/)
+  assert.equal(keys[0], keys[1], 'quoted or bare')
+  assert.equal(new Set(keys).size, 4)
+  for (const other of [
+    'itr_',
+    'citron_abcdefghij_x',
+    'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+  ])
+    assert.equal(keyOf(other), other)
 })
