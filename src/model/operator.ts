@@ -49,6 +49,7 @@ export type AuditAction =
   | 'token_rotate'
   | 'token_disable'
   | 'token_enable'
+  | 'token_limit'
   | 'promote'
   | 'requeue'
   | 'refusal_accept'

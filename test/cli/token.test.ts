@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { tokenKeyId } from '../../src/auth/token.ts'
 import { intrayJson } from '../support/command.ts'
+import { drivers } from '../support/drivers.ts'
 import { withStore } from '../support/journal.ts'
 import { intray } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
@@ -236,3 +237,27 @@ test('rotating an expired token asks for a new expiry, and takes it', async () =
   const next = await intrayJson(['token', 'rotate', String(made.key_id), '--expires', '30d'], env)
   assert.equal(ms(next.expires_at) - ms(next.created_at), 30 * 86_400_000)
 })
+
+for (const driver of drivers) {
+  test(`every change of a token is in the audit log with its tenant, on ${driver.name}`, async () => {
+    const url = await driver.newDatabase()
+    const run = (...args: string[]) => intrayJson(['token', ...args], { INTRAY_DATABASE_URL: url })
+    const keyId = String((await run('create', '--account', '7', '--company', '42')).key_id)
+    for (const args of [['disable'], ['enable'], ['limit', '--rate-limit', '5/1s'], ['rotate']]) {
+      await run(args[0]!, keyId, ...args.slice(1))
+    }
+    assert.equal((await intray(['token', 'disable', 'nosuchkey1'], { INTRAY_DATABASE_URL: url })).code, 1)
+    await run('show', keyId)
+    const entries = await withStore(url, (store) => store.operators.listAudit(null, 10))
+    assert.deepEqual(
+      entries.map(({ action, operator, tenant, target, address }) => ({ action, operator, tenant, target, address })),
+      ['token_rotate', 'token_limit', 'token_enable', 'token_disable', 'token_create'].map((action) => ({
+        action,
+        operator: '(command line)',
+        tenant: { accountId: 7, companyId: 42 },
+        target: keyId,
+        address: null,
+      })),
+    )
+  })
+}

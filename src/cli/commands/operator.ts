@@ -3,13 +3,10 @@
 
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
-import { createAudit } from '../../auth/audit.ts'
 import { hashPassword, PASSWORD_LENGTH } from '../../auth/password.ts'
 import { createSignInLink } from '../../auth/sessions.ts'
 import { loadConfig } from '../../config.ts'
 import {
-  type AuditAction,
-  COMMAND_LINE,
   isOperatorName,
   MAX_OPERATOR_TENANTS,
   OPERATOR_ROLES,
@@ -20,10 +17,11 @@ import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/id.ts'
 import type { Store } from '../../store/contract/store.ts'
+import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
 import { withNewStore, withStore } from '../open.ts'
-import { note, print, printJson, printList, record } from '../output.ts'
+import { print, printJson, printList, record } from '../output.ts'
 import { linkUrl } from '../bootstrap.ts'
 
 const add = command({
@@ -54,7 +52,7 @@ const add = command({
       }
       const made = { id: randomBase62(10), name, role, tenants, password: null, createdAt: systemClock.now() }
       await store.operators.create(made)
-      await recordAction(store, 'operator_add', name)
+      await recordCommand(store, 'operator_add', name)
       await showLink(store, { ...made, disabledAt: null }, values.json)
     })
   },
@@ -85,7 +83,7 @@ const link = changeCommand(
     if (operator.disabledAt !== null) {
       throw new CommandError(`Operator ${name} is disabled. Enable it first: ./intray operator enable ${name}`)
     }
-    await recordAction(store, 'operator_link', name)
+    await recordCommand(store, 'operator_link', name)
     await showLink(store, operator, isJson)
   },
 )
@@ -97,7 +95,7 @@ session of the operator within a second.`,
     known(await store.operators.findByName(name), name)
     const password = await readPassword(name)
     show(known(await store.operators.setPassword(name, await hashPassword(password)), name), isJson)
-    await recordAction(store, 'operator_passwd', name)
+    await recordCommand(store, 'operator_passwd', name)
   },
 )
 
@@ -128,7 +126,7 @@ function changeCommand(about: string, action: (store: Store, name: string, isJso
 
 async function setDisabled(store: Store, name: string, disabledAt: number | null, isJson: boolean): Promise<void> {
   show(known(await store.operators.setDisabled(name, disabledAt), name), isJson)
-  await recordAction(store, disabledAt === null ? 'operator_enable' : 'operator_disable', name)
+  await recordCommand(store, disabledAt === null ? 'operator_enable' : 'operator_disable', name)
 }
 
 async function showLink(store: Store, one: OperatorRecord, isJson = false): Promise<void> {
@@ -170,13 +168,6 @@ function jsonOf(one: OperatorRecord) {
     created_at: isoTime(one.createdAt),
     disabled_at: one.disabledAt === null ? null : isoTime(one.disabledAt),
   }
-}
-
-async function recordAction(store: Store, action: AuditAction, target: string): Promise<void> {
-  const onTrouble = (doing: string, error: unknown) => note(`intray: could not ${doing}: ${String(error)}`)
-  const audit = createAudit({ store: store.operators, clock: systemClock, onTrouble })
-  const operator = { id: '', name: COMMAND_LINE }
-  await audit({ action, operator, target, origin: { requestId: null, address: null } })
 }
 
 /** Read without echo, and not from an argument: process lists and shell histories show arguments. */

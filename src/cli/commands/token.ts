@@ -1,7 +1,8 @@
 // `./intray token …`: creates, shows, disables, enables, limits and rotates tokens, whether a server runs or not. A command
-// that changes a token in use returns when the change is in effect on every running server.
+// that changes a token in use returns when the change is in effect on every running server. Every change is in the audit log.
 
 import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, waitUntilInEffect } from '../../auth/token-lifecycle.ts'
+import type { AuditAction } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
 import type { TokenRateLimit } from '../../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
@@ -9,6 +10,7 @@ import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import { formatRate, parseRate } from '../../runtime/rate.ts'
 import type { Store } from '../../store/contract/store.ts'
+import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
 import { JSON_FLAG, JSON_LINES_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withNewStore, withStore } from '../open.ts'
@@ -47,7 +49,11 @@ const create = command({
     if (label.length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters.`)
     const request = { scope, label, expiresAt: expiry(values.expires, now), rateLimit: rateLimit(values['rate-limit']) }
     const tenant = tenantOf(values)
-    const issued = await withNewStore((store) => issueToken(store.tokens, tenant, request, now))
+    const issued = await withNewStore(async (store) => {
+      const made = await issueToken(store.tokens, tenant, request, now)
+      await recordCommand(store, 'token_create', made.record.keyId, tenant)
+      return made
+    })
     showSecret(issued.record, issued.token, values.json)
   },
 })
@@ -102,8 +108,7 @@ const limit = command({
   async run(values, [keyId = '']) {
     if (values['rate-limit'] === undefined) throw new UsageError('token limit needs --rate-limit R.')
     const rate = rateLimit(values['rate-limit'])
-    const changed = await inEffect(async ({ tokens }) => known(await tokens.setRateLimit(keyId, rate), keyId))
-    showToken(changed, values.json)
+    showToken(await change('token_limit', keyId, ({ tokens }) => tokens.setRateLimit(keyId, rate)), values.json)
   },
 })
 
@@ -123,9 +128,9 @@ when this is in effect on every running server.`,
     const now = systemClock.now()
     const expiresAt = values.expires === undefined ? undefined : expiry(values.expires, now)!
     const overlapMs = values.overlap === undefined ? null : durationMs(values.overlap, 'overlap')
-    const issued = await inEffect(async ({ tokens }) => {
-      const old = known(await tokens.find(keyId), keyId)
-      const made = await rotateToken(tokens, old, { overlapMs, expiresAt }, now)
+    const issued = await inEffect(async (store) => {
+      const old = known(await store.tokens.find(keyId), keyId)
+      const made = await rotateToken(store.tokens, old, { overlapMs, expiresAt }, now)
       if ('successor' in made) {
         throw new CommandError(
           `Token ${keyId} was rotated already. Rotate its successor: ./intray token rotate ${made.successor}`,
@@ -136,6 +141,7 @@ when this is in effect on every running server.`,
           `Token ${keyId} has expired, and its successor would be expired too. Add when it expires: --expires 30d`,
         )
       }
+      await recordCommand(store, 'token_rotate', keyId, old)
       return made
     })
     showSecret(issued.record, issued.token, values.json)
@@ -155,16 +161,29 @@ function activeCommand(isActive: boolean, about: string): Command {
     flags: JSON_FLAG,
     async run(values, [keyId = '']) {
       const now = systemClock.now()
-      const changed = await inEffect(async ({ tokens }) => known(await tokens.setActive(keyId, isActive, now), keyId))
-      showToken(changed, values.json)
+      const action = isActive ? 'token_enable' : 'token_disable'
+      showToken(await change(action, keyId, ({ tokens }) => tokens.setActive(keyId, isActive, now)), values.json)
     },
   })
 }
 
+/** Changes one token. */
+function change(
+  action: AuditAction,
+  keyId: string,
+  write: (store: Store) => Promise<TokenRecord | null>,
+): Promise<TokenRecord> {
+  return inEffect(async (store) => {
+    const changed = known(await write(store), keyId)
+    await recordCommand(store, action, keyId, changed)
+    return changed
+  })
+}
+
 /** Makes a change and waits until every running server has confirmed it. */
-function inEffect<T>(change: (store: Store) => Promise<T>): Promise<T> {
+function inEffect<T>(work: (store: Store) => Promise<T>): Promise<T> {
   return withStore(async (store) => {
-    const changed = await change(store)
+    const changed = await work(store)
     if (await waitUntilInEffect(store, IN_EFFECT_TIMEOUT_MS)) return changed
     throw new CommandError(
       'The change is stored, but a running server has not confirmed it. Look at its log; restart it to be sure.',
