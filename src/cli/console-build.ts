@@ -20,6 +20,9 @@ const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json'
 /** The pages use parts of the client that senders use. */
 const FOLDERS = ['src', '../kits/typescript/src']
 
+/** What the build may know of the environment: it runs other people's code, and settings of the service may be secrets. */
+const PASSED_VARIABLES = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ']
+
 let builds = 0
 
 export interface ConsoleBuildOptions {
@@ -86,7 +89,7 @@ async function runVite(folder: string, outDir: string, signal: AbortSignal | und
   const child = spawn(process.execPath, [vite, 'build', '--outDir', outDir, '--logLevel', 'error'], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe'],
-    env: { ...process.env, NODE_ENV: 'production', NO_COLOR: '1' },
+    env: { ...passedEnvironment(), NODE_ENV: 'production', NO_COLOR: '1' },
   })
   lowerPriority(child)
   const kill = () => void child.kill()
@@ -101,6 +104,12 @@ async function runVite(folder: string, outDir: string, signal: AbortSignal | und
     process.off('exit', kill)
     signal?.removeEventListener('abort', kill)
   }
+}
+
+function passedEnvironment(): NodeJS.ProcessEnv {
+  return Object.fromEntries(
+    PASSED_VARIABLES.filter((name) => name in process.env).map((name) => [name, process.env[name]]),
+  )
 }
 
 /** Intake has priority over the build. */

@@ -60,6 +60,27 @@ test('sources that cannot be built are told in a line, an old build is not serve
   )
 })
 
+test('the build gets only what it needs of the environment, and no secret of the service', async () => {
+  const folder = copyOfSources()
+  writeFileSync(
+    join(folder, 'vite.config.ts'),
+    `import { writeFileSync } from 'node:fs'
+    writeFileSync(new URL('environment.json', import.meta.url), JSON.stringify(process.env))
+    throw new Error('enough')`,
+  )
+  const secrets = { INTRAY_DATABASE_URL: 'postgres://intray:SECRET@127.0.0.1/intray', NPM_TOKEN: 'SECRET' }
+  Object.assign(process.env, secrets)
+  try {
+    await buildConsole({ folder, say: () => {} })
+  } finally {
+    for (const name of Object.keys(secrets)) Reflect.deleteProperty(process.env, name)
+  }
+  const seen = readFileSync(join(folder, 'environment.json'), 'utf8')
+  assert.doesNotMatch(seen, /SECRET|INTRAY/)
+  assert.match(seen, /"NODE_ENV":"production"/)
+  assert.match(seen, /"PATH":/)
+})
+
 test('two servers that build at the same time leave one build', async () => {
   const folder = copyOfSources()
   const outcomes = await Promise.all([1, 2].map(() => buildConsole({ folder, say: () => {} })))
