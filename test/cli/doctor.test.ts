@@ -1,7 +1,8 @@
 // `./intray doctor`: what is well, what is not, what to do, and an exit code for scripts.
 
 import assert from 'node:assert/strict'
-import { existsSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { backDoorOf } from '../store/back-door.ts'
@@ -14,6 +15,9 @@ import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
+
+// As of the service, so that its databases are closed to other users.
+process.umask(0o077)
 
 interface Check {
   readonly name: string
@@ -117,6 +121,30 @@ for (const driver of drivers) {
     })
   })
 }
+
+test('files that every user of the machine can open are wrong, with the command that closes them', async () => {
+  const path = join(tempFolder("doctor's files"), 'intray.db')
+  const url = `sqlite:${path}`
+  await withStore(url, async () => {})
+  assert.equal((await examine(url)).of('files').verdict, 'ok')
+  const index = path.replace(/\.db$/, '.index.db')
+  for (const [file, mode] of [
+    [path, 0o604],
+    [index, 0o644],
+    [index, 0o602],
+  ] as const) {
+    chmodSync(file, mode)
+    const { code, of } = await examine(url)
+    assert.equal(code, 1)
+    assert.equal(of('files').verdict, 'wrong')
+    assert.ok(of('files').summary.includes(`${file} (mode ${mode.toString(8)})`), of('files').summary)
+    const command = /^Run: (chmod .*)$/.exec(of('files').advice ?? '')?.[1]
+    execFileSync('sh', ['-c', command!])
+    assert.equal((await examine(url)).of('files').verdict, 'ok', 'the command works')
+  }
+  chmodSync(path, 0o640)
+  assert.equal((await examine(url)).of('files').verdict, 'ok', 'a group may be trusted')
+})
 
 test('where there is no database, doctor says so and makes none', async () => {
   const path = join(tempFolder('doctor'), 'none.db')

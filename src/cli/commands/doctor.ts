@@ -27,7 +27,8 @@ const SHOWN = 20
 const OLD_LAG_S = 60
 
 export const doctor = command({
-  about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether commits are
+  about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether
+other users of the machine can open its files, whether commits are
 synced, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
 payloads, how far behind the index is, and which transactions delay it. Reads every event once; servers may keep running.
 Exit code 1 if there is a problem.`,
@@ -57,6 +58,7 @@ function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Pr
     withStore(
       async (store) => [
         opened(store),
+        await files(store),
         synced(store),
         await writable(store),
         await structure(store),
@@ -85,6 +87,21 @@ function warning(name: string, summary: string, advice?: string): Check {
 function opened({ facts }: Store): Check {
   const shown = Object.entries(facts).map(([name, value]) => `${name}=${value}`)
   return ok('opens', `The database opens: ${shown.join(', ')}.`)
+}
+
+/** Messages are personal data: other users of the machine must not read them. */
+async function files(store: Store): Promise<Check> {
+  const found = await store.diagnosis.openFiles()
+  if (found.length === 0) return ok('files', 'No file of the database is open to other users of the machine.')
+  const shown = found.map(({ path, mode }) => `${path} (mode ${mode.toString(8)})`).join(', ')
+  const summary = `Every user of the machine can open files of the database: ${shown}.`
+  // With the files that SQLite adds and removes beside a database.
+  const names = new Set(found.map(({ path }) => path.replace(/-(wal|shm)$/, '')))
+  return wrong('files', summary, `Run: chmod o-rwx ${Array.from(names, (name) => `${shellWord(name)}*`).join(' ')}`)
+}
+
+function shellWord(text: string): string {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
 }
 
 /** From the facts that a driver reports; a setting that it does not have is not checked. */

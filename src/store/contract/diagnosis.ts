@@ -11,6 +11,13 @@ export interface BlockingTransaction {
   readonly seconds: number
 }
 
+/** A file of the database that every user of the machine may read or write. */
+export interface OpenFile {
+  readonly path: string
+  /** The permission bits. */
+  readonly mode: number
+}
+
 export interface Diagnosis {
   /** Structural damage found by the database's own check, in its words. Empty: none, or the database has no such check. */
   structure(): Promise<readonly string[]>
@@ -19,6 +26,8 @@ export interface Diagnosis {
    * writer.
    */
   blockingTransactions(): Promise<readonly BlockingTransaction[]>
+  /** Empty on a store without files of its own. */
+  openFiles(): Promise<readonly OpenFile[]>
   /** Events that could not be indexed. */
   unindexed(): Promise<number>
 }

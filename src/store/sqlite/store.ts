@@ -300,7 +300,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
     metrics: { read: (now) => readOwn('metrics', [now]) },
-    diagnosis: guardAll(createDiagnosis(main)),
+    diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {
       let isReported = false

@@ -20,6 +20,7 @@ export function createDiagnosis(pool: Pool): Diagnosis {
     structure: async () => [],
     blockingTransactions: () =>
       pool.use((connection) => connection.query<BlockingTransaction & Record<string, never>>(SELECT_BLOCKING)),
+    openFiles: async () => [],
     unindexed: () =>
       pool.use(async (connection) => {
         const [row] = await connection.query<{ count: number }>(COUNT_UNINDEXED)
