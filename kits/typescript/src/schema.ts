@@ -6,10 +6,16 @@ export type AcceptedRefusal = {
   readonly refusal_id: number
 }
 
-export type AckCommand = {
-  readonly id?: EventId
-  readonly lease_id?: LeaseId
-  readonly events?: readonly (LeasedEvent)[]
+export type AckCommand = AckOne | AckList
+
+export type AckList = {
+  readonly events: readonly (LeasedEvent)[]
+  readonly subscription?: SubscriptionName
+}
+
+export type AckOne = {
+  readonly id: EventId
+  readonly lease_id: LeaseId
   readonly subscription?: SubscriptionName
 }
 
@@ -210,10 +216,17 @@ export type EventPage = {
 
 export type EventState = "pending" | "leased" | "done" | "dead" | null
 
-export type ExtendCommand = {
-  readonly id?: EventId
-  readonly lease_id?: LeaseId
-  readonly events?: readonly (LeasedEvent)[]
+export type ExtendCommand = ExtendOne | ExtendList
+
+export type ExtendList = {
+  readonly events: readonly (LeasedEvent)[]
+  readonly lease_s?: number
+  readonly subscription?: SubscriptionName
+}
+
+export type ExtendOne = {
+  readonly id: EventId
+  readonly lease_id: LeaseId
   readonly lease_s?: number
   readonly subscription?: SubscriptionName
 }
@@ -375,10 +388,18 @@ export type RefusalPage = {
   readonly next: Next
 }
 
-export type ReleaseCommand = {
-  readonly id?: EventId
-  readonly lease_id?: LeaseId
-  readonly events?: readonly (ReleasedEvent)[]
+export type ReleaseCommand = ReleaseOne | ReleaseList
+
+export type ReleaseList = {
+  readonly events: readonly (ReleasedEvent)[]
+  readonly delay_s?: Delay
+  readonly error?: ProcessingError
+  readonly subscription?: SubscriptionName
+}
+
+export type ReleaseOne = {
+  readonly id: EventId
+  readonly lease_id: LeaseId
   readonly delay_s?: Delay
   readonly error?: ProcessingError
   readonly subscription?: SubscriptionName
