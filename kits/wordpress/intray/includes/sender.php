@@ -37,6 +37,9 @@ final class Sender {
 		add_action( 'init', array( self::class, 'prepare' ) );
 		add_action( 'update_option_' . Settings::TOKEN, array( self::class, 'retry_now' ), 10, 0 );
 		add_action( 'update_option_' . Settings::URL, array( self::class, 'retry_now' ), 10, 0 );
+		if ( wp_doing_cron() ) {
+			add_action( 'shutdown', array( self::class, 'finish_cron' ), PHP_INT_MAX, 0 );
+		}
 		register_activation_hook( PLUGIN_FILE, array( self::class, 'prepare' ) );
 		register_deactivation_hook( PLUGIN_FILE, array( self::class, 'unschedule' ) );
 	}
@@ -95,6 +98,16 @@ final class Sender {
 		} elseif ( ! wp_doing_cron() && ! ( defined( 'DISABLE_WP_CRON' ) && DISABLE_WP_CRON ) && ! self::is_failing() ) {
 			wp_schedule_single_event( time(), self::EVENT_NOW );
 			spawn_cron();
+		}
+	}
+
+	/**
+	 * A message that came while WP-Cron was at work could not start it again: its lock was held. The lock is gone by now,
+	 * so every message either is seen here or has started WP-Cron itself.
+	 */
+	public static function finish_cron(): void {
+		if ( ! self::is_failing() ) {
+			self::flush();
 		}
 	}
 
