@@ -175,8 +175,12 @@ async function submit(page: Page, url: string, text: string, wanted: 'sent' | 'e
   await page.setInputFiles('[name=upload]', { name: 'menu.txt', mimeType: 'text/plain', buffer: Buffer.from('soup') })
   await page.fill('[name=your-message]', text)
   const startedAt = performance.now()
+  const answered = page.waitForResponse((response) => response.request().method() === 'POST')
   await page.click('[type=submit]')
-  await page.waitForSelector(`form.wpcf7-form[data-status="${wanted}"]`)
+  const status = (await answered).status()
+  if ((status === 500) !== (wanted === 'error')) throw new Error(`${text}: the form was answered with ${status}`)
+  // The script of the form shows nothing after an error.
+  if (wanted === 'sent') await page.waitForSelector('form.wpcf7-form[data-status="sent"]')
   return performance.now() - startedAt
 }
 
