@@ -95,7 +95,8 @@ export const wordpress: Proof = {
         rmSync(flag, { force: true })
         const longest = Math.max(...answered)
         notes.push(`${server}, ${fault}: answered after ${answered.map(Math.round).join(', ')} ms.`)
-        if (context.isTimed && longest >= MAX_ANSWER_MS) broken.push(`${server}, ${fault}: answered after ${longest} ms`)
+        if (context.isTimed && longest >= MAX_ANSWER_MS)
+          broken.push(`${server}, ${fault}: answered after ${longest} ms`)
       }
       await submit(page, `${url}/?page_id=${pages.notStored}`, `${server}, not to be stored`, 'sent')
     }
@@ -108,7 +109,9 @@ export const wordpress: Proof = {
     const slow = await submit(page, `${servers['php -S']}/?page_id=${pages.usual}`, `${control}: hanging`, 'sent')
     await settle(site, gate)
 
-    const stored = (await readJournal(databaseUrl)).map(({ payload }) => JSON.parse(Buffer.from(payload!).toString()) as Payload)
+    const stored = (await readJournal(databaseUrl)).map(
+      ({ payload }) => JSON.parse(Buffer.from(payload!).toString()) as Payload,
+    )
     const texts = stored.map(({ message }) => message.text)
     lost.push(...expected.filter((text) => !texts.includes(text)))
     const controlLost = ['mailer throws', 'hanging'].filter((fault) => !texts.includes(`${control}: ${fault}`))

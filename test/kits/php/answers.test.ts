@@ -2,11 +2,12 @@
 // from a server of the test: the proxy or captive portal between a site and Intray.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import type net from 'node:net'
 import { join } from 'node:path'
 import { after, before, beforeEach, describe, test } from 'node:test'
+import { runToEnd } from '../../support/command.ts'
 import { drivers } from '../../support/drivers.ts'
 import { missingPhp } from '../../support/php.ts'
 import { ROOT } from '../../support/process.ts'
@@ -142,7 +143,7 @@ describe('what the PHP kit does about an answer', { skip }, () => {
   test('a waiting message holds back its own channel only, a refused one none', async () => {
     reply = (_request, body) => {
       const { source_ref } = JSON.parse(body) as { source_ref: string }
-      if (source_ref === 'a1') return { status: 503, headers: { 'Retry-After': '60' } }
+      if (source_ref === 'a1') return { status: 503, headers: { 'Retry-After': '3600' } }
       return source_ref === 'b1' ? { status: 422 } : { status: 200, body: RECEIPT }
     }
     const message = (source_ref: string, channel_ref?: string) => ({ source_ref, channel_ref })
@@ -216,6 +217,19 @@ describe('the PHP kit and the service', { skip }, () => {
     assert.deepEqual([unset.code, unset.stdout], [1, 'sent 0, refused 0, waiting 1\n'])
     const { code, stdout } = await command(of, 'flush')
     assert.deepEqual([code, stdout], [0, 'sent 1, refused 0, waiting 0\n'])
+  })
+
+  test('the example of the documentation arrives', async () => {
+    const [, example] = /```php\n(.*?)```/s.exec(readFileSync(join(ROOT, 'docs/sending/php.md'), 'utf8'))!
+    const folder = tempFolder('example')
+    copyFileSync(KIT, join(folder, 'Intray.php'))
+    writeFileSync(join(folder, 'send.php'), example!)
+    const { url, token } = settings()
+    const env = { INTRAY_URL: url, INTRAY_TOKEN: token, INTRAY_OUTBOX: 'sqlite:outbox.db' }
+    const sent = await runToEnd(['php', 'send.php'], env, { cwd: folder })
+    assert.deepEqual([sent.code, sent.stdout.toString(), sent.stderr], [0, '', ''])
+    const { code, stdout } = await runToEnd(['php', 'Intray.php', 'flush'], env, { cwd: folder })
+    assert.deepEqual([code, stdout.toString()], [0, 'sent 1, refused 0, waiting 0\n'])
   })
 
   test('constants are used where the environment has nothing', async () => {

@@ -247,6 +247,7 @@ AddType text/javascript .js
 DocumentRoot ${folder}
 DirectoryIndex index.php
 ProxyTimeout 600
+KeepAlive Off
 <FilesMatch "\\.php$">
   SetHandler "proxy:unix:${socket}|fcgi://localhost/"
 </FilesMatch>

@@ -372,6 +372,7 @@ final class Outbox
             $done['problem'] = $answer->problem();
             if ($outcome === Answer::REFUSED) {
                 $done['refused']++;
+                $failures = 0;
             } elseif ($outcome === Answer::WAIT || $answer->retryAfter !== null) {
                 break;
             } else {
