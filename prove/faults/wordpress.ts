@@ -131,7 +131,7 @@ export const wordpress: Proof = {
         twice: texts.filter((text, i) => texts.indexOf(text) !== i).length,
         resurrected: texts.filter((text) => !expected.includes(text)).length,
       },
-      notes: [...notes, `${hanging} requests hung, ${down} were reset, the mailer threw ${throws} times.`],
+      notes: [...notes, `${hanging} requests hung, ${down} were cut off, the mailer threw ${throws} times.`],
       broken,
       controls: [
         {

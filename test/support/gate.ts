@@ -7,7 +7,7 @@ import { until } from './until.ts'
 export type GateState =
   /** Carries everything. */
   | 'open'
-  /** Every connection is reset. */
+  /** Every connection is ended. */
   | 'down'
   /** Takes connections and requests, and answers nothing. */
   | 'hanging'
@@ -45,10 +45,10 @@ export class Gate {
     return this.#held.size
   }
 
-  /** What hangs is reset. */
+  /** What hangs is ended. */
   set(state: GateState): void {
     this.#state = state
-    for (const socket of this.#held) socket.resetAndDestroy()
+    for (const socket of this.#held) socket.destroy()
   }
 
   async untilHanging(): Promise<void> {
@@ -65,7 +65,7 @@ export class Gate {
     const state = this.#state
     if (state !== 'open') this.faults[state] += 1
     if (state === 'down') {
-      socket.resetAndDestroy()
+      socket.destroy()
       return
     }
     if (state === 'hanging') {
@@ -74,7 +74,7 @@ export class Gate {
       return
     }
     const service = net.connect({ port: this.target, host: '127.0.0.1' })
-    service.on('error', () => socket.resetAndDestroy())
+    service.on('error', () => socket.destroy())
     socket.on('close', () => service.destroy())
     service.on('close', () => socket.destroy())
     socket.pipe(service)
@@ -84,7 +84,7 @@ export class Gate {
     }
     service.once('data', (chunk: Buffer) => {
       this.onCut()
-      socket.write(chunk.subarray(0, chunk.length >> 1), () => socket.resetAndDestroy())
+      socket.write(chunk.subarray(0, chunk.length >> 1), () => socket.destroy())
       service.destroy()
     })
   }
