@@ -11,6 +11,7 @@ import { overload } from './faults/overload.ts'
 import { pause } from './faults/pause.ts'
 import { power } from './faults/power.ts'
 import { slowloris } from './faults/slowloris.ts'
+import { wordpress } from './faults/wordpress.ts'
 import { neighbours } from './neighbours/neighbours.ts'
 import type { Proof } from './proof.ts'
 
@@ -27,4 +28,5 @@ export const PROOFS: readonly Proof[] = [
   power,
   nth,
   failover,
+  wordpress,
 ]

@@ -1,22 +1,24 @@
-// The global set-up of runs that use strace or Chromium, which npm does not bring: as root on Debian they are installed.
-// Elsewhere the tests that need them report themselves as skipped, by name.
+// The global set-up of runs that use strace, Chromium, PHP or WordPress, which npm does not bring: as root on Debian they are
+// installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
 import { findChromium } from './chromium.ts'
 import { globalSetup as setUp } from './global.ts'
+import { hasWordpress, WORDPRESS_PACKAGES } from './wordpress/site.ts'
 
 export { globalTeardown } from './global.ts'
 
 export async function globalSetup(): Promise<void> {
-  install('strace', hasStrace)
-  install('chromium-headless-shell', () => findChromium() !== null)
+  install(['strace'], hasStrace)
+  install(['chromium-headless-shell'], () => findChromium() !== null)
+  install(WORDPRESS_PACKAGES, hasWordpress)
   await setUp()
 }
 
-function install(name: string, isThere: () => boolean): void {
+function install(packages: readonly string[], isThere: () => boolean): void {
   try {
-    requirePackages({ proof: 'npm test', packages: [name], isThere }, (line) => process.stderr.write(`${line} …\n`))
+    requirePackages({ proof: 'npm test', packages, isThere }, (line) => process.stderr.write(`${line} …\n`))
   } catch (error) {
     process.stderr.write(`${(error as Error).message}\n`)
   }
