@@ -205,7 +205,6 @@ export const SETTINGS = {
   searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
   inboxMaxRequests: integer(256, 1, 100_000, 'Inbox requests in progress on a node, no claims or streams; above: 503'),
   inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting on a node; above: 503'),
-  inboxMaxPipelined: integer(16, 1, 10_000, 'Waiting requests of a connection; above, inbox requests get 503'),
   tenantShare: integer(50, 1, 100, 'Percent of the inbox requests, claims and streams of a node for one tenant'),
   maxSubscriptions: integer(100, 1, 10_000, 'Subscriptions of one tenant, default included; above: 409'),
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503'),

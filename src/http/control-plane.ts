@@ -154,7 +154,7 @@ function operationHandler(options: ControlPlaneOptions, operation: Operation, pa
     const needsCaller = route.scope !== 'public' && route.operation !== 'tester'
     const refused = needsCaller ? await authenticate(auth, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
-    const release = loadShedder.acquire(route, req, exchange)
+    const release = loadShedder.acquire(route, exchange)
     if (typeof release !== 'function') return sendProblem(req, res, exchange, release)
     if (exchange.awaitsContinue) {
       res.writeContinue()

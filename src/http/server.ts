@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { Service } from '../runtime/service.ts'
+import { TurnQueue } from '../runtime/turn-queue.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
 import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.ts'
 import { type ControlPlaneOptions, createControlPlane } from './control-plane.ts'
@@ -16,12 +17,13 @@ import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts
 import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
 import { sendProblem } from './wire/answer.ts'
-import { createClientErrorHandler, closeAfterPendingAnswers, rawAnswer } from './wire/client-error.ts'
+import { createClientErrorHandler, rawAnswer } from './wire/client-error.ts'
 import { type ClientAddress, createClientAddress } from './wire/client-address.ts'
 import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
-import { isClosing, pendingAnswers } from './wire/pending-answers.ts'
+import { setOpenAnswer } from './wire/open-answer.ts'
+import { SerialRequests, serialRequests } from './wire/serial-requests.ts'
 
 export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
@@ -54,6 +56,7 @@ export class HttpServer implements Service {
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogRequest
   readonly #addressOf: ClientAddress
+  readonly #turns = new TurnQueue()
   readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
   #fastPath: FastPath | null = null
@@ -144,7 +147,7 @@ export class HttpServer implements Service {
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
     // An empty Expect expects nothing; dispatch checks other values.
     server.on('checkExpectation', (req, res) => dispatch(req, res, req.headers.expect?.trim() !== ''))
-    server.on('connect', (_req, socket: Socket) => refuseTunnel(socket))
+    server.on('connect', (req) => refuseTunnel(req.socket))
     return server
   }
 
@@ -158,8 +161,11 @@ export class HttpServer implements Service {
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
       logger: this.#options.logger,
-      passToNode: (socket) => {
-        for (const listener of listeners) listener.call(server, socket)
+      passToNode: (socket, bytes) => {
+        const attach = () => {
+          for (const listener of listeners) listener.call(server, socket)
+        }
+        new SerialRequests(socket, this.#turns, attach).receive(bytes)
       },
       onClientError,
       begin: (head) => {
@@ -179,8 +185,8 @@ export class HttpServer implements Service {
   ): Dispatch {
     const { logger } = this.#options
     return (req, res, awaitsContinue) => {
-      if (isClosing(req.socket)) {
-        req.resume()
+      if (!serialRequests(req.socket)!.begin(req, res)) {
+        req.socket.destroy()
         return
       }
       const exchange = this.#begin(req, res)
@@ -197,10 +203,9 @@ export class HttpServer implements Service {
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
     exchange.address = this.#addressOf(req)
-    pendingAnswers(req.socket).push(res)
+    setOpenAnswer(req.socket, res)
     res.once('close', () => {
-      const open = pendingAnswers(req.socket)
-      open.splice(open.indexOf(res), 1)
+      setOpenAnswer(req.socket, null)
       this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isComplete: res.writableFinished })
     })
     return exchange
@@ -226,9 +231,8 @@ function intakeRoutesOf(routes: readonly Route[]): ReadonlyMap<string, Route> {
 function refuseTunnel(socket: Socket): void {
   const problem = invalidRequest('This server is not a proxy. Send the request directly.')
   socket.on('error', () => socket.destroy())
-  if (closeAfterPendingAnswers(socket)) return
+  serialRequests(socket)?.stop()
   socket.setTimeout(CONNECT_LINGER_MS, () => socket.destroy())
-  socket.resume()
   socket.end(rawAnswer(problem, newUuid()))
 }
 

@@ -168,17 +168,29 @@ test('a tenant that takes all it can get leaves places for the others, for claim
   for (const connection of opened) connection.destroy()
 })
 
-test('claims sent ahead of their answers on one connection do not take all the places', async (t) => {
-  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxPipelined: '3', inboxMaxClaims: '10' } })
+test('claims sent ahead of their answers on one connection take one place; on connections of their own, all of them', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '6', metrics: '127.0.0.1:0' } })
   const token = await app.createToken({ scope: 'processor' })
-  const greedy = await RawConnection.open(app.port)
-  t.after(() => greedy.destroy())
-  greedy.write(rawClaim(token, 1).repeat(50))
-  const answers = await greedy.answers(50)
-  assert.equal(answers.filter(({ status }) => status === 200).length, 3)
-  const refused = answers.filter(({ status }) => status === 503)
-  assert.equal(refused.length, 47)
-  for (const { json } of refused) assert.match(String(json?.message), /on this connection/)
+  const opened: RawConnection[] = []
+  t.after(() => opened.map((connection) => connection.destroy()))
+  const send = async (bytes: string) => {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    connection.write(bytes)
+    return connection
+  }
+  const inProgress = async () => {
+    const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
+    const text = await (await fetch(String(address))).text()
+    return Number(/^intray_inbox_claims (\d+)$/m.exec(text)?.[1])
+  }
+  const greedy = await send(rawClaim(token, 20).repeat(50))
+  await until('the first waits', async () => (await inProgress()) === 1)
+  assert.equal((await command(app, token, 'claims', {})).status, 200)
+  for (let n = 0; n < 2; n += 1) await send(rawClaim(token, 20))
+  await until('three wait', async () => (await inProgress()) === 3)
+  greedy.destroy()
+  await until('its client is gone, and the others behind it with it', async () => (await inProgress()) === 2)
 })
 
 test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {

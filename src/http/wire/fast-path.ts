@@ -29,8 +29,8 @@ export interface FastPathOptions {
   readonly keepAliveTimeout: number
   readonly lifecycle: { readonly stopping: boolean }
   readonly logger: Logger
-  /** Passes a connection to Node's HTTP server. */
-  readonly passToNode: (socket: Socket) => void
+  /** Passes a connection to Node's HTTP server, with the bytes that have arrived. */
+  readonly passToNode: (socket: Socket, bytes: Buffer) => void
   /** Called when the client closes in the middle of a request. */
   readonly onClientError: (error: Error, socket: Socket) => void
   readonly begin: (head: RequestHead) => Exchange
@@ -49,6 +49,8 @@ const KEEP_ALIVE_GRACE_MS = 1000
 const UNEXPECTED_END = Object.assign(new Error('the request ended before it was whole'), {
   code: 'HPE_INVALID_EOF_STATE',
 })
+
+const NONE = Buffer.alloc(0)
 
 export class FastPath {
   readonly options: FastPathOptions
@@ -124,7 +126,7 @@ class Connection {
     if (this.#timeoutMs === RECEIVE_TIMEOUT_MS && !this.#isClosing) {
       const partial = this.#partial
       this.#partial = null
-      this.#handOver(partial)
+      this.#handOver(partial ?? NONE)
     } else {
       this.socket.destroy()
     }
@@ -190,13 +192,9 @@ class Connection {
     })
   }
 
-  #handOver(bytes: Buffer | null): void {
-    const { socket } = this
+  #handOver(bytes: Buffer): void {
     this.#detach()
-    socket.pause()
-    if (bytes !== null) socket.unshift(bytes)
-    this.#fastPath.options.passToNode(socket)
-    socket.resume()
+    this.#fastPath.options.passToNode(this.socket, bytes)
   }
 
   #detach(): void {
