@@ -142,9 +142,9 @@ function createOperations(options: ControlPlaneOptions): Operations {
     consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
     readyz: () => options.readiness() ?? OK,
-    openapiYaml: () => apiDocument().yaml,
-    openapiJson: () => apiDocument().json,
-    docs: ({ req }) => apiDocument().page(publicAddress(req)),
+    openapiYaml: async ({ req }) => (await apiDocument()).yaml.answer(req),
+    openapiJson: async ({ req }) => (await apiDocument()).json.answer(req),
+    docs: async ({ req }) => (await apiDocument()).page(req, publicAddress(req)),
   }
 }
 
