@@ -160,7 +160,12 @@ export const SETTINGS = {
     "How much of the sender's address is kept with an event and in the log",
   ),
   trustedProxies: networks(
-    'Proxies whose X-Forwarded-For (or Forwarded) names the sender, and whose X-Forwarded-Proto and X-Forwarded-Host name the address it used: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+    'Proxies whose forwarded header names the sender, and whose X-Forwarded-Proto and X-Forwarded-Host name the address it used: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+  ),
+  forwardedHeader: choice(
+    ['x-forwarded-for', 'forwarded'],
+    'x-forwarded-for',
+    'The one header in which the trusted proxies name the sender; the other is ignored',
   ),
   rateLimit: rateLimit(
     null,
@@ -185,6 +190,12 @@ export const SETTINGS = {
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
+  connectionsPerAddress: integer(
+    1000,
+    1,
+    1_000_000,
+    'Connections of one client address (of IPv6: one /64); further ones are closed at accept. Behind a trusted proxy: its requests in progress; above: 503 overloaded',
+  ),
   receivingMaxBytes: integer(
     268_435_456,
     1024,

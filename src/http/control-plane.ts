@@ -33,6 +33,7 @@ import type { LoadShedder } from './load-shedder.ts'
 import { orUnavailable } from './unavailable.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
+import { collectBody } from './wire/body.ts'
 import { pathOf } from './wire/head.ts'
 import { createPublicAddress } from './wire/public-address.ts'
 
@@ -59,7 +60,7 @@ const OK: Answer = { status: 200, headers: { 'Content-Type': JSON_CONTENT }, bod
 export function createControlPlane(options: ControlPlaneOptions): FastifyInstance {
   const { routes, logger } = options
   const operations = createOperations(options)
-  const answerUnrouted = createUnroutedAnswer(routes)
+  const answerUnrouted = createUnroutedAnswer(routes, logger)
   const fastify = Fastify({
     serverFactory: options.serverFactory,
     clientErrorHandler: options.clientErrorHandler,
@@ -187,10 +188,16 @@ async function recordAudit(
   await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
 }
 
+/** As much of a chunked body is read before the answer, because broken framing is answered before an unknown path. */
+const MAX_FRAMING_BYTES = 64 * 1024
+
 /** Unknown path: 404 with the nearest route. Known path: OPTIONS lists the methods, any other method is 405. */
-function createUnroutedAnswer(routes: readonly Route[]): (req: IncomingMessage, res: ServerResponse) => void {
+function createUnroutedAnswer(
+  routes: readonly Route[],
+  logger: Logger,
+): (req: IncomingMessage, res: ServerResponse) => void {
   const nearestRoute = createNearestRoute(routes)
-  return (req, res) => {
+  const answer = (req: IncomingMessage, res: ServerResponse) => {
     const exchange = exchangeOf(res)
     const path = withoutTrailingSlash(decodedPath(pathOf(req)))
     const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
@@ -198,6 +205,13 @@ function createUnroutedAnswer(routes: readonly Route[]): (req: IncomingMessage, 
     if (allow === null) sendProblem(req, res, exchange, unknownPath(nearestRoute(req.method ?? 'GET', path)))
     else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, wrongMethod(allow))
     else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+  }
+  return (req, res) => {
+    const isChunked = req.headers['transfer-encoding'] !== undefined
+    if (!isChunked || exchangeOf(res).awaitsContinue) return answer(req, res)
+    collectBody(req, MAX_FRAMING_BYTES)
+      .then(() => answer(req, res))
+      .catch((error: unknown) => logUnexpected(logger, error, exchangeOf(res)))
   }
 }
 

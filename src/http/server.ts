@@ -13,12 +13,13 @@ import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.
 import { type ControlPlaneOptions, createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange } from './exchange.ts'
 import { type Handler, runHandler } from './handler.ts'
-import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
+import { answerProblem, createNodeIntakeHandler, type IntakeCall, type IntakeHandler } from './intake-handler.ts'
 import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
 import { sendProblem } from './wire/answer.ts'
 import { createClientErrorHandler, rawAnswer } from './wire/client-error.ts'
-import { type ClientAddress, createClientAddress } from './wire/client-address.ts'
+import { AddressShares, TOO_MANY_OPEN } from './wire/address-shares.ts'
+import { type ClientAddress, createClientAddress, type ForwardedHeader } from './wire/client-address.ts'
 import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
@@ -34,6 +35,8 @@ export interface HttpServerOptions
   readonly keepAliveTimeout: number
   readonly maxHeaderBytes: number
   readonly maxConnections: number
+  readonly connectionsPerAddress: number
+  readonly forwardedHeader: ForwardedHeader
   readonly stopTimeout: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly intakeHandler: IntakeHandler
@@ -56,6 +59,7 @@ export class HttpServer implements Service {
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogRequest
   readonly #addressOf: ClientAddress
+  readonly #shares: AddressShares
   readonly #turns = new TurnQueue()
   readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
@@ -65,7 +69,8 @@ export class HttpServer implements Service {
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
-    this.#addressOf = createClientAddress(options.trustedProxies)
+    this.#addressOf = createClientAddress(options.trustedProxies, options.forwardedHeader)
+    this.#shares = new AddressShares(options.connectionsPerAddress, options.trustedProxies)
     this.#intakeRoutes = intakeRoutesOf(options.routes)
   }
 
@@ -153,10 +158,11 @@ export class HttpServer implements Service {
 
   /** Connections go to the fast path first, which passes others to Node's own listeners. */
   #installFastPath(server: Server, onClientError: (error: Error, socket: Socket) => void): FastPath {
+    const { intakeHandler, trustedProxies } = this.#options
     const listeners = server.listeners('connection')
     const fastPath = new FastPath({
       routes: this.#intakeRoutes,
-      handler: this.#options.intakeHandler,
+      handler: trustedProxies.length === 0 ? intakeHandler : (call) => this.#runShared(call),
       maxHeaderBytes: this.#options.maxHeaderBytes,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
@@ -175,8 +181,21 @@ export class HttpServer implements Service {
       },
       end: (exchange, head, answer) => this.#end(exchange, head, answer),
     })
-    server.removeAllListeners('connection').on('connection', (socket: Socket) => fastPath.accept(socket))
+    server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+      if (this.#shares.admitConnection(socket)) fastPath.accept(socket)
+      else socket.destroy()
+    })
     return fastPath
+  }
+
+  async #runShared(call: IntakeCall): Promise<void> {
+    const release = this.#shares.admitRequest(call.head.socket, call.exchange.address)
+    if (!release) return answerProblem(call, TOO_MANY_OPEN)
+    try {
+      await this.#options.intakeHandler(call)
+    } finally {
+      release()
+    }
   }
 
   #createDispatch(
@@ -191,7 +210,9 @@ export class HttpServer implements Service {
       }
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = awaitsContinue
-      const problem = framingProblem(req) ?? expectationProblem(req)
+      const release = this.#shares.admitRequest(req.socket, exchange.address)
+      if (release) res.once('close', release)
+      const problem = framingProblem(req) ?? expectationProblem(req) ?? (release ? null : TOO_MANY_OPEN)
       if (problem) return sendProblem(req, res, exchange, problem)
       const route = req.method === 'POST' ? this.#intakeRoutes.get(pathOf(req)) : undefined
       if (!route) return fastifyHandler(req, res)

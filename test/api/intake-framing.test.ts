@@ -421,6 +421,10 @@ for (const driver of drivers) {
             'ffffffffffffffffff\r\n',
           ]) {
             await assertBroken(rawRequest({ target: path, headers, body, sized: false }), JSON.stringify(body))
+            const nowhere = rawRequest({ target: '/nowhere', headers, body, sized: false })
+            await assertBroken(nowhere, `${JSON.stringify(body)} behind an unknown path`)
+            const wrongMethod = rawRequest({ method: 'PUT', target: path, headers, body, sized: false })
+            await assertBroken(wrongMethod, `${JSON.stringify(body)} behind a wrong method`)
           }
         })
 

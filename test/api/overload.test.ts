@@ -6,7 +6,7 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { type TestApp, startTestApp } from '../support/app.ts'
 import { RawConnection } from '../support/client.ts'
 import { drivers } from '../support/drivers.ts'
-import { until } from '../support/until.ts'
+import { until, within } from '../support/until.ts'
 
 const [sqlite] = drivers
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
@@ -191,6 +191,38 @@ test('claims sent ahead of their answers on one connection take one place; on co
   await until('three wait', async () => (await inProgress()) === 3)
   greedy.destroy()
   await until('its client is gone, and the others behind it with it', async () => (await inProgress()) === 2)
+})
+
+test('one address has only so many connections; behind a trusted proxy, the client that it names has so many requests', async (t) => {
+  const settings = { connectionsPerAddress: '3', inboxMaxClaims: '100' }
+  const opened: RawConnection[] = []
+  const open = async (app: TestApp) => {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    return connection
+  }
+  t.after(() => opened.map((connection) => connection.destroy()))
+  const direct = await startTestApp(t, sqlite!, { settings })
+  for (let n = 0; n < 3; n += 1) await open(direct)
+  await within('one too many is closed', (await open(direct)).closed)
+  opened[0]!.destroy()
+  await until('another one is taken', async () => {
+    const next = await open(direct)
+    next.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n')
+    return (await next.answers(1)).length === 1
+  })
+
+  const proxied = await startTestApp(t, sqlite!, { settings: { ...settings, trustedProxies: 'loopback' } })
+  const token = await proxied.createToken({ scope: 'processor' })
+  const named = (request: string, address: string) =>
+    request.replace('Host: x', `Host: x\r\nX-Forwarded-For: ${address}`)
+  for (let n = 0; n < 3; n += 1) (await open(proxied)).write(named(rawClaim(token, 20), '203.0.113.7'))
+  const ask = (address: string) =>
+    proxied.send({ method: 'GET', path: '/livez', headers: { 'X-Forwarded-For': address } })
+  await until('one too many is answered', async () => (await ask('203.0.113.7')).status === 503)
+  assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.7' })).status, 503)
+  assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.8' })).status, 200)
+  assert.equal((await ask('203.0.113.8')).status, 200)
 })
 
 test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {
