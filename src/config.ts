@@ -165,7 +165,7 @@ export const SETTINGS = {
   forwardedHeader: choice(
     ['x-forwarded-for', 'forwarded'],
     'x-forwarded-for',
-    'The one header in which the trusted proxies name the sender; the other is ignored',
+    'The header in which trusted proxies name the sender; the other is ignored',
   ),
   rateLimit: rateLimit(
     null,
@@ -174,6 +174,12 @@ export const SETTINGS = {
   failedTokenLimit: rateLimit(
     { requests: 100, windowMs: 60_000 },
     'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never affected',
+  ),
+  tenantBytesPerSecond: integer(
+    33_554_432,
+    0,
+    17_179_869_184,
+    'Decompressed bytes that a tenant may send a second to a node; above: 429. 0: no limit',
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
@@ -194,13 +200,13 @@ export const SETTINGS = {
     1000,
     1,
     1_000_000,
-    'Connections of one client address (of IPv6: one /64); further ones are closed at accept. Behind a trusted proxy: its requests in progress; above: 503 overloaded',
+    'The same for one client address (of IPv6: one /64); behind a trusted proxy: its requests in progress, above: 503',
   ),
   receivingMaxBytes: integer(
     268_435_456,
     1024,
     17_179_869_184,
-    'Bytes held of request bodies until they are stored or refused, without the first 64 KiB of each; above: 503 overloaded',
+    'Bytes held of bodies until they are stored or refused, without the first 64 KiB of each. A tenant may hold as many as are free; above: 503',
   ),
   queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503'),
   queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes of messages that wait for their commit; above: 503'),
@@ -224,7 +230,12 @@ export const SETTINGS = {
   maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
-  refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
+  refusalsBuffer: integer(
+    256,
+    0,
+    100_000,
+    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted',
+  ),
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
   sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),

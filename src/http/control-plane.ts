@@ -207,8 +207,9 @@ function createUnroutedAnswer(
     else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
   }
   return (req, res) => {
-    const isChunked = req.headers['transfer-encoding'] !== undefined
-    if (!isChunked || exchangeOf(res).awaitsContinue) return answer(req, res)
+    const hasFraming =
+      req.headers['transfer-encoding'] !== undefined && req.method !== 'HEAD' && req.method !== 'OPTIONS'
+    if (!hasFraming || exchangeOf(res).awaitsContinue) return answer(req, res)
     collectBody(req, MAX_FRAMING_BYTES)
       .then(() => answer(req, res))
       .catch((error: unknown) => logUnexpected(logger, error, exchangeOf(res)))

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import type { Store } from '../../src/store/contract/store.ts'
 import { type TestApp, startTestApp } from '../support/app.ts'
 import { RawConnection } from '../support/client.ts'
@@ -223,6 +224,38 @@ test('one address has only so many connections; behind a trusted proxy, the clie
   assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.7' })).status, 503)
   assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.8' })).status, 200)
   assert.equal((await ask('203.0.113.8')).status, 200)
+})
+
+test('a tenant that sent too many bytes, as they are unpacked, waits: 429; another tenant goes on', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { tenantBytesPerSecond: '1000' } })
+  const other = bearer(await app.createToken({ scope: 'cf', companyId: 43 }))
+  const body = JSON.stringify({ text: 'x'.repeat(500_000) })
+  const packed = gzipSync(body)
+  assert.ok(packed.length < 1000)
+  assert.equal((await app.post(packed, { 'Content-Encoding': 'gzip' })).status, 200)
+  const refused = await app.post('{}')
+  assert.deepEqual([refused.status, refused.json?.error], [429, 'rate_limited'])
+  assert.ok(Number(refused.headers['retry-after']) > 100)
+  assert.equal((await app.post('{}', other)).status, 200)
+})
+
+test('half-sent bodies of one tenant leave room for those of another', async (t) => {
+  const settings = { maxBodyBytes: '1048576', receivingMaxBytes: '4000000' }
+  const app = await startTestApp(t, sqlite!, { settings })
+  const other = bearer(await app.createToken({ scope: 'cf', companyId: 43 }))
+  const body = JSON.stringify({ text: 'x'.repeat(900_000) })
+  const opened: RawConnection[] = []
+  for (let n = 0; n < 20; n += 1) {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    connection.write(
+      `POST /api/inbox HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    connection.write(body.slice(0, -1))
+  }
+  await until('the tenant has no room left', async () => (await app.post(body)).status === 503)
+  assert.equal((await app.post(body, other)).status, 200)
+  for (const connection of opened) connection.destroy()
 })
 
 test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {
