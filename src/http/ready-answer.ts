@@ -29,7 +29,7 @@ export class ReadyAnswer {
     this.#unchanged = { status: 304, headers: ofNothing, body: '' }
   }
 
-  /** Headers with `Vary: Accept-Encoding` say that there is a gzip form. */
+  /** Compressed only if its headers have `Vary`. */
   answer(req: Pick<IncomingMessage, 'headers'>): Answer | Promise<Answer> {
     if (this.#isKnown(req.headers['if-none-match'])) return this.#unchanged
     if (!this.#isCompressible || !TAKES_GZIP.test(String(req.headers['accept-encoding'] ?? ''))) return this.#plain
@@ -47,6 +47,6 @@ export class ReadyAnswer {
   }
 
   #isKnown(etags: string | undefined): boolean {
-    return etags !== undefined && etags.split(',').some((etag) => etag.trim() === this.#etag)
+    return etags?.split(',').some((etag) => etag.trim() === this.#etag) ?? false
   }
 }

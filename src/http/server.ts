@@ -166,6 +166,7 @@ export class HttpServer implements Service {
       maxHeaderBytes: this.#options.maxHeaderBytes,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
+      turns: this.#turns,
       logger: this.#options.logger,
       passToNode: (socket, bytes) => {
         const attach = () => {

@@ -56,6 +56,7 @@ export class SerialRequests {
     this.#socket = socket
     this.#turns = turns
     socket[SERIAL] = this
+    this.#hasEnded = socket.readableEnded
     const ends = socket.listeners('end')
     attach()
     this.#parse = socket.listeners('data')[0] as Listener
@@ -114,8 +115,10 @@ export class SerialRequests {
       )
       this.#parse(bytes)
     }
-    if (this.#held.length > 0 && (this.#isWaiting || this.#isQueued)) return this.#pause()
-    if (this.#isPaused) {
+    if (this.#held.length > 0 && (this.#isWaiting || this.#isQueued)) {
+      this.#isPaused = true
+      this.#socket.pause()
+    } else if (this.#isPaused) {
       this.#isPaused = false
       this.#socket.resume()
     }
@@ -127,6 +130,7 @@ export class SerialRequests {
 
   /** How many of the held bytes the parser may have now. */
   #nextSize(): number {
+    if (this.#request?.complete) this.#bodyLeft = 0
     if (this.#request?.complete && this.#isAnswered) this.#request = null
     // Bytes after the last request are ignored (RFC 9112, 9.6).
     if (isClosing(this.#socket) && this.#request?.complete !== false) this.#held = NONE
@@ -154,10 +158,5 @@ export class SerialRequests {
       this.#isQueued = false
       this.#advance()
     })
-  }
-
-  #pause(): void {
-    this.#isPaused = true
-    this.#socket.pause()
   }
 }
