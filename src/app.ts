@@ -12,6 +12,7 @@ import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { ByteRates } from './http/byte-rates.ts'
 import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
@@ -199,7 +200,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     intakeHandler: createIntakeHandler({
       auth,
       accept,
-      recordRefusal: (refusal) => refusals.record(refusal),
+      recordRefusal: (tenant, make) => refusals.record(tenant, make),
+      byteRates: new ByteRates(config.tenantBytesPerSecond, clock),
       clock,
       bodyMemory,
       maxBodyBytes: config.maxBodyBytes,

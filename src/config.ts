@@ -160,7 +160,12 @@ export const SETTINGS = {
     "How much of the sender's address is kept with an event and in the log",
   ),
   trustedProxies: networks(
-    'Proxies whose X-Forwarded-For (or Forwarded) names the sender, and whose X-Forwarded-Proto and X-Forwarded-Host name the address it used: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+    'Proxies whose forwarded header names the sender, and whose X-Forwarded-Proto and X-Forwarded-Host name the address it used: addresses, networks such as 10.0.0.0/8, loopback. Not set: the peer of the connection is the sender.',
+  ),
+  forwardedHeader: choice(
+    ['x-forwarded-for', 'forwarded'],
+    'x-forwarded-for',
+    'The header in which trusted proxies name the sender; the other is ignored',
   ),
   rateLimit: rateLimit(
     null,
@@ -169,6 +174,12 @@ export const SETTINGS = {
   failedTokenLimit: rateLimit(
     { requests: 100, windowMs: 60_000 },
     'Unknown tokens that are answered 401 for one address (of IPv6: one /64), such as 100/1m; above: 429 too_many_failures. A valid token is never affected',
+  ),
+  tenantBytesPerSecond: integer(
+    33_554_432,
+    0,
+    17_179_869_184,
+    'Decompressed bytes that a tenant may send a second to a node; above: 429. 0: no limit',
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
@@ -185,11 +196,17 @@ export const SETTINGS = {
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
+  connectionsPerAddress: integer(
+    1000,
+    1,
+    1_000_000,
+    'The same for one client address (of IPv6: one /64); behind a trusted proxy: its requests in progress, above: 503',
+  ),
   receivingMaxBytes: integer(
     268_435_456,
     1024,
     17_179_869_184,
-    'Bytes held of request bodies until they are stored or refused, without the first 64 KiB of each; above: 503 overloaded',
+    'Bytes held of bodies until they are stored or refused, without the first 64 KiB of each. A tenant may hold as many as are free; above: 503',
   ),
   queueMaxEvents: integer(4096, 1, 1_000_000, 'Accepted messages that wait for their commit; above: 503'),
   queueMaxBytes: integer(67_108_864, 1024, 17_179_869_184, 'Bytes of messages that wait for their commit; above: 503'),
@@ -205,7 +222,6 @@ export const SETTINGS = {
   searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
   inboxMaxRequests: integer(256, 1, 100_000, 'Inbox requests in progress on a node, no claims or streams; above: 503'),
   inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting on a node; above: 503'),
-  inboxMaxPipelined: integer(16, 1, 10_000, 'Waiting requests of a connection; above, inbox requests get 503'),
   tenantShare: integer(50, 1, 100, 'Percent of the inbox requests, claims and streams of a node for one tenant'),
   maxSubscriptions: integer(100, 1, 10_000, 'Subscriptions of one tenant, default included; above: 409'),
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503'),
@@ -214,7 +230,12 @@ export const SETTINGS = {
   maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
-  refusalsBuffer: integer(256, 0, 100_000, 'Refused requests waiting to be written; further ones are only counted'),
+  refusalsBuffer: integer(
+    256,
+    0,
+    100_000,
+    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted',
+  ),
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
   sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),

@@ -1,38 +1,76 @@
 // Serves the API document: the YAML file, the same as JSON, and the page at /docs.
 
-import { readFileSync } from 'node:fs'
-import { parse } from 'yaml'
-import { API_PAGE_CSP, type ApiDocument, createApiPage } from './api-page/page.ts'
+import { once } from 'node:events'
+import type { IncomingMessage } from 'node:http'
+import { Worker } from 'node:worker_threads'
+import { escapeHtml } from './api-page/html.ts'
+import { API_PAGE_CSP } from './api-page/csp.ts'
+import type { Rendered } from './api-page/render-thread.ts'
 import type { Answer } from './problem.ts'
+import { ReadyAnswer } from './ready-answer.ts'
 
-const FILE = new URL('../../api/openapi.yaml', import.meta.url)
+/** Pages that are kept ready, each for the address that it names. Clients choose the address: others are joined when asked for. */
+const MAX_READY_PAGES = 16
 
-export interface ApiDocumentAnswers {
-  readonly yaml: Answer
-  readonly json: Answer
-  /** `address`: the one at which the client reached the server. */
-  page(address: string): Answer
-}
+export class ApiDocumentAnswers {
+  readonly yaml: ReadyAnswer
+  readonly json: ReadyAnswer
+  readonly #parts: readonly Uint8Array[]
+  readonly #pages = new Map<string, ReadyAnswer>()
 
-let answers: ApiDocumentAnswers | null = null
+  constructor({ yaml, json, pageParts }: Rendered) {
+    this.yaml = new ReadyAnswer(headersOf('application/yaml; charset=utf-8'), yaml)
+    this.json = new ReadyAnswer(headersOf('application/json; charset=utf-8'), json)
+    this.#parts = pageParts
+  }
 
-/** Memoized at the first request. */
-export function apiDocument(): ApiDocumentAnswers {
-  answers ??= render()
-  return answers
-}
+  get readyPages(): number {
+    return this.#pages.size
+  }
 
-function render(): ApiDocumentAnswers {
-  const yaml = readFileSync(FILE, 'utf8')
-  const document = parse(yaml) as ApiDocument
-  const page = createApiPage(document)
-  return {
-    yaml: answer('application/yaml; charset=utf-8', yaml),
-    json: answer('application/json; charset=utf-8', JSON.stringify(document)),
-    page: (address) => answer('text/html; charset=utf-8', page(address), { 'Content-Security-Policy': API_PAGE_CSP }),
+  /** `address`: the one at which the client reached the server, such as `https://intray.example`. */
+  page(req: Pick<IncomingMessage, 'headers'>, address: string): Answer | Promise<Answer> {
+    let page = this.#pages.get(address)
+    if (page === undefined) {
+      const body = this.#join(address)
+      if (this.#pages.size >= MAX_READY_PAGES) return { status: 200, headers: PAGE_HEADERS, body }
+      page = new ReadyAnswer(PAGE_HEADERS, body)
+      this.#pages.set(address, page)
+    }
+    return page.answer(req)
+  }
+
+  #join(address: string): Buffer {
+    const named = Buffer.from(escapeHtml(address))
+    return Buffer.concat(this.#parts.flatMap((part, index) => (index === 0 ? [part] : [named, part])))
   }
 }
 
-function answer(contentType: string, body: string, more: Record<string, string> = {}): Answer {
-  return { status: 200, headers: { 'Content-Type': contentType, 'X-Content-Type-Options': 'nosniff', ...more }, body }
+let answers: Promise<ApiDocumentAnswers> | null = null
+
+/** Rendered at the first request. */
+export function apiDocument(): Promise<ApiDocumentAnswers> {
+  answers ??= render().catch((error: unknown) => {
+    answers = null
+    throw error
+  })
+  return answers
 }
+
+async function render(): Promise<ApiDocumentAnswers> {
+  const thread = new Worker(new URL('api-page/render-thread.ts', import.meta.url))
+  const [rendered] = (await once(thread, 'message')) as [Rendered]
+  return new ApiDocumentAnswers(rendered)
+}
+
+function headersOf(contentType: string, more: Record<string, string> = {}) {
+  return {
+    'Content-Type': contentType,
+    'Cache-Control': 'no-cache',
+    Vary: 'Accept-Encoding',
+    'X-Content-Type-Options': 'nosniff',
+    ...more,
+  }
+}
+
+const PAGE_HEADERS = headersOf('text/html; charset=utf-8', { 'Content-Security-Policy': API_PAGE_CSP })

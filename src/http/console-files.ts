@@ -5,13 +5,12 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { gzipSync } from 'node:zlib'
 import type { Problem } from '../model/errors.ts'
 import type { Answer } from './problem.ts'
+import { ReadyAnswer } from './ready-answer.ts'
 
 const DIST = fileURLToPath(new URL('../../console/dist/', import.meta.url))
 const INDEX = 'index.html'
-const COMPRESS_FROM_BYTES = 1024
 
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -58,43 +57,37 @@ const NOT_BUILT = `<!doctype html>
 </html>
 `
 
-interface File {
-  readonly headers: Readonly<Record<string, string>>
-  readonly bytes: Buffer
-  readonly gzipped: Buffer | null
-}
-
 export interface ConsoleFiles {
-  page(req: IncomingMessage): Answer
+  page(req: IncomingMessage): Answer | Promise<Answer>
   /** `path` is relative to /console/. */
-  file(req: IncomingMessage, path: string): Answer | Problem
+  file(req: IncomingMessage, path: string): Answer | Problem | Promise<Answer>
 }
 
 export function createConsoleFiles(folder = DIST): ConsoleFiles {
-  let files: ReadonlyMap<string, File> | null = null
+  let files: ReadonlyMap<string, ReadyAnswer> | null = null
   /** Checks again while there is no build. */
   const load = () => {
     if (!files && existsSync(join(folder, INDEX))) files = readFiles(folder)
     return files
   }
-  const page = (req: IncomingMessage): Answer => {
+  const page = (req: IncomingMessage): Answer | Promise<Answer> => {
     const index = load()?.get(INDEX)
-    if (index) return answerOf(req, index)
+    if (index) return index.answer(req)
     return { status: 200, headers: { ...HEADERS, 'Content-Type': TYPES['.html']!, ...noCache() }, body: NOT_BUILT }
   }
   return {
     page,
     file: (req, path) => {
       const found = load()?.get(path)
-      if (found) return answerOf(req, found)
+      if (found) return found.answer(req)
       return extname(path) === '' ? page(req) : { code: 'not_found' }
     },
   }
 }
 
 /** By name: no text of a request becomes a path of the file system. */
-function readFiles(folder: string): Map<string, File> {
-  const files = new Map<string, File>()
+function readFiles(folder: string): Map<string, ReadyAnswer> {
+  const files = new Map<string, ReadyAnswer>()
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue
     const path = join(entry.parentPath, entry.name)
@@ -106,29 +99,18 @@ function readFiles(folder: string): Map<string, File> {
 }
 
 /** Files in assets/ are named by their hash and never change. */
-function fileOf(name: string, type: string, bytes: Buffer): File {
+function fileOf(name: string, type: string, bytes: Buffer): ReadyAnswer {
   const isText = !/^(image\/(png|x-icon)|font\/)/.test(type)
   const isHashed = name.startsWith('assets/')
-  return {
-    headers: {
-      ...HEADERS,
-      'Content-Type': type,
-      ...(isHashed ? { 'Cache-Control': 'public, max-age=31536000, immutable' } : noCache()),
-      ...(isText ? { Vary: 'Accept-Encoding' } : {}),
-    },
-    bytes,
-    gzipped: isText && bytes.length >= COMPRESS_FROM_BYTES ? gzipSync(bytes, { level: 9 }) : null,
+  const headers = {
+    ...HEADERS,
+    'Content-Type': type,
+    ...(isHashed ? { 'Cache-Control': 'public, max-age=31536000, immutable' } : noCache()),
+    ...(isText ? { Vary: 'Accept-Encoding' } : {}),
   }
+  return new ReadyAnswer(headers, bytes)
 }
 
 function noCache() {
   return { 'Cache-Control': 'no-cache' }
-}
-
-function answerOf(req: IncomingMessage, { headers, bytes, gzipped }: File): Answer {
-  const takesGzip = /(^|,)\s*gzip\s*(;\s*q=(?!0(\.0*)?\s*(,|$))|,|$)/i.test(
-    String(req.headers['accept-encoding'] ?? ''),
-  )
-  if (!gzipped || !takesGzip) return { status: 200, headers, body: bytes }
-  return { status: 200, headers: { ...headers, 'Content-Encoding': 'gzip' }, body: gzipped }
 }

@@ -33,6 +33,7 @@ import type { LoadShedder } from './load-shedder.ts'
 import { orUnavailable } from './unavailable.ts'
 import { pingAnswer, testerAnswer, testerToken } from './token-check.ts'
 import { JSON_CONTENT, sendAnswer, sendProblem } from './wire/answer.ts'
+import { collectBody } from './wire/body.ts'
 import { pathOf } from './wire/head.ts'
 import { createPublicAddress } from './wire/public-address.ts'
 
@@ -59,7 +60,7 @@ const OK: Answer = { status: 200, headers: { 'Content-Type': JSON_CONTENT }, bod
 export function createControlPlane(options: ControlPlaneOptions): FastifyInstance {
   const { routes, logger } = options
   const operations = createOperations(options)
-  const answerUnrouted = createUnroutedAnswer(routes)
+  const answerUnrouted = createUnroutedAnswer(routes, logger)
   const fastify = Fastify({
     serverFactory: options.serverFactory,
     clientErrorHandler: options.clientErrorHandler,
@@ -142,9 +143,9 @@ function createOperations(options: ControlPlaneOptions): Operations {
     consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
     readyz: () => options.readiness() ?? OK,
-    openapiYaml: () => apiDocument().yaml,
-    openapiJson: () => apiDocument().json,
-    docs: ({ req }) => apiDocument().page(publicAddress(req)),
+    openapiYaml: async ({ req }) => (await apiDocument()).yaml.answer(req),
+    openapiJson: async ({ req }) => (await apiDocument()).json.answer(req),
+    docs: async ({ req }) => (await apiDocument()).page(req, publicAddress(req)),
   }
 }
 
@@ -154,7 +155,7 @@ function operationHandler(options: ControlPlaneOptions, operation: Operation, pa
     const needsCaller = route.scope !== 'public' && route.operation !== 'tester'
     const refused = needsCaller ? await authenticate(auth, route, req, exchange) : null
     if (refused) return sendProblem(req, res, exchange, refused)
-    const release = loadShedder.acquire(route, req, exchange)
+    const release = loadShedder.acquire(route, exchange)
     if (typeof release !== 'function') return sendProblem(req, res, exchange, release)
     if (exchange.awaitsContinue) {
       res.writeContinue()
@@ -187,10 +188,16 @@ async function recordAudit(
   await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
 }
 
+/** As much of a chunked body is read before the answer, because broken framing is answered before an unknown path. */
+const MAX_FRAMING_BYTES = 64 * 1024
+
 /** Unknown path: 404 with the nearest route. Known path: OPTIONS lists the methods, any other method is 405. */
-function createUnroutedAnswer(routes: readonly Route[]): (req: IncomingMessage, res: ServerResponse) => void {
+function createUnroutedAnswer(
+  routes: readonly Route[],
+  logger: Logger,
+): (req: IncomingMessage, res: ServerResponse) => void {
   const nearestRoute = createNearestRoute(routes)
-  return (req, res) => {
+  const answer = (req: IncomingMessage, res: ServerResponse) => {
     const exchange = exchangeOf(res)
     const path = withoutTrailingSlash(decodedPath(pathOf(req)))
     const allow = path === '*' ? SERVER_WIDE_METHODS : allowedMethods(routes, path)
@@ -198,6 +205,14 @@ function createUnroutedAnswer(routes: readonly Route[]): (req: IncomingMessage, 
     if (allow === null) sendProblem(req, res, exchange, unknownPath(nearestRoute(req.method ?? 'GET', path)))
     else if (req.method !== 'OPTIONS') sendProblem(req, res, exchange, wrongMethod(allow))
     else sendAnswer(req, res, exchange, { status: 204, headers: { Allow: allow }, body: '' })
+  }
+  return (req, res) => {
+    const hasFraming =
+      req.headers['transfer-encoding'] !== undefined && req.method !== 'HEAD' && req.method !== 'OPTIONS'
+    if (!hasFraming || exchangeOf(res).awaitsContinue) return answer(req, res)
+    collectBody(req, MAX_FRAMING_BYTES)
+      .then(() => answer(req, res))
+      .catch((error: unknown) => logUnexpected(logger, error, exchangeOf(res)))
   }
 }
 

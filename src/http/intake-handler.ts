@@ -9,6 +9,7 @@ import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { redactText } from '../runtime/redact.ts'
 import { admitBearer, type AuthServices } from './authenticate.ts'
+import type { ByteRates } from './byte-rates.ts'
 import type { Exchange } from './exchange.ts'
 import type { Handler } from './handler.ts'
 import { renderProblem, type TextAnswer } from './problem.ts'
@@ -25,7 +26,9 @@ import { gunzipBody } from './wire/gunzip.ts'
 export interface IntakeHandlerOptions {
   readonly auth: AuthServices
   readonly accept: Accept
-  readonly recordRefusal: (refusal: Refusal) => void
+  /** `make` is called when there is time for it, or not at all. */
+  readonly recordRefusal: (tenant: string, make: () => Promise<Refusal>) => void
+  readonly byteRates: ByteRates
   readonly clock: Clock
   readonly bodyMemory: BodyMemory
   readonly maxBodyBytes: number
@@ -65,9 +68,13 @@ const KEPT_HEADERS = [
 ] as const
 
 const NOTHING = Buffer.alloc(0)
+const TOO_MANY_BYTES: Problem = {
+  code: 'rate_limited',
+  message: 'This tenant sends too many bytes a second. Nothing was stored: send it again after Retry-After seconds.',
+}
 
 export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandler {
-  const { auth, accept, maxBodyBytes } = options
+  const { auth, accept, byteRates, maxBodyBytes } = options
 
   /** Answers with a problem and, for the codes above, records the refusal. */
   async function refuse(call: IntakeCall, problem: Problem, body?: Buffer): Promise<void> {
@@ -76,8 +83,12 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     const start = body ?? call.readBodyStart(REFUSAL_BODY_BYTES)
     answerProblem(call, problem)
     const bytes = Buffer.isBuffer(start) ? start : await start
-    const kept = await keptBody(bytes, call.head.headers['content-encoding'])
-    options.recordRefusal({ ...refusalOf(call, problem, bytes.length, options.clock.now()), body: kept })
+    // A copy of the start, so that a waiting refusal does not keep a whole body.
+    const beginning = bytes.length > REFUSAL_BODY_BYTES ? Buffer.from(bytes.subarray(0, REFUSAL_BODY_BYTES)) : bytes
+    const refusal = refusalOf(call, problem, bytes.length, options.clock.now())
+    const encoding = call.head.headers['content-encoding']
+    const make = async () => ({ ...refusal, body: await keptBody(beginning, encoding) })
+    options.recordRefusal(tenantText(refusal), make)
   }
 
   function unpack({ exchange }: IntakeCall, bytes: Buffer, reservation: BodyReservation): Promise<Buffer | Problem> {
@@ -85,18 +96,17 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   }
 
   /** `reservation`: for the body, from its first byte until it is stored or refused. */
-  async function takeIn(call: IntakeCall, reservation: BodyReservation): Promise<void> {
+  async function takeIn(call: IntakeCall, tenant: string, reservation: BodyReservation): Promise<void> {
     const { route, head, exchange } = call
-    // Awaits only promises: an await of a value would cost a turn.
-    const admission = admitBearer(auth, route, head, credentialsOf(head), exchange)
-    const notAdmitted = admission instanceof Promise ? await admission : admission
-    if (notAdmitted) return refuse(call, notAdmitted)
     const read = intakeHead(head)
     const refused = headProblem(read, head, maxBodyBytes)
     if (refused) return refuse(call, refused)
+    const waitS = byteRates.waitS(tenant)
+    if (waitS !== null) return answerProblem(call, { ...TOO_MANY_BYTES, retryAfterS: waitS })
     const reading = call.readBody(maxBodyBytes, reservation)
     const collected = reading instanceof Promise ? await reading : reading
     exchange.bytesIn = collected.bytes.length
+    byteRates.count(tenant, collected.bytes.length)
     if (collected.state === 'aborted') return
     if (collected.state === 'no_memory') return answerProblem(call, { code: 'overloaded' })
     if (collected.state === 'too_large') {
@@ -104,6 +114,7 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     }
     const payload = read.encoding === 'gzip' ? await unpack(call, collected.bytes, reservation) : collected.bytes
     if (!Buffer.isBuffer(payload)) return refuse(call, payload, collected.bytes)
+    if (payload !== collected.bytes) byteRates.count(tenant, payload.length)
     const result = await accept({
       principal: exchange.principal!,
       route: route.path,
@@ -123,9 +134,15 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   }
 
   return async (call) => {
-    const reservation = options.bodyMemory.newReservation()
+    const { route, head, exchange } = call
+    // Awaits only promises: an await of a value would cost a turn.
+    const admission = admitBearer(auth, route, head, credentialsOf(head), exchange)
+    const refused = admission instanceof Promise ? await admission : admission
+    if (refused) return refuse(call, refused)
+    const tenant = tenantText(exchange.principal!)
+    const reservation = options.bodyMemory.newReservation(tenant)
     try {
-      await takeIn(call, reservation)
+      await takeIn(call, tenant, reservation)
     } finally {
       reservation.release()
     }

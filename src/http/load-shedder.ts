@@ -1,19 +1,16 @@
 // Load shedding: answers inbox requests 503 while intake is under pressure, because storing messages comes first. Requests
 // that finish work (ack, extend, release) still pass, because unacknowledged events are processed again; they may exceed a
-// tenant's share. Also bounds the inbox requests in progress: on a node, for a tenant, and pipelined on a connection.
+// tenant's share. Also bounds the inbox requests in progress, on a node and for a tenant.
 
-import type { IncomingMessage } from 'node:http'
 import type { Problem } from '../model/errors.ts'
 import { tenantText } from '../model/principal.ts'
 import { type Release, ConcurrencyLimiter } from '../runtime/concurrency-limiter.ts'
 import type { Exchange } from './exchange.ts'
 import type { OperationName, Route } from './routes.ts'
-import { pendingAnswers } from './wire/pending-answers.ts'
 
 export interface LoadShedderOptions {
   readonly inboxMaxRequests: number
   readonly inboxMaxClaims: number
-  readonly inboxMaxPipelined: number
   /** Percent of the slots. */
   readonly tenantShare: number
   /** Intake backpressure. */
@@ -40,11 +37,9 @@ export class LoadShedder {
   }
 
   /** A slot to release once the request is answered, or the problem to answer with. */
-  acquire(route: Route, req: IncomingMessage, { principal }: Exchange): Release | Problem {
+  acquire(route: Route, { principal }: Exchange): Release | Problem {
     if (route.scope !== 'processor') return NO_SLOT
-    const { inboxMaxPipelined, isUnderPressure } = this.#options
-    if (pendingAnswers(req.socket).findIndex((answer) => answer.req === req) >= inboxMaxPipelined)
-      return TOO_MANY_PIPELINED
+    const { isUnderPressure } = this.#options
     const isFinishing = FINISHING.has(route.operation)
     if (!isFinishing && isUnderPressure()) return UNDER_PRESSURE
     // The stream hub bounds the number of streams.
@@ -63,8 +58,4 @@ const TOO_MANY: Problem = {
   code: 'overloaded',
   message:
     'Too many inbox requests are in progress, on this node or for this tenant. Ask again after Retry-After seconds.',
-}
-const TOO_MANY_PIPELINED: Problem = {
-  code: 'overloaded',
-  message: 'Too many requests on this connection are waiting for answers. Wait for some, or open another connection.',
 }

@@ -7,21 +7,24 @@ import type { AddressInfo, Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { Service } from '../runtime/service.ts'
+import { TurnQueue } from '../runtime/turn-queue.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
 import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.ts'
 import { type ControlPlaneOptions, createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange } from './exchange.ts'
 import { type Handler, runHandler } from './handler.ts'
-import { createNodeIntakeHandler, type IntakeHandler } from './intake-handler.ts'
+import { answerProblem, createNodeIntakeHandler, type IntakeCall, type IntakeHandler } from './intake-handler.ts'
 import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
 import { sendProblem } from './wire/answer.ts'
-import { createClientErrorHandler, closeAfterPendingAnswers, rawAnswer } from './wire/client-error.ts'
-import { type ClientAddress, createClientAddress } from './wire/client-address.ts'
+import { createClientErrorHandler, rawAnswer } from './wire/client-error.ts'
+import { AddressShares, TOO_MANY_OPEN } from './wire/address-shares.ts'
+import { type ClientAddress, createClientAddress, type ForwardedHeader } from './wire/client-address.ts'
 import { FastPath } from './wire/fast-path.ts'
 import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
-import { isClosing, pendingAnswers } from './wire/pending-answers.ts'
+import { setOpenAnswer } from './wire/open-answer.ts'
+import { SerialRequests, serialRequests } from './wire/serial-requests.ts'
 
 export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
@@ -32,6 +35,8 @@ export interface HttpServerOptions
   readonly keepAliveTimeout: number
   readonly maxHeaderBytes: number
   readonly maxConnections: number
+  readonly connectionsPerAddress: number
+  readonly forwardedHeader: ForwardedHeader
   readonly stopTimeout: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
   readonly intakeHandler: IntakeHandler
@@ -54,6 +59,8 @@ export class HttpServer implements Service {
   readonly #lifecycle = { stopping: false }
   readonly #logExchange: LogRequest
   readonly #addressOf: ClientAddress
+  readonly #shares: AddressShares
+  readonly #turns = new TurnQueue()
   readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
   #fastPath: FastPath | null = null
@@ -62,7 +69,8 @@ export class HttpServer implements Service {
   constructor(options: HttpServerOptions) {
     this.#options = options
     this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
-    this.#addressOf = createClientAddress(options.trustedProxies)
+    this.#addressOf = createClientAddress(options.trustedProxies, options.forwardedHeader)
+    this.#shares = new AddressShares(options.connectionsPerAddress, options.trustedProxies)
     this.#intakeRoutes = intakeRoutesOf(options.routes)
   }
 
@@ -144,22 +152,27 @@ export class HttpServer implements Service {
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
     // An empty Expect expects nothing; dispatch checks other values.
     server.on('checkExpectation', (req, res) => dispatch(req, res, req.headers.expect?.trim() !== ''))
-    server.on('connect', (_req, socket: Socket) => refuseTunnel(socket))
+    server.on('connect', (req) => refuseTunnel(req.socket))
     return server
   }
 
   /** Connections go to the fast path first, which passes others to Node's own listeners. */
   #installFastPath(server: Server, onClientError: (error: Error, socket: Socket) => void): FastPath {
+    const { intakeHandler, trustedProxies } = this.#options
     const listeners = server.listeners('connection')
     const fastPath = new FastPath({
       routes: this.#intakeRoutes,
-      handler: this.#options.intakeHandler,
+      handler: trustedProxies.length === 0 ? intakeHandler : (call) => this.#runShared(call),
       maxHeaderBytes: this.#options.maxHeaderBytes,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
+      turns: this.#turns,
       logger: this.#options.logger,
-      passToNode: (socket) => {
-        for (const listener of listeners) listener.call(server, socket)
+      passToNode: (socket, bytes) => {
+        const attach = () => {
+          for (const listener of listeners) listener.call(server, socket)
+        }
+        new SerialRequests(socket, this.#turns, attach).receive(bytes)
       },
       onClientError,
       begin: (head) => {
@@ -169,8 +182,21 @@ export class HttpServer implements Service {
       },
       end: (exchange, head, answer) => this.#end(exchange, head, answer),
     })
-    server.removeAllListeners('connection').on('connection', (socket: Socket) => fastPath.accept(socket))
+    server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+      if (this.#shares.admitConnection(socket)) fastPath.accept(socket)
+      else socket.destroy()
+    })
     return fastPath
+  }
+
+  async #runShared(call: IntakeCall): Promise<void> {
+    const release = this.#shares.admitRequest(call.head.socket, call.exchange.address)
+    if (!release) return answerProblem(call, TOO_MANY_OPEN)
+    try {
+      await this.#options.intakeHandler(call)
+    } finally {
+      release()
+    }
   }
 
   #createDispatch(
@@ -179,13 +205,15 @@ export class HttpServer implements Service {
   ): Dispatch {
     const { logger } = this.#options
     return (req, res, awaitsContinue) => {
-      if (isClosing(req.socket)) {
-        req.resume()
+      if (!serialRequests(req.socket)!.begin(req, res)) {
+        req.socket.destroy()
         return
       }
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = awaitsContinue
-      const problem = framingProblem(req) ?? expectationProblem(req)
+      const release = this.#shares.admitRequest(req.socket, exchange.address)
+      if (release) res.once('close', release)
+      const problem = framingProblem(req) ?? expectationProblem(req) ?? (release ? null : TOO_MANY_OPEN)
       if (problem) return sendProblem(req, res, exchange, problem)
       const route = req.method === 'POST' ? this.#intakeRoutes.get(pathOf(req)) : undefined
       if (!route) return fastifyHandler(req, res)
@@ -197,10 +225,9 @@ export class HttpServer implements Service {
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
     exchange.address = this.#addressOf(req)
-    pendingAnswers(req.socket).push(res)
+    setOpenAnswer(req.socket, res)
     res.once('close', () => {
-      const open = pendingAnswers(req.socket)
-      open.splice(open.indexOf(res), 1)
+      setOpenAnswer(req.socket, null)
       this.#end(exchange, req, { status: res.headersSent ? res.statusCode : null, isComplete: res.writableFinished })
     })
     return exchange
@@ -226,9 +253,8 @@ function intakeRoutesOf(routes: readonly Route[]): ReadonlyMap<string, Route> {
 function refuseTunnel(socket: Socket): void {
   const problem = invalidRequest('This server is not a proxy. Send the request directly.')
   socket.on('error', () => socket.destroy())
-  if (closeAfterPendingAnswers(socket)) return
+  serialRequests(socket)?.stop()
   socket.setTimeout(CONNECT_LINGER_MS, () => socket.destroy())
-  socket.resume()
   socket.end(rawAnswer(problem, newUuid()))
 }
 

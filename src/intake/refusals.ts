@@ -1,9 +1,11 @@
-// Records refused requests for integrators: after the answer, best effort, through a bounded buffer. Refusals that do not fit
-// are dropped and counted, so that a flood of them does not slow intake.
+// Records refused requests for integrators: after the answer, best effort, through a bounded buffer with a share for each
+// tenant. Refusals that do not fit are dropped and counted, so that a flood of them does not slow intake.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Refusal } from '../model/refusal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { PeriodicTask, type Service } from '../runtime/service.ts'
+import { Shares } from '../runtime/shares.ts'
 import type { RefusalBounds, RefusalStore } from '../store/contract/refusals.ts'
 
 export interface RefusalRecorderOptions {
@@ -15,16 +17,24 @@ export interface RefusalRecorderOptions {
 }
 
 const SWEEP_EVERY_MS = 3_600_000
+const MAX_BATCH = 16
+
+interface Waiting {
+  readonly tenant: string
+  readonly make: () => Promise<Refusal>
+}
 
 export class RefusalRecorder implements Service {
   readonly #options: RefusalRecorderOptions
   readonly #sweeper: PeriodicTask
-  #buffer: Refusal[] = []
+  readonly #shares: Shares
+  #buffer: Waiting[] = []
   #writing: Promise<void> | null = null
   #dropped = 0
 
   constructor(options: RefusalRecorderOptions) {
     this.#options = options
+    this.#shares = new Shares(options.bufferMax)
     this.#sweeper = new PeriodicTask(SWEEP_EVERY_MS, () => this.#add([]))
   }
 
@@ -37,14 +47,16 @@ export class RefusalRecorder implements Service {
     return this.#dropped
   }
 
-  record(refusal: Refusal): void {
-    if (this.#options.bounds.maxCount === 0) return
-    if (this.#buffer.length >= this.#options.bufferMax) {
-      if (this.#dropped === 0) this.#options.onTrouble('record refusals', new Error('the buffer is full'))
+  /** Making it includes masking its body: `make` is called when it is about to be written, once in a turn. */
+  record(tenant: string, make: () => Promise<Refusal>): void {
+    const { bounds, bufferMax, onTrouble } = this.#options
+    if (bounds.maxCount === 0) return
+    if (bufferMax === 0 || !this.#shares.take(tenant, 1)) {
+      if (this.#dropped === 0) onTrouble('record refusals', new Error('the buffer is full'))
       this.#dropped += 1
       return
     }
-    this.#buffer.push(refusal)
+    this.#buffer.push({ tenant, make })
     this.#writing ??= this.#write().finally(() => {
       this.#writing = null
     })
@@ -57,8 +69,17 @@ export class RefusalRecorder implements Service {
 
   async #write(): Promise<void> {
     while (this.#buffer.length > 0) {
-      const batch = this.#buffer
-      this.#buffer = []
+      const batch: Refusal[] = []
+      for (const { tenant, make } of this.#buffer.splice(0, MAX_BATCH)) {
+        this.#shares.giveBack(tenant, 1)
+        try {
+          batch.push(await make())
+        } catch (error) {
+          this.#dropped += 1
+          this.#options.onTrouble('record refusals', error)
+        }
+        await nextTurn()
+      }
       await this.#add(batch)
     }
   }

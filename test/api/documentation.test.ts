@@ -40,6 +40,23 @@ for (const driver of drivers) {
       assert.doesNotMatch(text, /(?:src|href)="(?:https?:)?\/\//i)
     })
 
+    test('a client that has a document gets 304, and one that takes gzip gets it compressed', async () => {
+      for (const path of ['/openapi.yaml', '/openapi.json', '/docs']) {
+        const first = await fetch(`http://127.0.0.1:${shared.app.port}${path}`)
+        assert.deepEqual([first.status, first.headers.get('content-encoding')], [200, 'gzip'], path)
+        const { text } = await shared.app.send({ path, headers: { Host: `127.0.0.1:${shared.app.port}` } })
+        assert.equal(await first.text(), text)
+        const again = await shared.app.send({
+          path,
+          headers: {
+            Host: `127.0.0.1:${shared.app.port}`,
+            'If-None-Match': String(first.headers.get('etag')),
+          },
+        })
+        assert.deepEqual([again.status, again.text], [304, ''], path)
+      }
+    })
+
     test('GET /docs names the address it was asked at, and is under 400 kB', async () => {
       for (const host of ['intray.example', 'intray.example:8443', 'Intray.Example', '[2001:db8::1]:80', '10.0.0.7']) {
         const { text } = await shared.app.send({ path: '/docs', headers: { Host: host } })

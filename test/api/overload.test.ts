@@ -2,11 +2,12 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import type { Store } from '../../src/store/contract/store.ts'
 import { type TestApp, startTestApp } from '../support/app.ts'
 import { RawConnection } from '../support/client.ts'
 import { drivers } from '../support/drivers.ts'
-import { until } from '../support/until.ts'
+import { until, within } from '../support/until.ts'
 
 const [sqlite] = drivers
 const bearer = (token: string) => ({ Authorization: `Bearer ${token}` })
@@ -168,17 +169,93 @@ test('a tenant that takes all it can get leaves places for the others, for claim
   for (const connection of opened) connection.destroy()
 })
 
-test('claims sent ahead of their answers on one connection do not take all the places', async (t) => {
-  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxPipelined: '3', inboxMaxClaims: '10' } })
+test('claims sent ahead of their answers on one connection take one place; on connections of their own, all of them', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { inboxMaxClaims: '6', metrics: '127.0.0.1:0' } })
   const token = await app.createToken({ scope: 'processor' })
-  const greedy = await RawConnection.open(app.port)
-  t.after(() => greedy.destroy())
-  greedy.write(rawClaim(token, 1).repeat(50))
-  const answers = await greedy.answers(50)
-  assert.equal(answers.filter(({ status }) => status === 200).length, 3)
-  const refused = answers.filter(({ status }) => status === 503)
-  assert.equal(refused.length, 47)
-  for (const { json } of refused) assert.match(String(json?.message), /on this connection/)
+  const opened: RawConnection[] = []
+  t.after(() => opened.map((connection) => connection.destroy()))
+  const send = async (bytes: string) => {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    connection.write(bytes)
+    return connection
+  }
+  const inProgress = async () => {
+    const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
+    const text = await (await fetch(String(address))).text()
+    return Number(/^intray_inbox_claims (\d+)$/m.exec(text)?.[1])
+  }
+  const greedy = await send(rawClaim(token, 20).repeat(50))
+  await until('the first waits', async () => (await inProgress()) === 1)
+  assert.equal((await command(app, token, 'claims', {})).status, 200)
+  for (let n = 0; n < 2; n += 1) await send(rawClaim(token, 20))
+  await until('three wait', async () => (await inProgress()) === 3)
+  greedy.destroy()
+  await until('its client is gone, and the others behind it with it', async () => (await inProgress()) === 2)
+})
+
+test('one address has only so many connections; behind a trusted proxy, the client that it names has so many requests', async (t) => {
+  const settings = { connectionsPerAddress: '3', inboxMaxClaims: '100' }
+  const opened: RawConnection[] = []
+  const open = async (app: TestApp) => {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    return connection
+  }
+  t.after(() => opened.map((connection) => connection.destroy()))
+  const direct = await startTestApp(t, sqlite!, { settings })
+  for (let n = 0; n < 3; n += 1) await open(direct)
+  await within('one too many is closed', (await open(direct)).closed)
+  opened[0]!.destroy()
+  await until('another one is taken', async () => {
+    const next = await open(direct)
+    next.write('GET /livez HTTP/1.1\r\nHost: x\r\n\r\n')
+    return (await next.answers(1)).length === 1
+  })
+
+  const proxied = await startTestApp(t, sqlite!, { settings: { ...settings, trustedProxies: 'loopback' } })
+  const token = await proxied.createToken({ scope: 'processor' })
+  const named = (request: string, address: string) =>
+    request.replace('Host: x', `Host: x\r\nX-Forwarded-For: ${address}`)
+  for (let n = 0; n < 3; n += 1) (await open(proxied)).write(named(rawClaim(token, 20), '203.0.113.7'))
+  const ask = (address: string) =>
+    proxied.send({ method: 'GET', path: '/livez', headers: { 'X-Forwarded-For': address } })
+  await until('one too many is answered', async () => (await ask('203.0.113.7')).status === 503)
+  assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.7' })).status, 503)
+  assert.equal((await proxied.post('{}', { 'X-Forwarded-For': '203.0.113.8' })).status, 200)
+  assert.equal((await ask('203.0.113.8')).status, 200)
+})
+
+test('a tenant that sent too many bytes, as they are unpacked, waits: 429; another tenant goes on', async (t) => {
+  const app = await startTestApp(t, sqlite!, { settings: { tenantBytesPerSecond: '1000' } })
+  const other = bearer(await app.createToken({ scope: 'cf', companyId: 43 }))
+  const body = JSON.stringify({ text: 'x'.repeat(500_000) })
+  const packed = gzipSync(body)
+  assert.ok(packed.length < 1000)
+  assert.equal((await app.post(packed, { 'Content-Encoding': 'gzip' })).status, 200)
+  const refused = await app.post('{}')
+  assert.deepEqual([refused.status, refused.json?.error], [429, 'rate_limited'])
+  assert.ok(Number(refused.headers['retry-after']) > 100)
+  assert.equal((await app.post('{}', other)).status, 200)
+})
+
+test('half-sent bodies of one tenant leave room for those of another', async (t) => {
+  const settings = { maxBodyBytes: '1048576', receivingMaxBytes: '4000000' }
+  const app = await startTestApp(t, sqlite!, { settings })
+  const other = bearer(await app.createToken({ scope: 'cf', companyId: 43 }))
+  const body = JSON.stringify({ text: 'x'.repeat(900_000) })
+  const opened: RawConnection[] = []
+  for (let n = 0; n < 20; n += 1) {
+    const connection = await RawConnection.open(app.port)
+    opened.push(connection)
+    connection.write(
+      `POST /api/inbox HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.token}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n`,
+    )
+    connection.write(body.slice(0, -1))
+  }
+  await until('the tenant has no room left', async () => (await app.post(body)).status === 503)
+  assert.equal((await app.post(body, other)).status, 200)
+  for (const connection of opened) connection.destroy()
 })
 
 test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {

@@ -1,7 +1,6 @@
 // Renders the page at /docs from the OpenAPI document: one HTML text without scripts or other files, which works under
 // API_PAGE_CSP and escapes all text of the document. Errors are described once, at the end, to keep the page small.
 
-import { createHash } from 'node:crypto'
 import {
   type ApiDocument,
   type Body,
@@ -29,21 +28,12 @@ import { API_PAGE_STYLE } from './style.ts'
 
 export type { ApiDocument } from './document.ts'
 
-const STYLE_HASH = createHash('sha256').update(API_PAGE_STYLE).digest('base64')
-
-/** The Content-Security-Policy of the page: its own style alone. */
-export const API_PAGE_CSP = `default-src 'none'; style-src 'sha256-${STYLE_HASH}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
-
 const FIRST_CALLS = ['ping', 'storeEvent']
 
-/** The page for an address such as `https://intray.example`. */
-export type ApiPage = (address: string) => string
-
-/** Renders once; a request only replaces the URL of the document's first server by the address. */
-export function createApiPage(document: ApiDocument): ApiPage {
+/** The page, split where the address of the server stands, which is the URL of the document's first server. */
+export function createApiPage(document: ApiDocument): string[] {
   const placeholder = document.servers?.[0]?.url ?? 'http://127.0.0.1:8080'
-  const parts = renderPage(document, placeholder).split(escapeHtml(placeholder))
-  return (address) => parts.join(escapeHtml(address))
+  return renderPage(document, placeholder).split(escapeHtml(placeholder))
 }
 
 function renderPage(document: ApiDocument, address: string): string {

@@ -15,7 +15,7 @@ import type { Handler } from '../handler.ts'
 import { readQuery } from '../query.ts'
 import type { LoadShedder } from '../load-shedder.ts'
 import { sendProblem } from '../wire/answer.ts'
-import { closeAfterAnswer } from '../wire/pending-answers.ts'
+import { closeAfterAnswer } from '../wire/open-answer.ts'
 
 export interface StreamHandlerOptions {
   readonly auth: AuthServices
@@ -47,7 +47,7 @@ export function createStreamHandler({ auth, hub, loadShedder, onTrouble }: Strea
     if ('problem' in from) return sendProblem(req, res, exchange, from.problem)
     if (req.method === 'HEAD') return beginAnswer(req, res, exchange)
     let stream: StreamHandle | Problem
-    const admitted = loadShedder.acquire(route, req, exchange)
+    const admitted = loadShedder.acquire(route, exchange)
     if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
       stream = await hub.enter({ ...followerOf(exchange), after: from.after })

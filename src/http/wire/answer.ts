@@ -5,7 +5,7 @@ import type { Problem } from '../../model/errors.ts'
 import type { Exchange } from '../exchange.ts'
 import { type Answer, renderProblem } from '../problem.ts'
 import { endAndLinger } from './body.ts'
-import { closeAfterAnswer } from './pending-answers.ts'
+import { closeAfterAnswer } from './open-answer.ts'
 
 export const JSON_CONTENT = 'application/json; charset=utf-8'
 

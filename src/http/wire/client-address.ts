@@ -1,25 +1,29 @@
 // The address of the client: the peer of the connection, or, behind a trusted proxy, the last address in the proxies' list
-// that is not a trusted proxy. Each proxy appends the address it saw; entries further left may be forged.
+// that is not a trusted proxy. Each proxy appends the address it saw; entries further left may be forged. Only one header is
+// read, because a proxy that sets one passes on the other as the client sent it.
 
 import { BlockList, isIP, isIPv4 } from 'node:net'
 import type { RequestHead } from './head.ts'
 
+export type ForwardedHeader = 'x-forwarded-for' | 'forwarded'
 export type ClientAddress = (req: RequestHead) => string | undefined
 
 const MAX_HOPS = 32
 
-export function createClientAddress(trusted: readonly string[]): ClientAddress {
+export function createClientAddress(
+  trusted: readonly string[],
+  header: ForwardedHeader = 'x-forwarded-for',
+): ClientAddress {
   if (trusted.length === 0) return (req) => req.socket.remoteAddress
   const isTrusted = createIsTrusted(trusted)
   return (req) => {
     const peer = req.socket.remoteAddress
-    return peer !== undefined && isTrusted(peer) ? forwardedFor(req, plain(peer), isTrusted) : peer
+    return peer !== undefined && isTrusted(peer) ? forwardedFor(hopsOf(req, header), plain(peer), isTrusted) : peer
   }
 }
 
 /** The last known hop if an entry is not an address or the list is too long. */
-function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: string) => boolean): string {
-  const hops = hopsOf(req)
+function forwardedFor(hops: readonly (string | null)[], peer: string, isTrusted: (address: string) => boolean): string {
   let known = peer
   for (const hop of hops.slice(-MAX_HOPS).toReversed()) {
     const address = hop === null ? null : addressOf(hop)
@@ -30,14 +34,13 @@ function forwardedFor(req: RequestHead, peer: string, isTrusted: (address: strin
   return known
 }
 
-/** From X-Forwarded-For, else from Forwarded (RFC 7239). Null for a hop without an address. */
-function hopsOf(req: RequestHead): (string | null)[] {
-  const list = req.headers['x-forwarded-for']
-  if (list !== undefined) return String(list).split(',')
-  const { forwarded } = req.headers
-  if (forwarded === undefined) return []
-  return String(forwarded)
-    .split(',')
+/** Null for a hop of Forwarded (RFC 7239) without an address. */
+function hopsOf({ headers }: RequestHead, header: ForwardedHeader): (string | null)[] {
+  const list = headers[header]
+  if (list === undefined) return []
+  const hops = String(list).split(',')
+  if (header === 'x-forwarded-for') return hops
+  return hops
     .map((element) => /(?:^|;)\s*for\s*=\s*(?:"([^"]*)"|([^;\s"]+))\s*(?:;|$)/i.exec(element))
     .map((found) => found?.[1] ?? found?.[2] ?? null)
 }

@@ -1,6 +1,7 @@
 // Answers requests that Node's parser rejects or that time out. They never reach a handler, so the answer is written to the
 // socket.
 
+import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Problem } from '../../model/errors.ts'
 import { newUuid } from '../../runtime/id.ts'
@@ -8,10 +9,8 @@ import type { Logger } from '../../runtime/log.ts'
 import { exchangeOf } from '../exchange.ts'
 import { invalidRequest, renderProblem } from '../problem.ts'
 import { answerText } from './answer-text.ts'
-import { pendingAnswers } from './pending-answers.ts'
-
-/** Sockets that close after their pending answers. */
-const closing = new WeakSet<Socket>()
+import { openAnswer } from './open-answer.ts'
+import { serialRequests } from './serial-requests.ts'
 
 export function createClientErrorHandler(logger: Logger): (error: Error, socket: Socket) => void {
   return (error, socket) => {
@@ -20,9 +19,11 @@ export function createClientErrorHandler(logger: Logger): (error: Error, socket:
       socket.destroy()
       return
     }
-    const open = pendingAnswers(socket)
-    if (closeAfterPendingAnswers(socket)) return
-    const exchange = open[0] ? exchangeOf(open[0]) : null
+    // What follows is not looked at.
+    serialRequests(socket)?.stop()
+    const open = openAnswer(socket)
+    if (open?.headersSent) return endLinger(open, socket)
+    const exchange = open ? exchangeOf(open) : null
     const requestId = exchange?.requestId ?? newUuid()
     const problem = problemOf(code)
     if (exchange) exchange.error = problem.code
@@ -31,20 +32,11 @@ export function createClientErrorHandler(logger: Logger): (error: Error, socket:
   }
 }
 
-/** Closes the connection after the answers of its complete requests, which may be stored already. False if there are none. */
-export function closeAfterPendingAnswers(socket: Socket): boolean {
-  const lastWhole = pendingAnswers(socket).findLast((res) => res.headersSent || res.req.complete)
-  if (!lastWhole) return false
-  if (closing.has(socket)) return true
-  closing.add(socket)
-  const isLingering = lastWhole.headersSent && !lastWhole.writableEnded
-  // A lingering close goes on discarding until the client closes its side.
-  if (!isLingering) socket.pause()
-  else if (socket.readableEnded) lastWhole.end()
-  else socket.once('end', () => lastWhole.end())
-  lastWhole.shouldKeepAlive = false
-  lastWhole.once('close', () => socket.destroySoon())
-  return true
+/** The request was answered before its body broke: the rest is discarded until the client closes its side. */
+function endLinger(answer: ServerResponse, socket: Socket): void {
+  answer.once('close', () => socket.destroySoon())
+  if (socket.readableEnded) answer.end()
+  else socket.once('end', () => answer.end())
 }
 
 function problemOf(code: string): Problem {

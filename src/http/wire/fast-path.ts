@@ -2,7 +2,7 @@
 // the cost of Node's request and response objects (docs/internals/adr/0031). Any other request goes to Node's parser, with the
 // connection and all bytes that have arrived, and the connection stays there.
 //
-//   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …
+//   fresh ──plain request──► busy ──answered──► idle ──plain request──► busy …      (busy: also while it waits for its turn)
 //     │                                           │
 //     ╰── another request, or an incomplete one after RECEIVE_TIMEOUT_MS ──► Node
 //
@@ -10,6 +10,7 @@
 
 import type { Socket } from 'node:net'
 import type { Logger } from '../../runtime/log.ts'
+import type { TurnQueue } from '../../runtime/turn-queue.ts'
 import type { SentAnswer } from '../access-log.ts'
 import type { Exchange } from '../exchange.ts'
 import { logUnexpected } from '../handler.ts'
@@ -28,9 +29,10 @@ export interface FastPathOptions {
   readonly maxHeaderBytes: number
   readonly keepAliveTimeout: number
   readonly lifecycle: { readonly stopping: boolean }
+  readonly turns: TurnQueue
   readonly logger: Logger
-  /** Passes a connection to Node's HTTP server. */
-  readonly passToNode: (socket: Socket) => void
+  /** Passes a connection to Node's HTTP server, with the bytes that have arrived. */
+  readonly passToNode: (socket: Socket, bytes: Buffer) => void
   /** Called when the client closes in the middle of a request. */
   readonly onClientError: (error: Error, socket: Socket) => void
   readonly begin: (head: RequestHead) => Exchange
@@ -49,6 +51,8 @@ const KEEP_ALIVE_GRACE_MS = 1000
 const UNEXPECTED_END = Object.assign(new Error('the request ended before it was whole'), {
   code: 'HPE_INVALID_EOF_STATE',
 })
+
+const NONE = Buffer.alloc(0)
 
 export class FastPath {
   readonly options: FastPathOptions
@@ -102,6 +106,7 @@ class Connection {
   #partial: Buffer | null = null
   #isBusy = false
   #hasEnded = false
+  #isAttached = true
   /** Had its last answer: later bytes are ignored (RFC 9112, 9.6). */
   #isClosing = false
   #timeoutMs = 0
@@ -124,7 +129,7 @@ class Connection {
     if (this.#timeoutMs === RECEIVE_TIMEOUT_MS && !this.#isClosing) {
       const partial = this.#partial
       this.#partial = null
-      this.#handOver(partial)
+      this.#handOver(partial ?? NONE)
     } else {
       this.socket.destroy()
     }
@@ -160,10 +165,31 @@ class Connection {
       this.socket.unshift(chunk)
       return
     }
+    const { turns } = this.#fastPath.options
+    if (turns.hasRoom()) {
+      this.#receive(chunk)
+      return
+    }
+    this.#isBusy = true
+    turns.runLater(() => this.#receiveLater(chunk))
+  }
+
+  #receive(chunk: Buffer): void {
     const bytes = this.#partial === null ? chunk : Buffer.concat([this.#partial, chunk])
     const isContinuation = this.#partial !== null
     this.#partial = null
     this.#handle(bytes, isContinuation)
+  }
+
+  /** In a later turn; meanwhile the connection was busy, and the client may have sent more, ended its side or left. */
+  #receiveLater(chunk: Buffer): void {
+    const { socket } = this
+    this.#isBusy = false
+    if (socket.destroyed) return
+    this.#receive(chunk)
+    if (this.#isBusy || this.#isClosing) return
+    if (socket.isPaused()) socket.resume()
+    else if (this.#hasEnded && this.#isAttached) this.#onEnd()
   }
 
   #handle(bytes: Buffer, isContinuation: boolean): void {
@@ -190,17 +216,14 @@ class Connection {
     })
   }
 
-  #handOver(bytes: Buffer | null): void {
-    const { socket } = this
+  #handOver(bytes: Buffer): void {
     this.#detach()
-    socket.pause()
-    if (bytes !== null) socket.unshift(bytes)
-    this.#fastPath.options.passToNode(socket)
-    socket.resume()
+    this.#fastPath.options.passToNode(this.socket, bytes)
   }
 
   #detach(): void {
     const { socket } = this
+    this.#isAttached = false
     socket.off('data', this.#onData).off('end', this.#onEnd).off('error', this.#onError)
     socket.off('close', this.#onClose)
     this.#onDetach()

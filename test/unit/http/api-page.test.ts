@@ -4,12 +4,16 @@ import { readFileSync } from 'node:fs'
 import test from 'node:test'
 import { parse } from 'yaml'
 import { renderMarkdown } from '../../../src/http/api-page/markdown.ts'
-import { API_PAGE_CSP, type ApiDocument, createApiPage } from '../../../src/http/api-page/page.ts'
+import { API_PAGE_CSP } from '../../../src/http/api-page/csp.ts'
+import { type ApiDocument, createApiPage } from '../../../src/http/api-page/page.ts'
+import { ApiDocumentAnswers } from '../../../src/http/api-document.ts'
+import { escapeHtml } from '../../../src/http/api-page/html.ts'
 import { ERRORS } from '../../../src/model/errors.ts'
 
 const document = parse(readFileSync(new URL('../../../api/openapi.yaml', import.meta.url), 'utf8')) as ApiDocument
 const ADDRESS = 'https://intray.example'
-const page = createApiPage(document)(ADDRESS)
+const pageFor = (of: ApiDocument, address: string) => createApiPage(of).join(escapeHtml(address))
+const page = pageFor(document, ADDRESS)
 
 /** The page as a reader sees it: without tags, style and break points. */
 function visibleText(html: string): string {
@@ -58,7 +62,7 @@ test('the page is under 400 kB', () => {
 test('examples name the address the page was asked at, and no other', () => {
   assert.ok(page.split(`${ADDRESS}/v1/inbox/events`).length > 6)
   assert.ok(!page.includes('127.0.0.1:8080'))
-  assert.ok(createApiPage(document)('http://[::1]:8080').includes('curl -sS http://[::1]:8080/api/ping'))
+  assert.ok(pageFor(document, 'http://[::1]:8080').includes('curl -sS http://[::1]:8080/api/ping'))
 })
 
 test('every call with a token has an example in curl, PHP and Python', () => {
@@ -121,7 +125,7 @@ test('the policy allows exactly the style that is in the page', () => {
 
 test('hostile text is shown as text wherever the document may hold it', () => {
   const hostile = `<img src=x onerror="alert('1')"></code></style><script>alert(1)</script>`
-  const shown = createApiPage(smallDocument(hostile))(hostile)
+  const shown = pageFor(smallDocument(hostile), hostile)
   assert.doesNotMatch(shown, /<img|<script|onerror="/)
   assert.equal(shown.split('</style>').length, 2)
   assert.ok(shown.includes('&lt;img src=x onerror=&quot;alert(&#39;1&#39;)&quot;&gt;'))
@@ -168,4 +172,21 @@ test('a reference that leads nowhere or in circles is reported, not shown as a g
   })
   assert.throws(() => createApiPage(at('#/components/responses/Missing')), /leads nowhere/)
   assert.throws(() => createApiPage(at('#/components/responses/Round')), /leads in circles/)
+})
+
+test('pages are kept ready for so many addresses; any other gets its page too, and nothing of it is kept', async () => {
+  const parts = ['<p>', '</p>', '!'].map((part) => Buffer.from(part))
+  const answers = new ApiDocumentAnswers({ yaml: parts[0]!, json: parts[1]!, pageParts: parts })
+  const req = { headers: {} }
+  const bodies: unknown[] = []
+  for (let round = 0; round < 2; round += 1) {
+    for (let n = 0; n < 100; n += 1) {
+      const { body } = await answers.page(req, `http://h${n}`)
+      assert.equal(body.toString(), `<p>http://h${n}</p>http://h${n}!`)
+      bodies.push(body)
+    }
+  }
+  assert.equal(answers.readyPages, 16)
+  const isSame = (n: number) => bodies[n] === bodies[n + 100]
+  assert.deepEqual([isSame(0), isSame(15), isSame(16), isSame(99)], [true, true, false, false])
 })

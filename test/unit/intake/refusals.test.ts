@@ -35,15 +35,15 @@ function setUp(options: { bufferMax?: number; maxCount?: number; failing?: boole
 
 test('refusals that come while others are written are written together', async () => {
   const { recorder, batches, release } = setUp()
-  for (const name of ['a', 'b', 'c']) recorder.record(refusal(name))
+  for (const name of ['a', 'b', 'c']) recorder.record('t', async () => refusal(name))
   release()
   await within('the stop', recorder.stop())
   assert.deepEqual(batches, [['a'], ['b', 'c']])
 })
 
 test('what does not fit into the buffer is counted and let go', async () => {
-  const { recorder, batches, release } = setUp({ bufferMax: 2 })
-  for (const name of ['a', 'b', 'c', 'd', 'e']) recorder.record(refusal(name))
+  const { recorder, batches, release } = setUp({ bufferMax: 4 })
+  for (const name of ['a', 'b', 'c', 'd', 'e']) recorder.record('t', async () => refusal(name))
   assert.equal(recorder.dropped, 2)
   release()
   await within('the stop', recorder.stop())
@@ -52,8 +52,8 @@ test('what does not fit into the buffer is counted and let go', async () => {
 
 test('a store that fails is told to the operator, and the next are tried', async () => {
   const { recorder, batches, troubles, release } = setUp({ failing: true })
-  recorder.record(refusal('a'))
-  recorder.record(refusal('b'))
+  recorder.record('t', async () => refusal('a'))
+  recorder.record('t', async () => refusal('b'))
   release()
   await within('the stop', recorder.stop())
   assert.equal(batches.length, 2)
@@ -63,7 +63,46 @@ test('a store that fails is told to the operator, and the next are tried', async
 
 test('with a count of zero nothing is written', async () => {
   const { recorder, batches } = setUp({ maxCount: 0 })
-  recorder.record(refusal('a'))
+  recorder.record('t', async () => refusal('a'))
   await within('the stop', recorder.stop())
   assert.deepEqual(batches, [])
+})
+
+test('a tenant that floods the buffer leaves room for others; nothing is made of what does not fit', async () => {
+  const { recorder, batches, release } = setUp({ bufferMax: 16 })
+  let made = 0
+  recorder.record('first', async () => refusal('first'))
+  for (let n = 0; n < 1000; n += 1) {
+    recorder.record('greedy', async () => {
+      made += 1
+      return refusal('greedy')
+    })
+  }
+  recorder.record('other', async () => refusal('other'))
+  release()
+  await within('the stop', recorder.stop())
+  assert.ok(batches.flat().includes('other'))
+  assert.equal(made, 8)
+  assert.equal(recorder.dropped, 992)
+})
+
+test('no more than one refusal is made in a turn', async () => {
+  const { recorder, release } = setUp({ bufferMax: 100 })
+  let turn = 0
+  const turns: number[] = []
+  const count = () => {
+    turn += 1
+    if (turns.length < 20) setImmediate(count)
+  }
+  count()
+  for (let n = 0; n < 20; n += 1) {
+    recorder.record('t', async () => {
+      turns.push(turn)
+      return refusal('a')
+    })
+  }
+  release()
+  await within('the stop', recorder.stop())
+  assert.equal(turns.length, 20)
+  assert.equal(new Set(turns).size, 20)
 })

@@ -1,10 +1,18 @@
 import assert from 'node:assert/strict'
 import type { IncomingMessage } from 'node:http'
 import { test } from 'node:test'
-import { createClientAddress } from '../../../../src/http/wire/client-address.ts'
+import { createClientAddress, type ForwardedHeader } from '../../../../src/http/wire/client-address.ts'
 
-function from(trusted: readonly string[], peer: string | undefined, headers: Record<string, string> = {}) {
-  return createClientAddress(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage)
+function from(
+  trusted: readonly string[],
+  peer: string | undefined,
+  headers: Record<string, string> = {},
+  header: ForwardedHeader = 'x-forwarded-for',
+) {
+  return createClientAddress(
+    trusted,
+    header,
+  )({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage)
 }
 
 const XFF = (value: string) => ({ 'x-forwarded-for': value })
@@ -45,14 +53,19 @@ test('ports and brackets are left out; what is no address ends the walk at the l
   assert.equal(behind('203.0.113.7, rubbish, 127.0.0.1'), '127.0.0.1')
 })
 
-test('Forwarded is read where there is no X-Forwarded-For', () => {
-  const behind = (headers: Record<string, string>) => from(['loopback'], '127.0.0.1', headers)
+test('one header is believed: Forwarded where a setting names it, and then not X-Forwarded-For', () => {
+  const behind = (headers: Record<string, string>, header: ForwardedHeader = 'forwarded') =>
+    from(['loopback'], '127.0.0.1', headers, header)
   assert.equal(behind({ forwarded: 'for=203.0.113.7' }), '203.0.113.7')
   assert.equal(behind({ forwarded: 'for=6.6.6.6, for="203.0.113.7:81";proto=https;by=10.0.0.1' }), '203.0.113.7')
   assert.equal(behind({ forwarded: 'proto=https;For="[2001:db8::7]"' }), '2001:db8::7')
   assert.equal(behind({ forwarded: 'for=_hidden' }), '127.0.0.1')
   assert.equal(behind({ forwarded: 'by=203.0.113.7' }), '127.0.0.1')
-  assert.equal(behind({ forwarded: 'for=203.0.113.7', ...XFF('203.0.113.8') }), '203.0.113.8')
+  const both = { forwarded: 'for=203.0.113.7', ...XFF('203.0.113.8') }
+  assert.equal(behind(both), '203.0.113.7')
+  assert.equal(behind(both, 'x-forwarded-for'), '203.0.113.8')
+  assert.equal(behind(XFF('203.0.113.8')), '127.0.0.1')
+  assert.equal(behind({ forwarded: 'for=203.0.113.7' }, 'x-forwarded-for'), '127.0.0.1')
 })
 
 test('a long list is read from the right, up to the limit of hops', () => {

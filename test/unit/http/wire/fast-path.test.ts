@@ -1,13 +1,15 @@
 // The fast path with clients that do not read or do not send. The API tests cover the rest over real sockets.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { type Duplex, duplexPair } from 'node:stream'
 import { test } from 'node:test'
 import { Exchange } from '../../../../src/http/exchange.ts'
-import { FastPath, type FastPathOptions } from '../../../../src/http/wire/fast-path.ts'
 import { ROUTES } from '../../../../src/http/routes.ts'
+import { FastPath, type FastPathOptions } from '../../../../src/http/wire/fast-path.ts'
 import { createLogger } from '../../../../src/runtime/log.ts'
+import { TurnQueue } from '../../../../src/runtime/turn-queue.ts'
 
 const PATH = '/v1/inbox/events'
 const REQUEST = `POST ${PATH} HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}`
@@ -24,12 +26,14 @@ interface Options {
   readonly passToNode: (socket: Socket) => void
   readonly handler?: FastPathOptions['handler']
   readonly end?: () => void
+  readonly maxPerTurn?: number
+  readonly onClientError?: (error: Error) => void
 }
 
 const answerOk: FastPathOptions['handler'] = async (call) =>
   call.answer({ status: 200, headers: {}, body: '{"ok":true}' })
 
-function newFastPath({ passToNode, handler = answerOk, end = () => {} }: Options): FastPath {
+function newFastPath({ passToNode, handler = answerOk, end = () => {}, maxPerTurn, onClientError }: Options): FastPath {
   const lifecycle = { stopping: false }
   return new FastPath({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
@@ -37,9 +41,10 @@ function newFastPath({ passToNode, handler = answerOk, end = () => {} }: Options
     maxHeaderBytes: 4096,
     keepAliveTimeout: 1000,
     lifecycle,
+    turns: new TurnQueue(maxPerTurn),
     logger: createLogger('silent', () => {}),
     passToNode,
-    onClientError: (error) => assert.fail(error),
+    onClientError: onClientError ?? ((error) => assert.fail(error)),
     begin: () => new Exchange(lifecycle),
     end,
   })
@@ -136,4 +141,67 @@ test('the interval stops without connections and starts with the next', async (t
   }
   assert.equal(await ticksOf(socketPair().socket), 3)
   assert.equal(await ticksOf(socketPair().socket), 3)
+})
+
+test('many requests that arrive at once are handled a few in a turn; without the limit, all in one', async () => {
+  const mostInOneTurn = async (maxPerTurn: number) => {
+    let [turn, isOver] = [0, false]
+    const perTurn = new Map<number, number>()
+    const count = () => {
+      turn += 1
+      if (!isOver) setImmediate(count)
+    }
+    count()
+    const handler: FastPathOptions['handler'] = (call) => {
+      perTurn.set(turn, (perTurn.get(turn) ?? 0) + 1)
+      return answerOk(call)
+    }
+    const fastPath = newFastPath({ passToNode: () => assert.fail('given to node'), handler, maxPerTurn })
+    const clients = Array.from({ length: 100 }, () => {
+      const { client, socket } = socketPair()
+      fastPath.accept(socket)
+      return client
+    })
+    const answers = clients.map((client) => once(client, 'data'))
+    for (const client of clients) client.write(REQUEST)
+    await Promise.all(answers)
+    isOver = true
+    for (const client of clients) client.destroy()
+    return Math.max(...perTurn.values())
+  }
+  assert.ok((await mostInOneTurn(8)) <= 8)
+  assert.equal(await mostInOneTurn(Number.POSITIVE_INFINITY), 100)
+})
+
+test('a request that waits for its turn: what comes behind it keeps its order, and a client that left is forgotten', async () => {
+  const handledWith = async (behind: string) => {
+    let [handled, broken] = [0, 0]
+    const fastPath = newFastPath({
+      passToNode: () => assert.fail('given to node'),
+      handler: (call) => {
+        handled += 1
+        return answerOk(call)
+      },
+      maxPerTurn: 1,
+      onClientError: () => {
+        broken += 1
+      },
+    })
+    const [first, second, third] = [socketPair(), socketPair(), socketPair()]
+    for (const { client, socket } of [first, second, third]) {
+      fastPath.accept(socket)
+      client.on('error', () => {}).resume()
+      client.write(REQUEST)
+    }
+    // The first takes the turn. The second sends more and ends its side, the third leaves, while they wait.
+    if (behind !== '') second.client.write(behind)
+    second.client.end()
+    await new Promise((resolve) => process.nextTick(resolve))
+    third.socket.destroy()
+    await settled()
+    return { handled, broken }
+  }
+  assert.deepEqual(await handledWith(''), { handled: 2, broken: 0 })
+  assert.deepEqual(await handledWith(REQUEST), { handled: 3, broken: 0 })
+  assert.deepEqual(await handledWith(REQUEST.slice(0, 40)), { handled: 2, broken: 1 })
 })

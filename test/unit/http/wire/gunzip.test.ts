@@ -22,7 +22,7 @@ test('what is compressed comes out, however well it was compressed', async () =>
 
 test('output over the limit is refused as too large, before it is there', async () => {
   const memory = new BodyMemory(1000 * MIB)
-  const reservation = memory.newReservation()
+  const reservation = memory.newReservation('a')
   const bomb = gzipSync(Buffer.alloc(64 * MIB))
   const result = await new Gunzipper().gunzip(bomb, options({ reservation }))
   assert.equal(errorOf(result), 'payload_too_large')
@@ -43,7 +43,7 @@ test('the output of all bodies together is bounded, and control: without a bound
     let most = 0
     const results = await Promise.all(
       Array.from({ length: 20 }, (_, n) => {
-        const reservation = memory.newReservation()
+        const reservation = memory.newReservation('a')
         const done = gunzipper.gunzip(body, options({ reservation, holder: String(n) }))
         return done.finally(() => {
           most = Math.max(most, memory.bytes)
