@@ -62,9 +62,9 @@ interface Hits {
 async function killAndResume(t: TestContext, { url }: TestDatabase, dice: Random, kills: number): Promise<Hits> {
   const hit = { entries: 0, words: 0 }
   for (let n = 0; ; n++) {
-    const child = startChild(t, 'index', url, dice.pick(roles), '10')
     // Taken in turn, so that both cursors are hit: the lines of their steps alternate.
     const mercy = n < kills ? 2 * dice.below(5) + (n % 2) : Number.POSITIVE_INFINITY
+    const child = startChild(t, 'index', url, dice.pick(roles), '10', String(mercy))
     let steps = 0
     child.onLine((line) => {
       if ((line === 'step' || line === 'words') && steps++ === mercy) child.process.kill('SIGKILL')
