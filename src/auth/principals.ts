@@ -24,7 +24,7 @@ export interface Grant {
 }
 export type Authentication = Grant | { readonly problem: Problem }
 
-const POLL_MS = 500
+export const POLL_MS = 500
 const FLUSH_USES_MS = 60_000
 const MAX_CACHED = 100_000
 

@@ -60,6 +60,8 @@ export class StreamHub implements Service {
   readonly #feeds = new Map<string, TenantFeed>()
   readonly #queue: PageQueue
   readonly #tickMs: number
+  /** Full for more ticks than these, a reader is slow. Not measured by the clock: while this process stands still nobody can read. */
+  readonly #drainTicks: number
   /** Readers by the tick at which their heartbeat is due. */
   readonly #wheel: Set<StreamReader>[]
   readonly #timers: NodeJS.Timeout[] = []
@@ -82,6 +84,7 @@ export class StreamHub implements Service {
     this.#askHead = coalesceCalls(() => options.follower.head())
     const ticks = Math.ceil(options.heartbeatMs / LONGEST_TICK_MS)
     this.#tickMs = options.heartbeatMs / ticks
+    this.#drainTicks = Math.ceil(options.drainTimeoutMs / this.#tickMs)
     this.#wheel = Array.from({ length: ticks }, () => new Set())
   }
 
@@ -138,7 +141,7 @@ export class StreamHub implements Service {
           if (this.#stopped) this.#end(reader, 'stopping')
         },
         drained: () => {
-          if (!reader || reader.isOver || reader.fullSince === null) return
+          if (!reader || reader.isOver || reader.fullTicks === null) return
           if (reader.drained()) this.#queue.add(reader)
         },
         leave,
@@ -234,15 +237,13 @@ export class StreamHub implements Service {
   }
 
   #onTick(): void {
-    const now = performance.now()
     this.#tick = (this.#tick + 1) % this.#wheel.length
     for (const reader of this.#readers()) {
-      const isStuck = reader.fullSince !== null && now - reader.fullSince >= this.#options.drainTimeoutMs
-      if (isStuck) this.#end(reader, 'slow_reader')
+      if (reader.fullTicks !== null && ++reader.fullTicks > this.#drainTicks) this.#end(reader, 'slow_reader')
       else this.#checkRevocation(reader)
     }
     // A connection that is full has bytes in flight, so it needs no heartbeat.
-    for (const reader of this.#wheel[this.#tick]!) if (reader.fullSince === null) reader.write(this.#options.heartbeat)
+    for (const reader of this.#wheel[this.#tick]!) if (reader.fullTicks === null) reader.write(this.#options.heartbeat)
     this.#queue.retry()
     if (this.#settled < this.#position) void this.#settle()
   }

@@ -65,8 +65,8 @@ export class StreamReader implements PageReader {
   pageRows = PAGE_ROWS
   /** Events that were read and did not fit into the connection. */
   #buffered: readonly Frame[] = []
-  /** Since when the connection is full, by the monotonic clock; null while it is not. */
-  fullSince: number | null = null
+  /** Ticks of the hub since the connection filled up; null while it has room. */
+  fullTicks: number | null = null
 
   constructor(feed: TenantFeed, keyId: string, cursor: number, sink: Sink) {
     this.feed = feed
@@ -81,7 +81,7 @@ export class StreamReader implements PageReader {
 
   take(page: FollowedPage, render: Render): boolean | null {
     // The connection filled up after the read began: once drained, the reader reads again from its cursor.
-    if (this.fullSince !== null) return false
+    if (this.fullTicks !== null) return false
     const before = this.cursor
     const frames = framesOf(page, render)
     const characters = frames.reduce((sum, { text }) => sum + text.length, 0)
@@ -115,7 +115,7 @@ export class StreamReader implements PageReader {
 
   /** After the connection drained. True if the whole buffer was written: the reader can read on. */
   drained(): boolean {
-    this.fullSince = null
+    this.fullTicks = null
     const buffered = this.#buffered
     this.#buffered = []
     if (this.writeFrames(buffered)) return true
@@ -127,7 +127,7 @@ export class StreamReader implements PageReader {
     const hasRoom = this.#sink.write(text)
     if (!hasRoom) {
       this.isLive = false
-      this.fullSince ??= performance.now()
+      this.fullTicks ??= 0
     }
     return hasRoom
   }

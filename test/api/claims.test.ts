@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { startTestApp, type TestApp } from '../support/app.ts'
+import type { Store } from '../../src/store/contract/store.ts'
 import { RawConnection, type TestAnswer } from '../support/client.ts'
 import { backDoorOf } from '../store/back-door.ts'
 import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
 import { idOf, jsonHeaders } from '../support/intake.ts'
+import { scrape } from '../support/metrics.ts'
 import { until } from '../support/until.ts'
 
 interface Event {
@@ -17,6 +19,29 @@ interface Event {
   readonly payload?: unknown
   readonly payload_base64?: string
   readonly payload_missing?: string
+}
+
+/** Puts itself between the service and its store, and tells when a claim waits: the store is asked what is ready for claims that wait, and only then. */
+function watchWaiting() {
+  let looks = 0
+  const wrapStore = (store: Store): Store => ({
+    ...store,
+    processing: {
+      ...store.processing,
+      ready: (queues, now) => {
+        looks += 1
+        return store.processing.ready(queues, now)
+      },
+    },
+  })
+  return {
+    wrapStore,
+    /** Resolves when a claim has waited since the call. */
+    untilOneWaits: async () => {
+      const before = looks
+      await until('a claim waits', () => looks > before)
+    },
+  }
 }
 
 /** A tenant of its own: cases on one service do not get in each other's way. */
@@ -291,7 +316,8 @@ for (const driver of drivers) {
     })
 
     test('a long poll ends when something comes in, when its time is over, and when the server stops', async (t) => {
-      const app = await startTestApp(t, driver)
+      const { wrapStore, untilOneWaits } = watchWaiting()
+      const app = await startTestApp(t, driver, { wrapStore })
       const processor = await Processor.of(app)
       const began = performance.now()
       assert.deepEqual(await processor.claim({ wait_s: 1 }), [])
@@ -305,7 +331,7 @@ for (const driver of drivers) {
       )
       assert.ok(performance.now() - asked < 20_000, 'it did not wait for its whole time')
       const last = processor.claim({ wait_s: 20 })
-      await until('it waits', () => new Promise((resolve) => setTimeout(() => resolve(true), 50)))
+      await untilOneWaits()
       const stopping = performance.now()
       const [events] = await Promise.all([last, app.app.stop()])
       assert.deepEqual(events, [])
@@ -325,7 +351,8 @@ for (const driver of drivers) {
     })
 
     test('nothing is leased to a client that left while it waited', async (t) => {
-      const app = await startTestApp(t, driver)
+      const { wrapStore, untilOneWaits } = watchWaiting()
+      const app = await startTestApp(t, driver, { wrapStore, settings: { metrics: '127.0.0.1:0' } })
       const processor = await Processor.of(app)
       const body = '{"wait_s":20}'
       const head = `POST /v1/inbox/claims HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${processor.token}\r\n`
@@ -333,11 +360,11 @@ for (const driver of drivers) {
       for (const leave of ['destroy', 'end'] as const) {
         const connection = await RawConnection.open(app.port)
         connection.write(head + more)
-        await new Promise((resolve) => setTimeout(resolve, 100))
+        await untilOneWaits()
         if (leave === 'destroy') connection.destroy()
         else connection.socket.end()
         if (leave === 'destroy') await once(connection.socket, 'close')
-        await new Promise((resolve) => setTimeout(resolve, 50))
+        await until('its claim is over', async () => (await scrape(app)).get('intray_inbox_claims') === 0)
         const id = await processor.store({})
         const events = await processor.claim({ wait_s: 5 })
         assert.deepEqual(

@@ -7,17 +7,24 @@ import { startTestApp } from '../support/app.ts'
 import { drivers } from '../support/drivers.ts'
 import { type Json, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
+import { until } from '../support/until.ts'
 
 for (const driver of drivers) {
   test(`${driver.name}: with an index that stands still a read answers what is there, after two seconds`, async (t) => {
     let stands = false
+    let stepsUnderWay = 0
     const app = await startTestApp(t, driver, {
       wrapStore: (store) => ({
         ...store,
         index: {
           ...store.index,
           step: async (limits) => {
-            if (!stands) return store.index.step(limits)
+            if (!stands) {
+              stepsUnderWay += 1
+              return store.index.step(limits).finally(() => {
+                stepsUnderWay -= 1
+              })
+            }
             return { ...(await store.index.progress()), indexed: 0, unindexed: 0, more: false }
           },
         },
@@ -28,7 +35,7 @@ for (const driver of drivers) {
     assert.deepEqual(Object.keys(await reader.json('/v1/inbox/events')), ['ok', 'events', 'next'])
     stands = true
     // A step may be under way: it covers what it can, and no more comes after it.
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await until('no step is under way', () => stepsUnderWay === 0)
     const second = idOf(await app.post({ channel_ref: 'a' }))
     const begun = performance.now()
     const list = await reader.jsonNow('/v1/inbox/events')

@@ -3,31 +3,18 @@
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
-import { type TestApp, startTestApp } from '../support/app.ts'
+import { startTestApp } from '../support/app.ts'
 import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
+import { samplesOf, scrape, scrapeText } from '../support/metrics.ts'
 import { until } from '../support/until.ts'
 
 const SETTINGS = { settings: { metrics: '127.0.0.1:0' } } as const
 
-async function scrape(app: TestApp): Promise<string> {
-  const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
-  const answer = await fetch(String(address))
-  assert.equal(answer.status, 200)
-  assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
-  return answer.text()
-}
-
-/** Every sample by its name with labels. */
-function samplesOf(text: string): Map<string, number> {
-  const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-  return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.slice(line.lastIndexOf(' ')))]))
-}
-
 for (const driver of drivers) {
   test(`${driver.name}: what happened is counted, and nobody is named`, async (t) => {
     const app = await startTestApp(t, driver, SETTINGS)
-    const before = samplesOf(await scrape(app))
+    const before = await scrape(app)
     assert.equal(before.get('intray_ready'), 1)
     assert.equal(before.get('intray_append_failures_total'), 0)
     for (const body of ['{"source_ref":"a"}', '{"source_ref":"a"}', '{"source_ref":"a","x":1}', '{"source_ref":"b"}']) {
@@ -37,7 +24,7 @@ for (const driver of drivers) {
     assert.equal((await app.send({ path: '/api/ping', headers: { Authorization: 'Bearer nobody' } })).status, 401)
     assert.equal((await app.send({ path: '/secret-looking-path' })).status, 404)
     await app.indexed()
-    const text = await scrape(app)
+    const text = await scrapeText(app)
     const samples = samplesOf(text)
     const expected = {
       'intray_http_requests_total{route="/v1/inbox/events",status="200"}': 4,
@@ -59,7 +46,7 @@ for (const driver of drivers) {
     }
     for (const [name, value] of Object.entries(expected)) assert.equal(samples.get(name), value, name)
     await until('the event loop is looked at', async () => {
-      return samplesOf(await scrape(app)).get('intray_event_loop_delay_seconds')! > 0
+      return (await scrape(app)).get('intray_event_loop_delay_seconds')! > 0
     })
     const keyId = app.token.split('_')[1]!
     for (const word of [keyId, 'secret-looking-path', 'account', 'company', 'source_ref']) {
@@ -83,12 +70,12 @@ for (const driver of drivers) {
     for (const one of ['nobody', 'nobody', limited, limited]) {
       await app.send({ path: '/api/ping', headers: { Authorization: `Bearer ${one}` } })
     }
-    const figure = async (name: string) => samplesOf(await scrape(app)).get(name)
+    const figure = async (name: string) => (await scrape(app)).get(name)
     // What the store is asked for is kept for two seconds.
     await until('the lease is counted', async () => (await figure('intray_leases')) === 1)
     const pending = await figure('intray_oldest_pending_seconds')
     assert.ok(pending !== undefined && pending >= 90 && pending < 190, String(pending))
-    const samples = samplesOf(await scrape(app))
+    const samples = await scrape(app)
     for (const reason of ['invalid_token', 'too_many_failures', 'rate_limited'])
       assert.equal(samples.get(`intray_token_refusals_total{reason="${reason}"}`), 1, reason)
     assert.equal(samples.has('intray_watermark_age_seconds'), driver.name === 'postgres')
@@ -106,7 +93,7 @@ test('every figure stands in the documentation, and the documentation lists no o
     return answers.some(({ status }) => status === 503)
   })
   await app.send({ path: '/api/ping' })
-  const served = [...(await scrape(app)).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)
+  const served = [...(await scrapeText(app)).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)
   const text = readFileSync(new URL('../../docs/operating/monitoring.md', import.meta.url), 'utf8')
   const rows = text.slice(text.indexOf('## Metrics'), text.indexOf('## Alerts')).matchAll(/^\| (`.*?) \|/gm)
   const listed = [...rows].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name!))

@@ -6,6 +6,7 @@ import type { Browser, BrowserContextOptions, Page } from 'playwright-core'
 import { missingChromium } from '../support/chromium.ts'
 import { drivers } from '../support/drivers.ts'
 import { sharedApp } from '../support/shared-app.ts'
+import { DEADLINE_MS } from '../support/until.ts'
 import { lookInBothThemes } from './support/axe.ts'
 import { launchBrowser } from './support/desk.ts'
 
@@ -22,7 +23,9 @@ describe('the page at /docs', { skip: missingChromium() }, () => {
   after(() => close())
 
   const open = async (options: BrowserContextOptions): Promise<Page> => {
-    const page = await (await browser.newContext(options)).newPage()
+    const context = await browser.newContext(options)
+    context.setDefaultTimeout(DEADLINE_MS)
+    const page = await context.newPage()
     await page.goto(`http://localhost:${shared.app.port}/docs`)
     return page
   }
@@ -58,7 +61,7 @@ describe('the page at /docs', { skip: missingChromium() }, () => {
     const page = await open({ viewport: PHONE })
     await page.locator('.contents summary').click()
     await page.locator('.contents a', { hasText: '/v1/inbox/claims/ack' }).click()
-    assert.match(page.url(), /#post-v1-inbox-claims-ack$/)
+    await page.waitForURL(/#post-v1-inbox-claims-ack$/)
     await page.context().close()
   })
 

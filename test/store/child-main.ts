@@ -15,7 +15,7 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
     const store = await openStore(url, { role: 'server' })
     if (nodeId) await store.nodes.report({ nodeId, tokenGeneration: 5 })
     say('ready')
-    setInterval(() => {}, 60_000)
+    await untilKilled()
   },
   /** Opens when it is told to, so that many can do it at once. Says the schema and the identity it found. */
   async open(url, role) {
@@ -39,15 +39,23 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
       await new Promise((resolve) => setImmediate(resolve))
     }
   },
-  /** Steps the index, one small step after the other, until there is nothing left to do. */
-  async index(url, role, maxRows) {
+  /**
+   * Steps the index, one small step after the other, until there is nothing left to do. After the step with the number `last` it
+   * takes no other: a kill at that step comes no later, however long it is under way.
+   */
+  async index(url, role, maxRows, last = 'Infinity') {
     const store = await openStore(url, { role: role as StoreOptions['role'] })
+    let steps = 0
+    const take = async <T>(what: string, step: () => Promise<T>): Promise<T> => {
+      say(what)
+      const result = await step()
+      if (steps++ === Number(last)) await untilKilled()
+      return result
+    }
     for (let idle = 0; ; ) {
-      say('step')
       const limits = { maxRows: Number(maxRows), maxBytes: 1 << 30 }
-      const { lag, clearing, indexed } = await store.index.step(limits)
-      say('words')
-      const { searchLag } = await store.index.stepWords({ ...limits, maxWords: 2048 })
+      const { lag, clearing, indexed } = await take('step', () => store.index.step(limits))
+      const { searchLag } = await take('words', () => store.index.stepWords({ ...limits, maxWords: 2048 }))
       if (lag === 0 && searchLag === 0 && !clearing) break
       // Many in a row that did nothing but re-sends are possible; without end they are not.
       idle = indexed === 0 && !clearing ? idle + 1 : 0
@@ -101,6 +109,11 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
     })
     await store.close()
   },
+}
+
+function untilKilled(): Promise<never> {
+  setInterval(() => {}, 60_000)
+  return new Promise(() => {})
 }
 
 async function repeat(count: number, work: (n: number) => Promise<void>): Promise<void> {

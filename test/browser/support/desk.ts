@@ -93,6 +93,7 @@ export async function openDesk(t: Pick<TestContext, 'after'>): Promise<Desk> {
 export async function launchBrowser(t: Pick<TestContext, 'after'>): Promise<Browser> {
   const browser = await chromium.launch({
     executablePath: findChromium()!,
+    timeout: DEADLINE_MS,
     // Letters without coloured edges make smaller pictures. Chromium's own sandbox does not run as root.
     args: ['--disable-lcd-text', '--disable-gpu', ...(process.getuid?.() === 0 ? ['--no-sandbox'] : [])],
   })

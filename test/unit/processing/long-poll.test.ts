@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { LongPolls, type ClaimQueue } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
+import { until } from '../../support/until.ts'
 
 const queue = (companyId: number, ordered = true, channelRef: string | null = null): ClaimQueue => ({
   tenant: { accountId: 1, companyId },
@@ -57,9 +58,12 @@ test('a hundred that wait share one look, and one entry for each queue', async (
 
 test('it looks when the first lease or back-off is over', async () => {
   const { service, looks } = polls(new Set(), 40)
-  await service.wait(queue(1), 600, NEVER, false)
-  assert.ok(looks.length >= 4, `only ${looks.length} looks`)
+  const waiting = service.wait(queue(1), 5000, NEVER, false).then(() => 'its time is over')
+  // By the second there would be five in all that time.
+  const seven = until('it has looked seven times', () => looks.length >= 7).then(() => 'seven looks')
+  assert.equal(await Promise.race([waiting, seven]), 'seven looks')
   await service.stop()
+  await waiting
 })
 
 test('who goes away, or whose time is over, waits no longer; a stop ends all, and all that come later', async () => {

@@ -51,7 +51,7 @@ class Journal {
   }
 }
 
-function newHub(journal: Journal, maxStreams = 100): StreamHub {
+function newHub(journal: Journal, maxStreams = 100, heartbeatMs = 100, drainTimeoutMs = 60_000): StreamHub {
   return new StreamHub({
     follower: journal.follower(),
     // So long that a page takes several writes, and is more than is kept for a reader that is full.
@@ -59,8 +59,8 @@ function newHub(journal: Journal, maxStreams = 100): StreamHub {
     maxStreams,
     tenantShare: 100,
     heartbeat: HEARTBEAT,
-    heartbeatMs: 100,
-    drainTimeoutMs: 60_000,
+    heartbeatMs,
+    drainTimeoutMs,
     pollEveryMs: null,
     revocation: () => null,
     onTrouble: () => {},
@@ -73,6 +73,7 @@ class Reader {
   readonly ids: number[] = []
   readonly #place: StreamHandle
   isFull = false
+  ended: string | null = null
   /** Each write fills it, until it is told otherwise. */
   fills = false
 
@@ -87,7 +88,9 @@ class Reader {
         this.isFull = this.fills
         return !this.isFull
       },
-      end: () => {},
+      end: (reason) => {
+        this.ended = reason
+      },
     })
   }
 
@@ -182,6 +185,23 @@ test('only for tenants that got something is anything read, and once for all of 
     journal.reads.toSorted((a, b) => a - b),
     [3, 7],
   )
+  await hub.stop()
+})
+
+test('a reader is not slow because this process stood still, and is when it takes nothing', async () => {
+  const journal = new Journal()
+  const hub = newHub(journal, 1, 10, 100)
+  const reader = await Reader.open(hub, 1, null)
+  reader.fills = true
+  journal.add(1)
+  journal.indexed = 1
+  hub.wake(1)
+  await until('it is full', () => reader.isFull)
+  for (const began = performance.now(); performance.now() - began < 300; );
+  // The hub's timer is due before this one.
+  await new Promise((resolve) => setTimeout(resolve, 1))
+  assert.equal(reader.ended, null)
+  await until('it is cut off', () => reader.ended === 'slow_reader')
   await hub.stop()
 })
 
