@@ -1,4 +1,4 @@
-// One run of the fault test of the TypeScript client: kills senders and the service under load, then lets the rest be sent and
+// One run of the fault test of a client: kills senders and the service under load, then lets the rest be sent and
 // compares what send() accepted with what is stored.
 
 import assert from 'node:assert/strict'
@@ -28,6 +28,7 @@ export class KillRun {
   readonly databaseUrl = `sqlite:${join(tempFolder('kit-kill'), 'intray.db')}`
   readonly outbox: string
   readonly #t: TestContext
+  readonly #command: readonly string[]
   readonly #random = seededRandom(SEED)
   readonly #accepted: string[] = []
   #server: ServerProcess | null = null
@@ -36,9 +37,11 @@ export class KillRun {
   #token = ''
   #starts = 0
 
-  constructor(t: TestContext, outbox: string) {
+  /** `command` starts a sender that takes the arguments of sender-main.ts and does the same. */
+  constructor(t: TestContext, outbox: string, command: readonly string[] = [process.execPath, SENDER]) {
     this.#t = t
     this.outbox = outbox
+    this.#command = command
   }
 
   async startService(): Promise<void> {
@@ -124,8 +127,9 @@ export class KillRun {
   #spawn(task: string): ChildProcess {
     const start = ++this.#starts
     // The clock of each start is an hour ahead of the last: the claims of the killed one have ended.
-    const args = [SENDER, `http://127.0.0.1:${this.#port}`, this.#token, this.outbox, `s${start}`, String(start), task]
-    const child = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+    const args = [`http://127.0.0.1:${this.#port}`, this.#token, this.outbox, `s${start}`, String(start), task]
+    const [program, ...first] = this.#command
+    const child = spawn(program!, [...first, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
     child.stdin.on('error', () => {})
     this.#t.after(() => child.kill('SIGKILL'))
     return child
