@@ -13,6 +13,8 @@ const ROOTS = [
   'src',
   'console/src',
   'kits/typescript/src',
+  'kits/python',
+  'kits/examples',
   'api',
   'docs',
   'README.md',
@@ -21,7 +23,7 @@ const ROOTS = [
   'SECURITY.md',
   'CHANGELOG.md',
 ]
-const EXTENSIONS: ReadonlySet<string> = new Set(['.md', '.ts', '.tsx', '.sql', '.css', '.html', '.yaml'])
+const EXTENSIONS: ReadonlySet<string> = new Set(['.md', '.ts', '.tsx', '.sql', '.css', '.html', '.yaml', '.py'])
 
 /** Whole words, any case; a line break or a comment sign may stand between words. */
 const BANNED = [

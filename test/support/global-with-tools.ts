@@ -5,6 +5,7 @@ import { requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
 import { findChromium } from './chromium.ts'
 import { globalSetup as setUp } from './global.ts'
+import { hasPython } from './python.ts'
 import { hasWordpress, WORDPRESS_PACKAGES } from './wordpress/site.ts'
 
 export { globalTeardown } from './global.ts'
@@ -13,6 +14,7 @@ export async function globalSetup(): Promise<void> {
   install(['strace'], hasStrace)
   install(['chromium-headless-shell'], () => findChromium() !== null)
   install(WORDPRESS_PACKAGES, hasWordpress)
+  install(['python3'], hasPython)
   await setUp()
 }
 
