@@ -7,15 +7,20 @@ from collections.abc import Callable
 
 
 class CancelToken:
-    def __init__(self, parent: CancelToken | None = None) -> None:
+    def __init__(self, parent: CancelToken | None = None, source: threading.Event | None = None) -> None:
+        """Is cancelled with its parent, and when `source` is set."""
         self._event = threading.Event()
+        self._source = source
         self._lock = threading.Lock()
         self._callbacks: dict[object, Callable[[], object]] = {}
         self._leave_parent = parent.on_cancel(self.cancel) if parent else None
+        if source is not None:
+            threading.Thread(target=self._watch, args=(source,), name="intray-stop", daemon=True).start()
 
     @property
     def is_cancelled(self) -> bool:
-        return self._event.is_set()
+        # Not only once the thread has seen it.
+        return self._event.is_set() or (self._source is not None and self._source.is_set())
 
     def cancel(self) -> None:
         with self._lock:
@@ -43,16 +48,8 @@ class CancelToken:
         if self._leave_parent:
             self._leave_parent()
 
-
-def link(stop: threading.Event | None, token: CancelToken) -> None:
-    """Cancels the token when the event is set. The thread ends with either."""
-    if stop is None:
-        return
-
-    def watch() -> None:
-        # An event calls nobody back; the time-out is only there to end this thread after its token.
-        while not token.is_cancelled:
-            if stop.wait(1.0):
-                token.cancel()
-
-    threading.Thread(target=watch, name="intray-stop", daemon=True).start()
+    def _watch(self, source: threading.Event) -> None:
+        # An event calls nobody back. The time-out is only there to end this thread after its token.
+        while not self._event.is_set():
+            if source.wait(1.0):
+                self.cancel()

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from .answers import receipt_of
-from .cancel import CancelToken, link
+from .cancel import CancelToken
 from .claims import Claims
 from .errors import Refused, Unavailable
 from .events import FollowedEvent, Receipt
@@ -143,13 +143,10 @@ class Intray:
         back."""
         _must_be_positive(concurrency)
         self._must_be_our_process()
-        token = CancelToken(self._closing)
-        if token.is_cancelled or (stop is not None and stop.is_set()):
-            return
         with self._changed:
             self._works += 1
+        token = CancelToken(self._closing, stop)
         try:
-            link(stop, token)
             claims = Claims(self._http, subscription)
             Worker(claims, handler, concurrency, lease_s, stop_s, token, self._on_problem).run()
         finally:
@@ -165,9 +162,8 @@ class Intray:
         """New events and revisions, in the order of their ids, without their bodies: those after an id, or from now on.
         Ends when `stop` is set or the client is closed."""
         self._must_be_our_process()
-        token = CancelToken(self._closing)
+        token = CancelToken(self._closing, stop)
         try:
-            link(stop, token)
             yield from follow(self._http, after, silence_s, token, self._on_problem)
         finally:
             token.leave()

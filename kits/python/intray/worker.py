@@ -92,13 +92,17 @@ class Worker:
             self._changed.notify_all()
         self._timer.start()
 
+    def _must_stop(self) -> bool:
+        """Also after an error of a claim, and before the token has called back."""
+        return self._is_stopping or self._stop.is_cancelled
+
     def _claim_until_stopped(self) -> None:
         failures = 0
         has_told_of_fix = False
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._is_stopping or self._runs < self._concurrency)
-                if self._is_stopping:
+                self._changed.wait_for(lambda: self._must_stop() or self._runs < self._concurrency)
+                if self._must_stop():
                     return
                 limit = min(self._concurrency - self._runs, _MAX_CLAIMED)
                 self._is_claiming = True
@@ -113,7 +117,7 @@ class Worker:
                 with self._changed:
                     self._is_claiming = False
                     self._changed.notify_all()
-            if self._is_stopping:
+            if self._must_stop():
                 return
             failures += 1
             if problem.needs_fix and not has_told_of_fix:
@@ -136,7 +140,7 @@ class Worker:
         try:
             for event in run:
                 lease.event = event
-                if self._is_stopping:
+                if self._must_stop():
                     # With it, those behind it are given back.
                     self._release(event, lease, None)
                     break
@@ -180,7 +184,7 @@ class Worker:
     def _release(self, event: ClaimedEvent, lease: Lease, error: str | None) -> None:
         with self._changed:
             # A claim of ours that still waits would get what is given back.
-            self._changed.wait_for(lambda: not self._is_stopping or not self._is_claiming)
+            self._changed.wait_for(lambda: not self._must_stop() or not self._is_claiming)
         self._settle(event, lease, lambda: self._claims.release(event, error, lease.lost))
 
     def _settle(self, event: ClaimedEvent, lease: Lease, call: Callable[[], bool]) -> None:

@@ -24,7 +24,9 @@ const UPDATE = {
   },
 }
 
-test('the Python bot answers when the message is on disk; webhooks that come twice are stored once', { skip: missingPython() }, async (t) => {
+test('the Python bot answers when the message is on disk; webhooks that come twice are stored once', {
+  skip: missingPython(),
+}, async (t) => {
   const app = await startTestApp(t, drivers[0]!)
   const proxy = await startProxy(t, app.url)
   // The first try does not reach the service.

@@ -13,7 +13,9 @@ import { KillRun, killManyTimes } from '../typescript/kill-run.ts'
 const COMMAND = [PYTHON, '-B', join(ROOT, 'test/kits/python/sender_main.py')]
 const skip = missingPython()
 
-test('Python senders killed 11 times and the service 5 times: what send() accepted is stored, once and in order', { skip }, async (t) => {
+test('Python senders killed 11 times and the service 5 times: what send() accepted is stored, once and in order', {
+  skip,
+}, async (t) => {
   const run = new KillRun(t, join(tempFolder('outbox'), 'outbox.db'), COMMAND)
   await killManyTimes(run, 5)
   assert.equal(await run.drain(), 'left 0 0\n')

@@ -32,7 +32,9 @@ async function newSubject(t: TestContext, messages: readonly object[], clock?: T
   return { app, proxy, reader, kit, states }
 }
 
-test('Python handles the events of a conversation one after another, conversations side by side', { skip }, async (t) => {
+test('Python handles the events of a conversation one after another, conversations side by side', {
+  skip,
+}, async (t) => {
   const messages = Array.from({ length: 20 }, (_, n) => ({ channel_ref: `c${n % 5}` }))
   const { kit, states } = await newSubject(t, messages)
   const running = new Set<number | null>()
@@ -61,7 +63,9 @@ test('Python handles the events of a conversation one after another, conversatio
   assert.equal((await states()).match(/done/g)?.length, 20)
 })
 
-test('a Python handler that raises: its event is released with the error, those behind it wait for it', { skip }, async (t) => {
+test('a Python handler that raises: its event is released with the error, those behind it wait for it', {
+  skip,
+}, async (t) => {
   const { kit, reader } = await newSubject(t, CONVERSATION)
   const seen: number[] = []
   kit.handler = ({ id }) => {
@@ -124,7 +128,9 @@ test('a stop lets the Python handler finish and gives the rest back', { skip }, 
   assert.equal(await states(), '1 done, 2 pending, 3 pending')
 })
 
-test('a stop whose time is over gives back what a Python handler does not let go, for others to have at once', { skip }, async (t) => {
+test('a stop whose time is over gives back what a Python handler does not let go, for others to have at once', {
+  skip,
+}, async (t) => {
   const { kit, states } = await newSubject(t, CONVERSATION)
   const seen: number[] = []
   let isBlocked = true
@@ -191,7 +197,9 @@ for (const [what, silenceS] of [
   ['that break off', 600],
   ['that fall silent', 0.25],
 ] as const) {
-  test(`over connections ${what} Python follows on after the last event: none is missing, none comes twice`, { skip }, async (t) => {
+  test(`over connections ${what} Python follows on after the last event: none is missing, none comes twice`, {
+    skip,
+  }, async (t) => {
     const { app, proxy, kit } = await newSubject(t, [])
     const following = kit.call('follow', { after: 0, silence_s: silenceS, stop: 's' })
     for (let round = 1; round <= 3; round++) {
