@@ -9,7 +9,7 @@ import { sharedApp } from '../../support/shared-app.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 import { type Fate, startProxy } from '../typescript/proxy.ts'
-import { PythonError, PythonKit } from './kit.ts'
+import { type PythonError, PythonKit } from './kit.ts'
 
 const OVERLOADED = JSON.stringify({ ok: false, error: 'overloaded', message: 'Too much.', retryable: true })
 const NOW = 1_800_000_000_000

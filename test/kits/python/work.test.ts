@@ -1,5 +1,4 @@
-// work() and follow() of the Python client: acknowledges what is done, releases what failed, extends leases in time, stops within
-// its time; follows over connections that break off.
+// work() of the Python client: acknowledges what is done, releases what failed, extends leases in time, stops within its time.
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
@@ -192,31 +191,3 @@ test('Python says once that a token does not work; an unknown subscription ends 
     return true
   })
 })
-
-for (const [what, silenceS] of [
-  ['that break off', 600],
-  ['that fall silent', 0.25],
-] as const) {
-  test(`over connections ${what} Python follows on after the last event: none is missing, none comes twice`, {
-    skip,
-  }, async (t) => {
-    const { app, proxy, kit } = await newSubject(t, [])
-    const following = kit.call('follow', { after: 0, silence_s: silenceS, stop: 's' })
-    for (let round = 1; round <= 3; round++) {
-      for (let n = 0; n < 10; n++) await app.post({ text: 'ü🙂' })
-      await until('all are there', () => kit.followed.length === 10 * round)
-      const connections = proxy.arrived.length
-      // Silence needs no help: there is no heartbeat for 15 s.
-      if (silenceS > 1) proxy.cut()
-      await until('it has connected again', () => proxy.arrived.length > connections)
-    }
-    kit.stop('s')
-    await following
-    assert.deepEqual(
-      kit.followed,
-      Array.from({ length: 30 }, (_, n) => n + 1),
-    )
-    assert.equal(Number(proxy.arrived[0]!.headers['last-event-id']), 0)
-    assert.equal(Number(proxy.arrived.at(-1)!.headers['last-event-id']), 30, 'it resumed after the last event')
-  })
-}
