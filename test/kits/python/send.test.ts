@@ -1,6 +1,7 @@
 // send() of the Python client against the real service, with a proxy between that answers as proxies, portals and bad networks do.
 
 import assert from 'node:assert/strict'
+import net from 'node:net'
 import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import { drivers } from '../../support/drivers.ts'
@@ -180,6 +181,22 @@ describe('sending from Python', { skip: missingPython() }, () => {
     proxy.fate = () => ({ status: 503, headers: { 'Retry-After': '3' }, body: OVERLOADED })
     await assert.rejects(kit.send({ source_ref: 'b' }), ({ shape }: PythonError) => {
       assert.deepEqual([shape.name, shape.status, shape.code, shape.retry_after], ['Unavailable', 503, 'overloaded', 3])
+      return true
+    })
+  })
+
+  test('an answer that comes byte by byte has to be there in time, like any other', async (t) => {
+    const server = net.createServer((socket) => {
+      socket.on('error', () => {}).write('HTTP/1.1 200 OK\r\nX: ')
+      const timer = setInterval(() => socket.write('x'), 20)
+      socket.on('close', () => clearInterval(timer)).resume()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    t.after(() => server.close())
+    const { port } = server.address() as net.AddressInfo
+    const { kit } = await newSubject(t, { url: `http://127.0.0.1:${port}`, outbox: 'none', request_timeout: 0.5 })
+    await assert.rejects(kit.send({}), ({ shape }: PythonError) => {
+      assert.deepEqual([shape.name, shape.code], ['Unavailable', 'timeout'])
       return true
     })
   })
