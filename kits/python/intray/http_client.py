@@ -215,8 +215,8 @@ class _Connection(http.client.HTTPConnection):
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
-class _Cancelled(OSError):
-    pass
+class _Cancelled(ConnectionError):
+    """Also of a kept connection that the last request's cancellation reached late: then the request gets a new one."""
 
 
 class _PlainConnection(_Connection):
