@@ -160,7 +160,7 @@ for (const driver of drivers) {
 
       test('a refused request claims no reference', async () => {
         const ref = newRef()
-        assert.equal((await post(`{"source_ref":"${ref}","channel_ref":1}`)).status, 422)
+        assert.equal((await post(`{"source_ref":"${ref}","channel_ref":1.5}`)).status, 422)
         assert.equal((await post(`{"source_ref":"${ref}"}`)).json?.duplicate, undefined)
       })
 
