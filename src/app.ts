@@ -211,7 +211,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     inbox: {
       inbox: store.inbox,
       events: store.events,
-      listRefusals: (tenant, beforeId, limit) => store.refusals.list(tenant, beforeId, limit),
+      lists: store.lists,
       claims,
       clock,
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),

@@ -63,6 +63,6 @@ function promotedFrom({ origin, route }: StoredEvent): number | null {
   return origin === 'promotion' ? Number(/\/(\d+)\/promote$/.exec(route)?.[1]) : null
 }
 
-function isoTime(ms: number): string {
+export function isoTime(ms: number): string {
   return new Date(ms).toISOString()
 }

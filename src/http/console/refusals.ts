@@ -1,8 +1,8 @@
 // One refusal in full, its acceptance by an operator, and test events.
 
 import type { Arrival } from '../../intake/accept.ts'
+import { refusalView } from '../../model/refusal-view.ts'
 import { type Call, callerOf, idIn, jsonAnswer, readPayload } from '../call.ts'
-import { refusalView } from '../inbox/views.ts'
 import { withQuery } from '../query.ts'
 import { remoteAddress } from '../remote-address.ts'
 import type { ConsoleOptions } from './options.ts'

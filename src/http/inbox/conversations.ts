@@ -2,9 +2,8 @@
 
 import { textUpTo } from '../../runtime/parameter.ts'
 import { type Call, callerOf, idIn, jsonAnswer } from '../call.ts'
-import { DEFAULT_LIMIT, idCursor, idCursorParameter, limitParameter, pageOf } from '../paging.ts'
+import { DEFAULT_LIMIT, idCursorParameter, lagField, limitParameter, pageAnswer } from '../paging.ts'
 import { withQuery } from '../query.ts'
-import { lagField } from './lists.ts'
 import type { InboxOptions } from './options.ts'
 import { createProcessingState } from './processing-state.ts'
 
@@ -12,8 +11,8 @@ const NOT_FOUND = { code: 'not_found' } as const
 const PAGE = { limit: limitParameter, cursor: idCursorParameter }
 
 export function conversationOperations(options: InboxOptions) {
-  const { inbox, events, awaitIndex } = options
-  const { conversationViews, eventViews } = createProcessingState(options)
+  const { inbox, lists, events, clock, awaitIndex } = options
+  const { conversationViews } = createProcessingState(options)
 
   const find = async (call: Call) => {
     const id = idIn(call)
@@ -28,9 +27,8 @@ export function conversationOperations(options: InboxOptions) {
       const conversations = await conversationViews(callerOf(call), one ? [one] : [])
       return jsonAnswer({ conversations, next: null, ...lagField(lag) })
     }
-    const rows = await inbox.conversations(callerOf(call), cursor ?? Number.MAX_SAFE_INTEGER, limit + 1)
-    const { page, next } = pageOf(rows, limit, ({ lastEventId }) => idCursor(lastEventId))
-    return jsonAnswer({ conversations: await conversationViews(callerOf(call), page), next, ...lagField(lag) })
+    const page = await lists.conversations(callerOf(call), cursor ?? Number.MAX_SAFE_INTEGER, limit)
+    return pageAnswer('conversations', page, lag)
   })
 
   const showConversation = withQuery({}, async (call) => {
@@ -45,9 +43,8 @@ export function conversationOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const found = await find(call)
     if (!found) return NOT_FOUND
-    const rows = await inbox.conversationEvents(callerOf(call), found.id, cursor ?? 0, limit + 1)
-    const { page, next } = pageOf(rows, limit, ({ event }) => idCursor(event.id))
-    return jsonAnswer({ events: await eventViews(callerOf(call), page), next, ...lagField(lag) })
+    const page = await lists.conversationEvents(callerOf(call), found.id, cursor ?? 0, limit, clock.now())
+    return pageAnswer('events', page, lag)
   })
 
   return { listConversations, showConversation, listConversationEvents }

@@ -1,12 +1,11 @@
 // One event: its details, its payload, its revisions, and the promotion of a revision to an event.
 
-import { digestOf, eventDetail, eventView } from '../../model/event-view.ts'
+import { digestOf, eventDetail } from '../../model/event-view.ts'
 import { type Call, callerOf, idIn, jsonAnswer } from '../call.ts'
 import type { Answer } from '../problem.ts'
-import { DEFAULT_LIMIT, idCursor, idCursorParameter, limitParameter, pageOf } from '../paging.ts'
+import { DEFAULT_LIMIT, idCursorParameter, lagField, limitParameter, pageAnswer } from '../paging.ts'
 import { withQuery } from '../query.ts'
 import { headerValues } from '../wire/raw-headers.ts'
-import { lagField } from './lists.ts'
 import type { InboxOptions } from './options.ts'
 import { createProcessingState } from './processing-state.ts'
 
@@ -25,7 +24,7 @@ const SAFE_HEADERS = {
 }
 
 export function eventOperations(options: InboxOptions) {
-  const { inbox, events, awaitIndex, promote } = options
+  const { lists, events, awaitIndex, promote } = options
   const { statesOf } = createProcessingState(options)
 
   /** Null for an id that is malformed, unknown, or of another tenant: the answers must not differ. */
@@ -61,9 +60,7 @@ export function eventOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
-    const rows = await inbox.revisions(callerOf(call), event.id, cursor ?? 0, limit + 1)
-    const { page, next } = pageOf(rows, limit, ({ event: revision }) => idCursor(revision.id))
-    return jsonAnswer({ revisions: page.map((row) => eventView(row, null)), next, ...lagField(lag) })
+    return pageAnswer('revisions', await lists.revisions(callerOf(call), event.id, cursor ?? 0, limit), lag)
   })
 
   const promoteRevision = withQuery({}, async (call) => {

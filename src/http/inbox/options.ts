@@ -1,19 +1,18 @@
 // The services that inbox operations call.
 
 import type { Promote } from '../../intake/promote.ts'
-import type { Tenant } from '../../model/principal.ts'
-import type { StoredRefusal } from '../../model/refusal.ts'
 import type { Claims } from '../../processing/claims.ts'
 import type { Clock } from '../../runtime/clock.ts'
 import type { EventReader } from '../../store/contract/events.ts'
 import type { InboxReader } from '../../store/contract/inbox.ts'
+import type { ListReader } from '../../store/contract/lists.ts'
 
 export interface InboxOptions {
-  readonly inbox: InboxReader
+  readonly inbox: Pick<InboxReader, 'conversation'>
   readonly events: EventReader
   readonly claims: Pick<Claims, 'states' | 'counts' | 'subscriptions'>
   readonly clock: Clock
-  readonly listRefusals: (tenant: Tenant, beforeId: number, limit: number) => Promise<StoredRefusal[]>
+  readonly lists: ListReader
   /** Waits, for a limited time, until the index covers every event stored before the call; resolves with the remaining lag. */
   readonly awaitIndex: (needed?: 'entries' | 'words') => Promise<number>
   readonly promote: Promote

@@ -1,13 +1,11 @@
 // Views with the processing state of the default subscription: the state of events, the unprocessed count of conversations.
 
 import type { Conversation } from '../../model/conversation.ts'
+import { conversationView } from '../../model/conversation-view.ts'
 import type { StoredEvent } from '../../model/event.ts'
-import { eventView } from '../../model/event-view.ts'
 import type { DeliveryState } from '../../model/processing.ts'
 import type { Processor } from '../../processing/claims.ts'
-import type { ListedEvent } from '../../store/contract/inbox.ts'
 import type { InboxOptions } from './options.ts'
-import { conversationView } from './views.ts'
 
 export function createProcessingState({ claims }: Pick<InboxOptions, 'claims'>) {
   /** An event without a delivery row is pending. Revisions are not processed. */
@@ -21,13 +19,6 @@ export function createProcessingState({ claims }: Pick<InboxOptions, 'claims'>) 
 
   return {
     statesOf,
-    async eventViews(caller: Processor, rows: readonly ListedEvent[]) {
-      const stateOf = await statesOf(
-        caller,
-        rows.map(({ event }) => event),
-      )
-      return rows.map((row) => eventView(row, stateOf(row.event)))
-    },
     /** Uses the counters of each conversation and reads no event. */
     async conversationViews(caller: Processor, rows: readonly Conversation[]) {
       const counts = await claims.counts(
@@ -36,8 +27,7 @@ export function createProcessingState({ claims }: Pick<InboxOptions, 'claims'>) 
       )
       return rows.map((row) => {
         const { done, dead } = counts.get(row.id) ?? { done: 0, dead: 0 }
-        // While the index is rebuilt, a conversation may count fewer events than were processed.
-        return conversationView(row, Math.max(0, row.eventCount - done - dead))
+        return conversationView(row, done + dead)
       })
     },
   }

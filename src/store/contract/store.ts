@@ -6,6 +6,7 @@ import type { EventReader } from './events.ts'
 import type { MetricsReader } from './metrics.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
+import type { ListReader } from './lists.ts'
 import type { IndexStore } from './indexing.ts'
 import type { NodeStore } from './nodes.ts'
 import type { OperatorStore } from './operators.ts'
@@ -28,6 +29,7 @@ export interface Store {
   readonly journal: Appender
   readonly events: EventReader
   readonly inbox: InboxReader
+  readonly lists: ListReader
   readonly follow: Follower
   readonly index: IndexStore
   readonly processing: ProcessingStore

@@ -1,12 +1,14 @@
 // The PostgreSQL store: composes its parts. Any number of servers and commands use one database; they share no state
 // but the database.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Tenant, tenantText } from '../../model/principal.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
+import { createJsonPages } from '../json-pages.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -113,6 +115,8 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   const processing = createProcessing(pool)
   const { countDead, history, counts, states, subscriptions } = processing
   const refusals = createRefusalStore(pool)
+  const inbox = createInboxReader(pool, identity.dedupeKey)
+  const lists = createJsonPages({ inbox, states, counts, refusals: refusals.list, turn: nextTurn })
   const slots = new FairSlots(Math.max(1, Math.floor(pool.size / READ_SHARE)), MAX_WAITING_READS)
   const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
   const lifecycle = new Lifecycle()
@@ -121,7 +125,8 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     facts,
     journal: lifecycle.guard({ append }),
     events: lifecycle.guard(inTurn(createEventReader(pool))),
-    inbox: lifecycle.guard(inTurn(createInboxReader(pool, identity.dedupeKey))),
+    inbox: lifecycle.guard(inTurn(inbox)),
+    lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
     index: lifecycle.guard(createIndexing(pool)),
     processing: lifecycle.guard({ ...processing, ...inTurn({ countDead, history, counts, states, subscriptions }) }),

@@ -5,7 +5,7 @@ import { StoreFailure } from '../contract/failure.ts'
 import type { Store } from '../contract/store.ts'
 
 /** The capabilities that read the index or events. */
-const WATCHED = ['events', 'inbox', 'follow', 'processing', 'traffic', 'metrics'] as const
+const WATCHED = ['events', 'inbox', 'lists', 'follow', 'processing', 'traffic', 'metrics'] as const
 
 /** `checkIndex` reads the whole index and fails fatally if it is damaged. It is called once, at the first damaged page. */
 export function watchingForDamage(store: Store, checkIndex: () => Promise<void>): Store {

@@ -14,6 +14,7 @@ import { prepareEventReads } from './journal/events.ts'
 import { prepareFollow } from './journal/follow.ts'
 import { countDead, findDead } from './processing/processing.ts'
 import { prepareProcessingReads } from './processing/processing-reads.ts'
+import { createJsonPages } from '../json-pages.ts'
 import { readSubscriptions } from './processing/subscriptions.ts'
 import { readMeta } from './schema.ts'
 import type { Turn } from './threads/reader-scheduler.ts'
@@ -30,6 +31,13 @@ export function prepareReads(db: DatabaseSync) {
   return (turn: Turn) => {
     const inbox = createInboxReads(db, dedupeKey, turn)
     const processing = processingOf(turn)
+    const pages = createJsonPages({
+      inbox,
+      states: processing.states,
+      counts: processing.counts,
+      refusals: listRefusals.bind(null, db),
+      turn,
+    })
     return {
       findEvent: events.find,
       payload: events.payload,
@@ -43,6 +51,11 @@ export function prepareReads(db: DatabaseSync) {
       listConversations: inbox.conversations,
       conversation: inbox.conversation,
       conversationEvents: inbox.conversationEvents,
+      pageOfEvents: pages.events,
+      pageOfRevisions: pages.revisions,
+      pageOfConversations: pages.conversations,
+      pageOfConversationEvents: pages.conversationEvents,
+      pageOfRefusals: pages.refusals,
       followedAfter: follow.after,
       tenantsBetween: follow.tenantsBetween,
       claimed: processing.claimed,

@@ -206,6 +206,14 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       conversation: (tenant, id) => read(tenant, 'conversation', [tenant, id]),
       conversationEvents: (tenant, ...args) => read(tenant, 'conversationEvents', [tenant, ...args]),
     },
+    lists: {
+      events: (tenant, filter, after, limit, now, gone) =>
+        read(tenant, 'pageOfEvents', [tenant, filter, after, limit, now], gone),
+      revisions: (tenant, ...args) => read(tenant, 'pageOfRevisions', [tenant, ...args]),
+      conversations: (tenant, ...args) => read(tenant, 'pageOfConversations', [tenant, ...args]),
+      conversationEvents: (tenant, ...args) => read(tenant, 'pageOfConversationEvents', [tenant, ...args]),
+      refusals: (tenant, ...args) => read(tenant, 'pageOfRefusals', [tenant, ...args]),
+    },
     follow: {
       after: (tenant, afterId, limit) => read(tenant, 'followedAfter', [tenant, afterId, limit]),
       head: () => guard(() => position.head()),

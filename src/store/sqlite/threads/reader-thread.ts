@@ -30,7 +30,7 @@ async function execute(job: Job): Promise<void> {
       const reads = readsOf(turn) as unknown as Record<string, (...args: readonly unknown[]) => unknown>
       return reads[name]!(...args)
     })
-    send([{ seq, result }])
+    port.postMessage([{ seq, result }] satisfies FromThread, transferable(result))
   } catch (error) {
     send(failureAnswers([job], readFailure(error)))
   }
@@ -42,6 +42,14 @@ function closeIfIdle(): void {
   db.close()
   send('closed')
   port.close()
+}
+
+/** Bytes of a page or a payload are handed over, not copied. */
+function transferable(result: unknown): ArrayBuffer[] {
+  const bytes = result instanceof Uint8Array ? result : (result as { readonly entries?: unknown } | null)?.entries
+  return bytes instanceof Uint8Array && bytes.buffer.byteLength === bytes.byteLength
+    ? [bytes.buffer as ArrayBuffer]
+    : []
 }
 
 function send(message: FromThread): void {
