@@ -32,11 +32,11 @@ export class FairQueue<J> {
     this.#size += 1
   }
 
-  /** The job of the holder whose turn it is. The holder's next turn comes after those of all others. */
-  next(): J | undefined {
-    const [first] = this.#waiting
-    if (!first) return undefined
-    const [holder, own] = first
+  /** The job of the holder whose turn it is, of those that may. The holder's next turn comes after those of all others. */
+  next(may: (holder: string) => boolean = () => true): J | undefined {
+    const holder = this.#waiting.keys().find(may)
+    const own = holder === undefined ? undefined : this.#waiting.get(holder)
+    if (holder === undefined || own === undefined) return undefined
     const job = own.shift()
     this.#waiting.delete(holder)
     if (own.length > 0) this.#waiting.set(holder, own)

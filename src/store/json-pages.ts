@@ -72,8 +72,9 @@ export function createJsonPages({ inbox, states, counts, refusals, turn }: PageS
       const page = new EntriesWriter(turn)
       const shown = await page.addAll(events, viewOf)
       const entries = page.finish()
-      if (shown === events.length) return { entries, next, partial }
-      return { entries, next: positionOf(events[shown - 1]!, accessPathOf(filter) === 'time'), partial: false }
+      const byTime = accessPathOf(filter) === 'time'
+      if (shown < events.length) return { entries, next: positionOf(events[shown - 1]!, byTime), partial: false }
+      return { entries, next: next && { id: next.id, receivedAt: byTime ? next.receivedAt : null }, partial }
     },
 
     async revisions(tenant, eventId, afterId, limit) {

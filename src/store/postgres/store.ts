@@ -36,7 +36,7 @@ const OLDEST_VERSION = 150_000
  */
 const APPENDS_IN_FLIGHT = 2
 
-/** Reads of tenants use at most this part of the pool: the others are left to claims, indexing and administration. */
+/** Reads of tenants use at most this part of the pool, one tenant half of it: the others are left to claims and indexing. */
 const READ_SHARE = 2
 /** More than the requests that a tenant may have in progress by default. */
 const MAX_WAITING_READS = 2000
@@ -117,7 +117,12 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   const refusals = createRefusalStore(pool)
   const inbox = createInboxReader(pool, identity.dedupeKey)
   const lists = createJsonPages({ inbox, states, counts, refusals: refusals.list, turn: nextTurn })
-  const slots = new FairSlots(Math.max(1, Math.floor(pool.size / READ_SHARE)), MAX_WAITING_READS)
+  const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
+  const slots = new FairSlots({
+    slots: readSlots,
+    maxPerHolder: Math.ceil(readSlots / 2),
+    maxWaitingPerHolder: MAX_WAITING_READS,
+  })
   const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
   const lifecycle = new Lifecycle()
   return {

@@ -89,6 +89,8 @@ const SELECT_CONVERSATION_EVENTS: Statement = {
 
 /** The newest span alone, then more, since common words are found in the first; each query is a message to the server. */
 const SPANS_PER_QUERY = [1, 4, 16]
+/** Events read at once: the main thread decodes the rows of one answer in one turn. */
+const STEP_EVENTS = 50
 const NEWEST = Number.MAX_SAFE_INTEGER
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 
@@ -99,8 +101,14 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
   const idsOf = async (statement: Statement | string, values: readonly Value[]): Promise<number[]> =>
     (await query(statement, values)).map((row) => row.event_id as number)
 
-  const load = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
-    if (ids.length === 0) return []
+  const load = async (tenant: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
+    const listed: ListedEvent[] = []
+    for (let from = 0; from < ids.length; from += STEP_EVENTS)
+      listed.push(...(await loadStep(tenant, ids.slice(from, from + STEP_EVENTS))))
+    return listed
+  }
+
+  const loadStep = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
     const values = [bigints(ids), companyId, accountId]
     const found = await pool.use((connection) => connection.rows<EventCells>(SELECT_EVENTS, values))
     const events = new Map(found.map(storedEvent).map((event) => [event.id, event]))
