@@ -5,10 +5,10 @@ import { isoTime } from '../runtime/clock.ts'
 import type { ClaimedEvent, DeliveryRecord } from '../store/contract/processing.ts'
 
 /**
- * A claimed event as JSON. The payload is embedded unparsed, because parsing would change large numbers and drop repeated
+ * A claimed event as JSON, in parts, which the caller puts together once. The payload is embedded unparsed, because parsing would change large numbers and drop repeated
  * keys. Payloads that cannot be embedded (a BOM, bytes that are not JSON) are given as base64.
  */
-export function claimedEventJson(claimed: ClaimedEvent): Buffer {
+export function claimedEventJson(claimed: ClaimedEvent): Uint8Array[] {
   const { event } = claimed
   const meta = JSON.stringify({
     id: event.id,
@@ -26,7 +26,7 @@ export function claimedEventJson(claimed: ClaimedEvent): Buffer {
     size: event.size,
     sha256: Buffer.from(event.sha256).toString('hex'),
   })
-  return Buffer.concat([Buffer.from(`${meta.slice(0, -1)},`), ...payloadParts(claimed), CLOSING])
+  return [Buffer.from(`${meta.slice(0, -1)},`), ...payloadParts(claimed), CLOSING]
 }
 
 const CLOSING = Buffer.from('}')

@@ -25,12 +25,13 @@ export function belongsTo({ accountId, companyId }: Tenant, tenant: Tenant | und
   return !tenant || (accountId === tenant.accountId && companyId === tenant.companyId)
 }
 
-/** The payload is null if it was erased or is damaged: the event is handed out all the same, and the answer says why. */
-export function claimedEvent(
+/** Large payloads are checked in turns. The payload is null if it was erased or is damaged: the event is handed out all the same, and the answer says why. */
+export async function claimedEvent(
   cells: EventCells,
   { lane, attempts }: { readonly lane: number; readonly attempts: number },
   { leaseId, leaseExpiresAt }: ClaimRequest,
-): ClaimedEvent {
+  turn: () => Promise<void>,
+): Promise<ClaimedEvent> {
   const event = storedEvent(cells)
   const stored = payloadOf(cells)
   const payload = stored !== null && isIntact(stored, event.sha256) ? stored : null
@@ -41,7 +42,7 @@ export function claimedEvent(
     leaseId,
     leaseExpiresAt,
     payload,
-    isJson: payload !== null && isEmbeddable(payload),
+    isJson: payload !== null && (await isEmbeddable(payload, turn)),
   }
 }
 

@@ -54,7 +54,7 @@ The history of an event names 'operator' as the one who claimed it.`,
 
 /** JSON strings contain no raw line breaks, so those of a payload stand between tokens and may become spaces. */
 function jsonLine(one: ClaimedEvent): string {
-  return `${claimedEventJson(one)
+  return `${Buffer.concat(claimedEventJson(one))
     .toString()
     .replaceAll(/[\r\n]/g, ' ')}\n`
 }

@@ -29,8 +29,8 @@ const OPENING = Buffer.from('{"ok":true,"events":[')
 const COMMA = Buffer.from(',')
 const CLOSING = Buffer.from(']}')
 
-const listItem = (one: ClaimedEvent, n: number): Buffer[] =>
-  n === 0 ? [claimedEventJson(one)] : [COMMA, claimedEventJson(one)]
+const listItem = (one: ClaimedEvent, n: number): Uint8Array[] =>
+  n === 0 ? claimedEventJson(one) : [COMMA, ...claimedEventJson(one)]
 
 export function createClaimOperations(claims: Claims) {
   const settleOperation = <C extends LeaseCommand<LeaseItem>>(

@@ -37,7 +37,7 @@ export function eventOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
-    const payload = await events.payloadText(event.id, callerOf(call))
+    const payload = await events.payloadJson(event.id, callerOf(call))
     if (payload === null) return ERASED
     const state = (await statesOf(callerOf(call), [event]))(event)
     const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event), state)
@@ -77,8 +77,9 @@ export function eventOperations(options: InboxOptions) {
 }
 
 /** Inserts the payload as it was sent: parsing and serialising would lose digits of big numbers and repeated keys. */
-function withPayload(answer: Answer, payload: string): Answer {
-  return { ...answer, body: `${(answer.body as string).slice(0, -1)},"payload":${payload}}` }
+function withPayload(answer: Answer, payload: Uint8Array): Answer {
+  const opening = Buffer.from(`${(answer.body as string).slice(0, -1)},"payload":`)
+  return { ...answer, body: Buffer.concat([opening, payload, Buffer.from('}')]) }
 }
 
 function matchesEtag({ req }: Call, etag: string): boolean {

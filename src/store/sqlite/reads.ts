@@ -41,7 +41,7 @@ export function prepareReads(db: DatabaseSync) {
     return {
       findEvent: events.find,
       payload: events.payload,
-      payloadText: events.payloadText,
+      payloadJson: events.payloadJson.bind(null, turn),
       revisionsOf: events.revisions,
       indexEntry: events.indexEntry,
       repeats: events.repeats,

@@ -1,8 +1,9 @@
 // Reads the journal and the index by id. Readers see committed rows only, always on the server that accepts writes: a
 // standby may lag behind acknowledged commits.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Repeats } from '../../../model/event.ts'
-import { isIntact, jsonText } from '../../../model/payload.ts'
+import { embeddable, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { EventReader } from '../../contract/events.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -67,9 +68,9 @@ export function createEventReader(pool: Pool): EventReader {
       return event && belongsTo(event, tenant) ? event : null
     },
     payload: intactPayload,
-    async payloadText(id, tenant) {
+    async payloadJson(id, tenant) {
       const payload = await intactPayload(id, tenant)
-      return payload && jsonText(payload)
+      return payload && embeddable(payload, nextTurn)
     },
     revisions: async (eventId, afterId, limit) =>
       (await cells<EventCells>(SELECT_REVISIONS, [eventId, afterId, limit])).map(storedEvent),

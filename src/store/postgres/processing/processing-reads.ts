@@ -87,7 +87,7 @@ export async function readClaimed(
   for (const grant of grants) {
     const cells = byId.get(grant.eventId)
     if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
-    const one = claimedEvent(cells, grant, request)
+    const one = await claimedEvent(cells, grant, request, nextTurn)
     claimed.push(one)
     bytes += EVENT_BYTES + one.event.size
     if (bytes < TURN_BYTES) continue

@@ -3,10 +3,11 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../../model/event.ts'
-import { isIntact, jsonText } from '../../../model/payload.ts'
+import { embeddable, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 
 const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
@@ -46,9 +47,9 @@ export function prepareEventReads(db: DatabaseSync) {
       return event && belongsTo(event, tenant) ? event : null
     },
     payload: intactPayload,
-    payloadText(id: number, tenant: Tenant): string | null {
+    async payloadJson(turn: Turn, id: number, tenant: Tenant): Promise<Uint8Array | null> {
       const payload = intactPayload(id, tenant)
-      return payload && jsonText(payload)
+      return payload && embeddable(payload, turn)
     },
     revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
       cellsOf(SELECT_REVISIONS, eventId, afterId, limit).map(storedEvent),

@@ -64,7 +64,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
         }
         const cells = selectEvent.get(grant.eventId) as unknown as EventCells | undefined
         if (!cells) throw new StoreFailure('rejected', `event ${grant.eventId} is not in the journal`)
-        const one = claimedEvent(cells, grant, request)
+        const one = await claimedEvent(cells, grant, request, turn)
         bytes += EVENT_BYTES + one.event.size
         claimed.push(one)
       }

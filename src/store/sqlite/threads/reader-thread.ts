@@ -44,12 +44,18 @@ function closeIfIdle(): void {
   port.close()
 }
 
-/** Bytes of a page or a payload are handed over, not copied. */
+/** Bytes of pages and payloads are handed over, not copied. */
 function transferable(result: unknown): ArrayBuffer[] {
-  const bytes = result instanceof Uint8Array ? result : (result as { readonly entries?: unknown } | null)?.entries
-  return bytes instanceof Uint8Array && bytes.buffer.byteLength === bytes.byteLength
-    ? [bytes.buffer as ArrayBuffer]
-    : []
+  if (Array.isArray(result)) return result.flatMap(transferable)
+  if (result instanceof Uint8Array) return ownMemoryOf(result)
+  const { entries, payload } = (result ?? {}) as { readonly entries?: unknown; readonly payload?: unknown }
+  return [entries, payload].flatMap(ownMemoryOf)
+}
+
+/** Small buffers of Node share memory, which cannot be handed over. */
+function ownMemoryOf(bytes: unknown): ArrayBuffer[] {
+  const isWhole = bytes instanceof Uint8Array && bytes.buffer.byteLength === bytes.byteLength
+  return isWhole ? [bytes.buffer as ArrayBuffer] : []
 }
 
 function send(message: FromThread): void {
