@@ -93,6 +93,14 @@ export const largePayloads: Attack = {
   },
 }
 
+export const largeDetails: Attack = {
+  name: 'large-details',
+  about: 'the details of an event with a payload of 900 kB',
+  by: 'processor',
+  connections: 64,
+  prepare: reading(({ target: { largeEventId } }) => [`${EVENTS}/${largeEventId}`]),
+}
+
 export const consoleViews: Attack = {
   name: 'console-views',
   about: 'the overview, refusals, tokens, tenants and audit log of the console',
