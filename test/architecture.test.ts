@@ -97,7 +97,7 @@ function driver(itself: string): Record<string, Edge> {
 }
 
 /** http may look, never write. */
-const READ_SIDE = ['store/contract/events.ts', 'store/contract/inbox.ts', 'store/contract/traffic.ts']
+const READ_SIDE = ['events', 'inbox', 'lists', 'traffic'].map((name) => `store/contract/${name}.ts`)
 
 /** What only a driver may load. */
 const DATABASE_PACKAGES = /^(node:sqlite|better-sqlite3|sqlite3|pg|pg-.*|postgres)$/

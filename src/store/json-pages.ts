@@ -16,7 +16,7 @@ export const MAX_PAGE_BYTES = 256 * 1024
 /** JSON between two turns: 32 KiB take less than 1 ms. */
 export const STEP_BYTES = 32 * 1024
 /** Refusals read at once: each has up to 64 KiB of a body. */
-const REFUSALS_AT_ONCE = 4
+const REFUSALS_AT_ONCE = 16
 
 type Later<T> = T | Promise<T>
 
