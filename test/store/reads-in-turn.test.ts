@@ -57,3 +57,15 @@ everyDriver('long reads of one tenant do not keep another from being served', as
   const before = order.indexOf('modest')
   assert.ok(before < 20, `${before} of 40 long reads ended first`)
 })
+
+everyDriver('large payloads of one tenant do not keep the payload of another from being read', async (database) => {
+  const store = await database.open()
+  const large = await append(store, { body: 'x'.repeat(200_000) })
+  const small = await append(store, { companyId: OTHER.companyId })
+  const order: string[] = []
+  const greedy = Array.from({ length: 40 }, () => store.events.payload(large, TENANT).then(() => order.push('greedy')))
+  const modest = store.events.payload(small, OTHER).then(() => order.push('modest'))
+  await Promise.all([...greedy, modest])
+  const before = order.indexOf('modest')
+  assert.ok(before < 10, `${before} of 40 large payloads were read first`)
+})

@@ -123,13 +123,19 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     maxPerHolder: Math.ceil(readSlots / 2),
     maxWaitingPerHolder: MAX_WAITING_READS,
   })
+  // The main thread decodes and checks a payload of 1 MB for some milliseconds: one of each tenant at a time.
+  const payloadSlots = new FairSlots({ slots: readSlots, maxPerHolder: 1, maxWaitingPerHolder: MAX_WAITING_READS })
   const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
+  const events = inTurn(createEventReader(pool))
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: lifecycle.guard({ append }),
-    events: lifecycle.guard(inTurn(createEventReader(pool))),
+    events: lifecycle.guard({
+      ...events,
+      ...readsInTurn({ payload: events.payload, payloadJson: events.payloadJson }, payloadSlots),
+    }),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
