@@ -2,13 +2,13 @@
 // but the database.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { type Tenant, tenantText } from '../../model/principal.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
+import { MAX_WAITING_READS, payloadsInTurn, readsInTurn } from '../reads-in-turn.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -38,8 +38,6 @@ const APPENDS_IN_FLIGHT = 2
 
 /** Reads of tenants use at most this part of the pool, one tenant half of it: the others are left to claims and indexing. */
 const READ_SHARE = 2
-/** More than the requests that a tenant may have in progress by default. */
-const MAX_WAITING_READS = 2000
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -123,19 +121,13 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     maxPerHolder: Math.ceil(readSlots / 2),
     maxWaitingPerHolder: MAX_WAITING_READS,
   })
-  // The main thread decodes and checks a payload of 1 MB for some milliseconds: one of each tenant at a time.
-  const payloadSlots = new FairSlots({ slots: readSlots, maxPerHolder: 1, maxWaitingPerHolder: MAX_WAITING_READS })
   const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
-  const events = inTurn(createEventReader(pool))
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: lifecycle.guard({ append }),
-    events: lifecycle.guard({
-      ...events,
-      ...readsInTurn({ payload: events.payload, payloadJson: events.payloadJson }, payloadSlots),
-    }),
+    events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool)))),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
@@ -214,28 +206,6 @@ class Lifecycle {
     this.#fatal = failure
     for (const listener of this.#fatalListeners.splice(0)) listener(failure)
   }
-}
-
-/** A read that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
-function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
-  const calls = Object.entries(reads as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
-  const wrapped = calls.map(([name, call]) => [
-    name,
-    (...args: readonly unknown[]) => {
-      const tenant = args.map(tenantIn).find((one) => one !== null)
-      if (!tenant) return call(...args)
-      return (
-        slots.run(tenantText(tenant), () => call(...args)) ??
-        Promise.reject(new StoreFailure('unavailable', 'too many reads of this tenant are waiting'))
-      )
-    },
-  ])
-  return Object.fromEntries(wrapped) as T
-}
-
-function tenantIn(value: unknown): Tenant | null {
-  const owner = (value as { tenant?: unknown } | null | undefined)?.tenant ?? value
-  return typeof owner === 'object' && owner !== null && 'companyId' in owner ? (owner as Tenant) : null
 }
 
 /** Why the database could not be opened: a sentence that says what to do and names no secret. */

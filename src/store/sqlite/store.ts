@@ -6,6 +6,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
+import { payloadsInTurn } from '../reads-in-turn.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -188,7 +189,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
           return written.map(outcomeOf)
         }),
     },
-    events: {
+    events: payloadsInTurn({
       watermark: () => guard(() => readSequence(main, 'events')),
       find: (id, tenant) => readFor(tenant, 'findEvent', [id, tenant]),
       payload: (id, tenant) => readFor(tenant, 'payload', [id, tenant]),
@@ -197,7 +198,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       indexEntry: (event) => read(event, 'indexEntry', [event]),
       repeats: (event) => read(event, 'repeats', [event]),
       conversation: (tenant, channelRef) => read(tenant, 'conversationOf', [tenant, channelRef]),
-    },
+    }),
     inbox: {
       coverage: () => guard(() => readCoverage(main)),
       events: (tenant, filter, after, limit, gone) => read(tenant, 'listEvents', [tenant, filter, after, limit], gone),
