@@ -14,9 +14,9 @@ test('a client that disconnects ends its read; one that stays does not', async (
   const arrived = Array.from({ length: 2 }, () => Promise.withResolvers<void>())
   const wrapStore = (store: Store): Store => ({
     ...store,
-    inbox: {
-      ...store.inbox,
-      events: (...[, , , , gone]) => {
+    lists: {
+      ...store.lists,
+      events: (...[, , , , , gone]) => {
         arrived[asked.push(gone!) - 1]!.resolve()
         return new Promise((_, reject) => gone!.addEventListener('abort', () => reject(new Error('gone'))))
       },
