@@ -81,12 +81,12 @@ test('only so many reads are under way at once, of a tenant and in all; one more
   let reading = 0
   const wrapStore = (store: Store): Store => ({
     ...store,
-    refusals: {
-      ...store.refusals,
-      list: async (...args) => {
+    lists: {
+      ...store.lists,
+      refusals: async (...args) => {
         reading += 1
         await gate.promise
-        return store.refusals.list(...args)
+        return store.lists.refusals(...args)
       },
     },
   })
