@@ -83,8 +83,9 @@ export const unknownFields: Attack = {
   connections: 16,
   prepare: (client) => {
     const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1]))
-    const inTurn = [post(client, CLAIMS, fields(20_000)), post(client, `${CLAIMS}/ack`, fields(8000))]
-    return () => client.repeat((n) => inTurn[n % inTurn.length]!)
+    const claim = post(client, CLAIMS, fields(20_000))
+    const ack = post(client, `${CLAIMS}/ack`, fields(8000))
+    return (connection) => client.repeat(() => (connection % 2 === 0 ? claim : ack))
   },
 }
 
