@@ -36,8 +36,10 @@ const APPENDS_IN_FLIGHT = 2
 
 /** Reads of tenants use at most this part of the pool: the others are left to claims, indexing and administration. */
 const READ_SHARE = 2
+/** Claims, acks and their like use at most this part: the changes of one tenant must not take all connections. */
+const CHANGE_SHARE = 2
 /** More than the requests that a tenant may have in progress by default. */
-const MAX_WAITING_READS = 2000
+const MAX_WAITING = 2000
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -113,8 +115,11 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   const processing = createProcessing(pool)
   const { countDead, history, counts, states, subscriptions } = processing
   const refusals = createRefusalStore(pool)
-  const slots = new FairSlots(Math.max(1, Math.floor(pool.size / READ_SHARE)), MAX_WAITING_READS)
-  const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
+  const slots = new FairSlots(Math.max(1, Math.floor(pool.size / READ_SHARE)), MAX_WAITING)
+  const inTurn = <T extends object>(reads: T): T => callsInTurn(reads, slots)
+  const changeSlots = new FairSlots(Math.max(1, Math.floor(pool.size / CHANGE_SHARE)), MAX_WAITING)
+  const { claim, ack, extend, release, requeue, createSubscription, deleteSubscription } = processing
+  const changes = { claim, ack, extend, release, requeue, createSubscription, deleteSubscription }
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
@@ -124,7 +129,11 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     inbox: lifecycle.guard(inTurn(createInboxReader(pool, identity.dedupeKey))),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
     index: lifecycle.guard(createIndexing(pool)),
-    processing: lifecycle.guard({ ...processing, ...inTurn({ countDead, history, counts, states, subscriptions }) }),
+    processing: lifecycle.guard({
+      ...processing,
+      ...inTurn({ countDead, history, counts, states, subscriptions }),
+      ...callsInTurn(changes, changeSlots),
+    }),
     tokens: lifecycle.guard(createTokenStore(pool)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     operators: lifecycle.guard(createOperatorStore(pool)),
@@ -200,9 +209,9 @@ class Lifecycle {
   }
 }
 
-/** A read that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
-function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
-  const calls = Object.entries(reads as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
+/** A call that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
+function callsInTurn<T extends object>(all: T, slots: FairSlots): T {
+  const calls = Object.entries(all as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
   const wrapped = calls.map(([name, call]) => [
     name,
     (...args: readonly unknown[]) => {
@@ -210,7 +219,7 @@ function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
       if (!tenant) return call(...args)
       return (
         slots.run(tenantText(tenant), () => call(...args)) ??
-        Promise.reject(new StoreFailure('unavailable', 'too many reads of this tenant are waiting'))
+        Promise.reject(new StoreFailure('unavailable', 'too many calls of this tenant are waiting'))
       )
     },
   ])
