@@ -264,6 +264,8 @@ export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now:
   const settled = items.map(({ id, leaseId }): Settled => {
     const row = unit.get(id)
     if (!isHeld(row, leaseId, now)) return { id, ok: false }
+    // Extended already, by itself or with an earlier item of its run.
+    if (row.leaseExpiresAt === expiresAt) return settledAs(row)
     for (const one of row.ordered ? unit.runOf(row) : [row]) {
       unit.put(one, { delivery: { ...one, leaseExpiresAt: expiresAt }, entry: null })
     }

@@ -1,5 +1,5 @@
 // Claims, acks, releases and subscriptions of processors: waits for events, mints lease ids and adds the time. The store
-// carries out each change in one transaction.
+// carries out each change in one transaction, a long ack or extend in several: its items do not depend on each other.
 
 import type { Tenant } from '../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../model/processing.ts'
@@ -19,6 +19,9 @@ import { LongPolls, type ClaimQueue } from './long-poll.ts'
 
 /** Payloads in one answer; one larger event is handed out alone. */
 const MAX_CLAIM_BYTES = 8 * 1024 * 1024
+
+/** As many as one claim hands out. More in one transaction would delay everybody else's. */
+const ITEMS_PER_PART = 200
 
 /** A damaged event is handed out without its bytes: a claim that failed instead would block its conversation for ever. */
 const DAMAGED = 'its bytes no longer match their digest'
@@ -116,8 +119,9 @@ export class Claims implements Service {
   }
 
   ack(processor: Processor, subscription: string, items: readonly LeaseItem[]): Promise<readonly Settled[] | null> {
-    const tenant = tenantOf(processor)
-    return this.#andHint(this.#options.store.ack({ tenant, subscription, items, now: this.#options.clock.now() }))
+    const { store, clock } = this.#options
+    const request = { tenant: tenantOf(processor), subscription, now: clock.now() }
+    return this.#andHint(inParts(items, (part) => store.ack({ ...request, items: part })))
   }
 
   extend(
@@ -126,9 +130,10 @@ export class Claims implements Service {
     items: readonly LeaseItem[],
     leaseMs: number,
   ): Promise<readonly Settled[] | null> {
-    const now = this.#options.clock.now()
-    const tenant = tenantOf(processor)
-    return this.#options.store.extend({ tenant, subscription, items, leaseExpiresAt: now + leaseMs, now })
+    const { store, clock } = this.#options
+    const now = clock.now()
+    const request = { tenant: tenantOf(processor), subscription, leaseExpiresAt: now + leaseMs, now }
+    return inParts(items, (part) => store.extend({ ...request, items: part }))
   }
 
   release(
@@ -191,6 +196,20 @@ export class Claims implements Service {
     this.#polls.hint()
     return result
   }
+}
+
+/** Null as soon as there is no such subscription. */
+async function inParts(
+  items: readonly LeaseItem[],
+  work: (part: readonly LeaseItem[]) => Promise<readonly Settled[] | null>,
+): Promise<readonly Settled[] | null> {
+  const settled: Settled[] = []
+  for (let from = 0; from < items.length; from += ITEMS_PER_PART) {
+    const part = await work(items.slice(from, from + ITEMS_PER_PART))
+    if (part === null) return null
+    settled.push(...part)
+  }
+  return settled
 }
 
 function tenantOf({ accountId, companyId }: Tenant): Tenant {

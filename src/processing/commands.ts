@@ -9,6 +9,7 @@ import { redactBeginning } from '../runtime/redact.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
 import type { ClaimCommand } from './claims.ts'
 
+/** The first problems of a command are named; more would make a long answer of a long mistake. */
 const MAX_PROBLEMS = 20
 const MAX_SHOWN_NAME = 64
 
@@ -144,15 +145,17 @@ class Fields {
     this.#at = at
     this.#problems = problems
     for (const name of Object.keys(body)) {
+      if (this.#problems.length === MAX_PROBLEMS) break
       if (!known.includes(name)) this.addProblem(name, 'unknown_field', `is not known. Use only ${known.join(', ')}`)
     }
   }
 
   addProblem(name: string, code: string, message: string): null {
+    if (this.#problems.length === MAX_PROBLEMS) return null
     const path = `${this.#at}/${shownName(name).replaceAll('~', '~0').replaceAll('/', '~1')}`
     // The name of an unknown field is the sender's text, so only the path shows it.
     const subject = code === 'unknown_field' ? 'This field' : `\`${name}\``
-    if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ path, code, message: `${subject} ${message}.` })
+    this.#problems.push({ path, code, message: `${subject} ${message}.` })
     return null
   }
 

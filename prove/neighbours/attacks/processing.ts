@@ -78,13 +78,14 @@ export const subscriptions: Attack = {
 
 export const unknownFields: Attack = {
   name: 'unknown-fields',
-  about: 'claims of 250 kB with 20,000 unknown fields',
+  about: 'claims of 250 kB with 20,000 unknown fields, acks with 8,000',
   by: 'processor',
   connections: 16,
   prepare: (client) => {
-    const fields = Array.from({ length: 20_000 }, (_, n) => [`k${n}`, 1])
-    const request = post(client, CLAIMS, Object.fromEntries(fields))
-    return () => client.repeat(() => request)
+    const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1]))
+    const claim = post(client, CLAIMS, fields(20_000))
+    const ack = post(client, `${CLAIMS}/ack`, fields(8000))
+    return (connection) => client.repeat(() => (connection % 2 === 0 ? claim : ack))
   },
 }
 

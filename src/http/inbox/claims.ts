@@ -5,22 +5,13 @@ import type { LeaseItem, Settled } from '../../model/processing-plan.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { type LeaseCommand, type Read, readAck, readClaim, readExtend, readRelease } from '../../processing/commands.ts'
 import { claimedEventJson, settledView } from '../../processing/views.ts'
-import { type Call, callerOf, jsonAnswer, type Operation, type Outcome, rawJsonAnswer, readCommand } from '../call.ts'
-import { orUnavailable } from '../unavailable.ts'
-
-/** Fits the longest list of leases that is allowed. */
-const MAX_COMMAND_BYTES = 256 * 1024
+import { type Call, callerOf, jsonAnswer, type Operation, rawJsonAnswer } from '../call.ts'
+import { MAX_LIST_BYTES, withCommand } from './command.ts'
 
 export const NO_SUBSCRIPTION: Problem = {
   code: 'not_found',
   message:
     'This tenant has no such subscription. Create it with POST /v1/inbox/subscriptions, or leave it out for default.',
-}
-export const OUTCOME_UNKNOWN: Problem = {
-  code: 'storage_unavailable',
-  message:
-    'The database cannot be reached, so it is not known whether this was done. Send it again after Retry-After seconds: ' +
-    'nothing is done twice.',
 }
 
 type ClaimedEvent = Parameters<typeof claimedEventJson>[0]
@@ -37,12 +28,16 @@ export function createClaimOperations(claims: Claims) {
     read: (body: Record<string, unknown>) => Read<C>,
     work: (call: Call, command: C) => Promise<readonly Settled[] | null>,
   ) =>
-    withCommand(read, async (call, command) => {
-      const settled = await work(call, command)
-      if (settled === null) return NO_SUBSCRIPTION
-      if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
-      return jsonAnswer({ events: settled.map(settledView) })
-    })
+    withCommand(
+      read,
+      async (call, command) => {
+        const settled = await work(call, command)
+        if (settled === null) return NO_SUBSCRIPTION
+        if (command.isSingle && !settled[0]!.ok) return { code: 'lease_lost' }
+        return jsonAnswer({ events: settled.map(settledView) })
+      },
+      MAX_LIST_BYTES,
+    )
 
   return {
     claim: withCommand(readClaim, async (call, command) => {
@@ -63,19 +58,6 @@ export function createClaimOperations(claims: Claims) {
       claims.release(callerOf(call), subscription, items),
     ),
   } satisfies Record<string, Operation>
-}
-
-/** An operation that reads a command from the body and runs it. */
-export function withCommand<C>(
-  read: (body: Record<string, unknown>) => Read<C>,
-  work: (call: Call, command: C) => Promise<Outcome>,
-): Operation {
-  return async (call) => {
-    const given = await readCommand(call, MAX_COMMAND_BYTES)
-    if ('problem' in given) return given.problem
-    const found = read(given.body)
-    return 'problem' in found ? found.problem : orUnavailable(() => work(call, found.command), OUTCOME_UNKNOWN)
-  }
 }
 
 /** Signals when the client disconnects. A half-closed connection counts: no client half-closes and then waits for work. */

@@ -10,7 +10,8 @@ import { type Call, callerOf, idIn, jsonAnswer, type Operation, type Outcome } f
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
 import { orUnavailable } from '../unavailable.ts'
-import { createClaimOperations, NO_SUBSCRIPTION, OUTCOME_UNKNOWN, withCommand } from './claims.ts'
+import { createClaimOperations, NO_SUBSCRIPTION } from './claims.ts'
+import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
 

@@ -23,6 +23,8 @@ const HEAD_END = Buffer.from('\r\n\r\n')
 const NONE = Buffer.alloc(0)
 /** A body of CR LF only would take as many calls of the parser as it has lines: the rest waits for another turn. */
 const MAX_CUTS_PER_TURN = 64
+/** Of a chunked body in one job: a chunk takes 6 bytes and a microsecond or more. */
+const CHUNKED_BYTES = 512
 
 type Listener = (...args: unknown[]) => void
 const SERIAL = Symbol('serial requests')
@@ -99,11 +101,13 @@ export class SerialRequests {
     this.#socket.resume()
   }
 
-  #advance(): void {
+  /** `hasTurn`: this job waited for its turn. */
+  #advance(hasTurn = false): void {
     for (let cuts = 0; ; cuts += 1) {
       const size = this.#nextSize()
       if (size === 0) break
-      if (cuts === MAX_CUTS_PER_TURN) {
+      const mayGo = (hasTurn && cuts === 0) || !this.#isInChunks || this.#turns.hasRoom()
+      if (cuts === MAX_CUTS_PER_TURN || !mayGo) {
         this.#queue()
         break
       }
@@ -141,8 +145,14 @@ export class SerialRequests {
     // CR LF CR LF may have begun with the bytes before.
     const seam = Buffer.concat([this.#lastGiven, this.#held.subarray(0, HEAD_END.length - 1)]).indexOf(HEAD_END)
     if (seam !== -1) return seam + HEAD_END.length - this.#lastGiven.length
-    const end = this.#held.indexOf(HEAD_END)
-    return end === -1 ? length : end + HEAD_END.length
+    const some = this.#isInChunks ? this.#held.subarray(0, CHUNKED_BYTES) : this.#held
+    const end = some.indexOf(HEAD_END)
+    return end === -1 ? some.length : end + HEAD_END.length
+  }
+
+  /** The parser is in a body whose length it does not know. */
+  get #isInChunks(): boolean {
+    return this.#request !== null && !this.#request.complete && this.#bodyLeft === 0
   }
 
   /** For the answer of a complete request, or for the client to read what was answered. */
@@ -156,7 +166,7 @@ export class SerialRequests {
     this.#isQueued = true
     this.#turns.runLater(() => {
       this.#isQueued = false
-      this.#advance()
+      this.#advance(true)
     })
   }
 }

@@ -48,6 +48,7 @@ export class JsonScan {
   #rootIsObject = false
   #depth = 0
   #brackets = 0
+  #commas = 0
   #inObject = false
   /** For each bracket around the innermost: whether it is one of an object. */
   #outer = 0
@@ -87,9 +88,9 @@ export class JsonScan {
     return this.#problem
   }
 
-  /** How many objects and arrays there are. */
-  get brackets(): number {
-    return this.#brackets
+  /** There are no more values than this. */
+  get mostValues(): number {
+    return 1 + this.#brackets + this.#commas
   }
 
   get isObject(): boolean {
@@ -187,6 +188,7 @@ export class JsonScan {
         return this.#endString(at)
       case COMMA:
         if (this.#depth === 0) return WRONG
+        this.#commas += 1
         return this.#inObject ? KEY : VALUE
       case OPEN_OBJECT:
         this.#open(true, at)

@@ -8,7 +8,7 @@ import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { MAX_WAITING_READS, payloadsInTurn, readsInTurn } from '../reads-in-turn.ts'
+import { MAX_WAITING, payloadsInTurn, callsInTurn } from '../calls-in-turn.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -38,6 +38,8 @@ const APPENDS_IN_FLIGHT = 2
 
 /** Reads of tenants use at most this part of the pool, one tenant half of it: the others are left to claims and indexing. */
 const READ_SHARE = 2
+/** Claims, acks and their like use at most this part: the changes of one tenant must not take all connections. */
+const CHANGE_SHARE = 2
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -119,9 +121,17 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
   const slots = new FairSlots({
     slots: readSlots,
     maxPerHolder: Math.ceil(readSlots / 2),
-    maxWaitingPerHolder: MAX_WAITING_READS,
+    maxWaitingPerHolder: MAX_WAITING,
   })
-  const inTurn = <T extends object>(reads: T): T => readsInTurn(reads, slots)
+  const inTurn = <T extends object>(reads: T): T => callsInTurn(reads, slots)
+  const changeSlotCount = Math.max(1, Math.floor(pool.size / CHANGE_SHARE))
+  const changeSlots = new FairSlots({
+    slots: changeSlotCount,
+    maxPerHolder: changeSlotCount,
+    maxWaitingPerHolder: MAX_WAITING,
+  })
+  const { claim, ack, extend, release, requeue, createSubscription, deleteSubscription } = processing
+  const changes = { claim, ack, extend, release, requeue, createSubscription, deleteSubscription }
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
@@ -132,7 +142,11 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
     index: lifecycle.guard(createIndexing(pool)),
-    processing: lifecycle.guard({ ...processing, ...inTurn({ countDead, history, counts, states, subscriptions }) }),
+    processing: lifecycle.guard({
+      ...processing,
+      ...inTurn({ countDead, history, counts, states, subscriptions }),
+      ...callsInTurn(changes, changeSlots),
+    }),
     tokens: lifecycle.guard(createTokenStore(pool)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     operators: lifecycle.guard(createOperatorStore(pool)),

@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { payloadsInTurn } from '../reads-in-turn.ts'
+import { payloadsInTurn } from '../calls-in-turn.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -56,7 +56,10 @@ import { StoreThread } from './threads/thread.ts'
 const APPENDS_IN_FLIGHT = 8
 
 /** Rows per step when deleting a subscription: each step delays the messages behind it. */
-const CLEAR_ROWS = 2000
+const CLEAR_ROWS = 500
+
+/** Dead events that are requeued in one transaction. */
+const REQUEUE_ROWS = 200
 
 /** How long a command waits for a starting server to migrate the schema. */
 const SERVER_START_MS = 3000
@@ -174,6 +177,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     args: Parameters<Reads[N]>,
     gone?: AbortSignal,
   ) => reader.run(name, args, { holder: tenantText({ companyId, accountId }), gone })
+  /** A change in the turn of a tenant. */
+  const write = <N extends keyof Operations>(
+    { companyId, accountId }: Tenant,
+    name: N,
+    args: Parameters<Operations[N]>,
+  ) => writer.run(name, args, { holder: tenantText({ companyId, accountId }) })
   /** A read of the node itself or of an operator. */
   const readOwn = <N extends keyof Reads>(name: N, args: Parameters<Reads[N]>) => reader.run(name, args)
   const readFor = <N extends keyof Reads>(tenant: Tenant | undefined, name: N, args: Parameters<Reads[N]>) =>
@@ -229,26 +238,34 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     },
     processing: {
       claim: async (request) => {
-        const grants = await writer.run('claim', [request])
+        const grants = await write(request.tenant, 'claim', [request])
         return grants && (grants.length > 0 ? read(request.tenant, 'claimed', [grants, request]) : [])
       },
-      ack: (request) => writer.run('ack', [request]),
-      extend: (request) => writer.run('extend', [request]),
-      release: (request) => writer.run('release', [request]),
+      ack: (request) => write(request.tenant, 'ack', [request]),
+      extend: (request) => write(request.tenant, 'extend', [request]),
+      release: (request) => write(request.tenant, 'release', [request]),
       // Found by a read, since there may be any number of dead events to look at.
       requeue: async (request) => {
         const { tenant, subscription, filter, limit } = request
         const ids = filter.ids ?? (await read(tenant, 'findDead', [{ tenant, subscription }, filter, limit]))
-        return ids && writer.run('requeue', [{ ...request, filter: { ...filter, ids } }])
+        if (ids === null) return null
+        let count = 0
+        for (let from = 0; from < ids.length; from += REQUEUE_ROWS) {
+          const some = { ...filter, ids: ids.slice(from, from + REQUEUE_ROWS) }
+          const requeued = await write(tenant, 'requeue', [{ ...request, filter: some }])
+          if (requeued === null) return null
+          count += requeued
+        }
+        return count
       },
       countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
       ready: (queues, now) => readOwn('ready', [queues, now]),
       subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),
-      createSubscription: (queue, from, at, max) => writer.run('createSubscription', [queue, from, at, max]),
+      createSubscription: (queue, from, at, max) => write(queue.tenant, 'createSubscription', [queue, from, at, max]),
       deleteSubscription: async (queue, at) => {
-        const begin = await writer.run('deleteSubscription', [queue, at])
+        const begin = await write(queue.tenant, 'deleteSubscription', [queue, at])
         let step: Clearing | null = begin
-        while (step) step = await writer.run('clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
+        while (step) step = await write(queue.tenant, 'clearSubscriptions', [queue.tenant, step, CLEAR_ROWS])
         return begin !== null
       },
       history: (tenant, eventId) => read(tenant, 'history', [tenant, eventId]),

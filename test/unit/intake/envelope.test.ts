@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { MAX_REF_UNITS, parseJsonObject, readEnvelope } from '../../../src/intake/envelope.ts'
+import { MAX_COMMAND_VALUES, MAX_REF_UNITS, parseJsonObject, readEnvelope } from '../../../src/intake/envelope.ts'
 import { anyText } from '../../support/text.ts'
 
 const read = (body: string | Uint8Array) => {
@@ -95,14 +95,20 @@ test('nesting has no limit', () => {
   assert.deepEqual(read(deep), ['deep', null])
 })
 
-test('a command is parsed if it has few objects and lists', () => {
+test('a command is parsed if it has few values', () => {
   const codeOf = (text: string) => {
     const read = parseJsonObject(Buffer.from(text))
     return 'problem' in read ? read.problem.code : Object.keys(read.body).join()
   }
   assert.equal(codeOf(`\ufeff{"items":[${Array.from({ length: 1000 }, () => '{"id":1}').join()}]}`), 'items')
-  assert.equal(codeOf(`{"a":${'['.repeat(4095)}${']'.repeat(4095)}}`), 'a')
-  assert.equal(codeOf(`{"a":${'['.repeat(4096)}${']'.repeat(4096)}}`), 'invalid_json')
+  // The object counts as one, and one is added for the value that no comma precedes.
+  const most = MAX_COMMAND_VALUES - 2
+  assert.equal(codeOf(`{"a":${'['.repeat(most)}${']'.repeat(most)}}`), 'a')
+  assert.equal(codeOf(`{"a":${'['.repeat(most + 1)}${']'.repeat(most + 1)}}`), 'invalid_json')
+  const keys = (count: number) =>
+    JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, 1])))
+  assert.match(codeOf(keys(MAX_COMMAND_VALUES - 1)), /^k0,/)
+  assert.equal(codeOf(keys(MAX_COMMAND_VALUES)), 'invalid_json')
   assert.equal(codeOf('[]'), 'invalid_json')
 })
 

@@ -104,3 +104,34 @@ test('one whose time is over while the store tells nothing asks it, and fails as
   assert.ok(troubles.length >= 1)
   await claims.stop()
 })
+
+test('a long ack or extend is carried out in parts, one after the other, and answered as a whole', async () => {
+  const parts: number[] = []
+  let underWay = 0
+  const settle = async ({ items }: { readonly items: readonly { readonly id: number }[] }) => {
+    assert.equal(++underWay, 1)
+    await nextTurn()
+    underWay -= 1
+    parts.push(items.length)
+    return parts.length > 6 ? null : items.map(({ id }) => ({ id, ok: id % 2 === 0 }))
+  }
+  const claims = new Claims({
+    store: { ack: settle, extend: settle } as unknown as ProcessingStore,
+    clock: { now: () => 0 },
+    maxAttempts: 5,
+    maxSubscriptions: 5,
+    onTrouble: (doing, error) => assert.fail(`${doing}: ${error}`),
+  })
+  const items = Array.from({ length: 900 }, (_, n) => ({ id: n + 1, leaseId: 'lease' }))
+  const settled = await claims.ack(PROCESSOR, 'default', items)
+  assert.deepEqual(
+    settled,
+    items.map(({ id }) => ({ id, ok: id % 2 === 0 })),
+  )
+  assert.deepEqual(parts.splice(0), [200, 200, 200, 200, 100])
+  await claims.extend(PROCESSOR, 'default', items.slice(0, 200), 1000)
+  assert.deepEqual(parts, [200], 'control: a short one is one part')
+  parts.push(1, 1, 1, 1, 1)
+  assert.equal(await claims.extend(PROCESSOR, 'default', items, 1000), null, 'the subscription was deleted')
+  await claims.stop()
+})

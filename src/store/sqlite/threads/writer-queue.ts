@@ -3,11 +3,13 @@
 // - `control` (tokens, nodes, probes) is rare and short, and a revoked token must not wait: it runs first.
 // - `intake` runs before `background` (refusals, token uses), which no caller waits for; a background job runs when no
 //   append waits, at the latest after BACKGROUND_EVERY turns.
-// - `processing` (claims, acks, operator sessions) and intake alternate: neither can starve the other.
+// - `processing` (claims, acks, operator sessions) and intake alternate: neither can starve the other. Tenants take turns,
+//   so that one waits for one job of each other tenant at most.
 //
 // After a commit its senders send again a moment later. On a slow disk the next commit waits for them; otherwise it
 // would start with few messages and every other commit would be almost empty: half of what the disk can do.
 
+import { FairQueue } from '../../../runtime/fair-queue.ts'
 import type { AppendBatch } from '../journal/append-batch.ts'
 import type { OperationName } from '../operations.ts'
 import type { Job } from './thread-jobs.ts'
@@ -30,6 +32,8 @@ const PRIORITIES: Partial<Record<OperationName, Priority>> = {
   extend: 'processing',
   release: 'processing',
   requeue: 'processing',
+  createSubscription: 'processing',
+  deleteSubscription: 'processing',
   clearSubscriptions: 'processing',
   // Sign-in attempts must not delay messages.
   openSession: 'processing',
@@ -46,7 +50,12 @@ const PRIORITIES: Partial<Record<OperationName, Priority>> = {
 export type WriterJob = Job<OperationName>
 
 export class WriterQueue {
-  readonly #waiting: Record<Priority, WriterJob[]> = { control: [], intake: [], processing: [], background: [] }
+  readonly #waiting = {
+    control: [] as WriterJob[],
+    intake: [] as WriterJob[],
+    background: [] as WriterJob[],
+    processing: new FairQueue<WriterJob>(),
+  } satisfies Record<Priority, unknown>
   #turnsWithoutBackground = 0
   #processingRanLast = false
   /** How many appends to wait for, and until when. */
@@ -54,11 +63,14 @@ export class WriterQueue {
   #waitUntil = 0
 
   push(job: WriterJob): void {
-    this.#waiting[PRIORITIES[job.name] ?? 'control'].push(job)
+    const priority = PRIORITIES[job.name] ?? 'control'
+    if (priority === 'processing') this.#waiting.processing.push(job.holder ?? '', job)
+    else this.#waiting[priority].push(job)
   }
 
   get isEmpty(): boolean {
-    return Object.values(this.#waiting).every((jobs) => jobs.length === 0)
+    const { control, intake, processing, background } = this.#waiting
+    return control.length + intake.length + processing.size + background.length === 0
   }
 
   /** Records a commit: its appends, its duration and its end. */
@@ -72,7 +84,7 @@ export class WriterQueue {
   pause(now: number): number {
     const { control, intake, processing } = this.#waiting
     if (intake.length === 0 || intake.length >= this.#expected) return 0
-    if (control.length > 0 || processing.length > 0) return 0
+    if (control.length > 0 || processing.size > 0) return 0
     return Math.max(0, this.#waitUntil - now)
   }
 
@@ -84,9 +96,9 @@ export class WriterQueue {
       this.#turnsWithoutBackground = 0
       return background.splice(0, 1)
     }
-    if (processing.length > 0 && !(this.#processingRanLast && intake.length > 0)) {
+    if (processing.size > 0 && !(this.#processingRanLast && intake.length > 0)) {
       this.#processingRanLast = true
-      return processing.splice(0, 1)
+      return [processing.next()!]
     }
     this.#processingRanLast = false
     return intake.splice(0, commitSize(intake))

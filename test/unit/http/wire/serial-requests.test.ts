@@ -224,3 +224,33 @@ test('a body of line ends only is read to its end', async () => {
   client.end(chunks('/', ...Array.from({ length: 200 }, () => '\r\n\r\n'.repeat(20))))
   assert.match(await answers, /16000/)
 })
+
+test('of chunks of one byte few are parsed in one turn, and the body arrives whole', async () => {
+  // The first bytes may be parsed in the turn that read them, and as many in the one that follows it at once.
+  const TURN_CHUNKS = 12_000
+  const body = 'x'.repeat(40_000)
+  const wire = Buffer.from(chunks('/', ...body))
+  for (const isSerial of [true, false]) {
+    let [inTurn, most, received] = [0, 0, 0]
+    const ended = Promise.withResolvers<void>()
+    const { client, socket } = connect((req, res) => {
+      req.on('data', (chunk: Buffer) => {
+        if (inTurn === 0) setImmediate(() => (inTurn = 0))
+        inTurn += 1
+        most = Math.max(most, inTurn)
+        received += chunk.length
+      })
+      req.on('end', () => {
+        res.end()
+        ended.resolve()
+      })
+    }, isSerial)
+    // All at once, as if the socket had read it in one go.
+    socket.emit('data', wire)
+    await ended.promise
+    client.destroy()
+    assert.equal(received, body.length)
+    if (isSerial) assert.ok(most <= TURN_CHUNKS, `${most} chunks in one turn`)
+    else assert.ok(most > TURN_CHUNKS, `control: Node parses all of them, ${most}`)
+  }
+})

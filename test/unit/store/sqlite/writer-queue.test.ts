@@ -66,6 +66,21 @@ describe('the writer’s queue', () => {
     assert.deepEqual(drain(queue), ['claim', 'append', 'ack', 'claim'])
   })
 
+  test('serves tenants in turn, and the jobs of one tenant in their order', () => {
+    const served = (holderOf: (n: number) => string): number[] => {
+      const queue = new WriterQueue()
+      // Of ten jobs the last is another tenant's.
+      for (let n = 0; n < 10; n += 1) queue.push({ seq: n, name: 'ack', args: [], holder: holderOf(n) })
+      return Array.from({ length: 10 }, () => queue.next()[0]!.seq)
+    }
+    assert.deepEqual(
+      served((n) => (n === 9 ? 'other' : 'busy')),
+      [0, 9, 1, 2, 3, 4, 5, 6, 7, 8],
+    )
+    const control = served(() => 'busy')
+    assert.equal(control.indexOf(9), 9, 'control: of one tenant it comes last')
+  })
+
   test('lets nobody who signs in get ahead of messages', () => {
     const queue = fill('useSignInLink', 'addAudit', 'append', 'addAudit', 'openSession')
     assert.deepEqual(drain(queue), ['useSignInLink', 'append', 'addAudit', 'addAudit', 'openSession'])

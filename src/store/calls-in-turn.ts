@@ -1,4 +1,4 @@
-// Lets the reads of tenants wait for each other, so that none of them takes what all share.
+// Lets the calls of tenants wait for each other, so that none of them takes what all share.
 
 import { type Tenant, tenantText } from '../model/principal.ts'
 import { FairSlots } from '../runtime/fair-slots.ts'
@@ -6,7 +6,7 @@ import type { EventReader } from './contract/events.ts'
 import { StoreFailure } from './contract/failure.ts'
 
 /** More than the requests that a tenant may have in progress by default. */
-export const MAX_WAITING_READS = 2000
+export const MAX_WAITING = 2000
 /** Of different tenants. */
 const PAYLOADS_AT_ONCE = 4
 
@@ -15,14 +15,14 @@ export function payloadsInTurn(events: EventReader): EventReader {
   const slots = new FairSlots({
     slots: PAYLOADS_AT_ONCE,
     maxPerHolder: 1,
-    maxWaitingPerHolder: MAX_WAITING_READS,
+    maxWaitingPerHolder: MAX_WAITING,
   })
   const { payload, payloadJson } = events
-  return { ...events, ...readsInTurn({ payload, payloadJson }, slots) }
+  return { ...events, ...callsInTurn({ payload, payloadJson }, slots) }
 }
 
-/** A read that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
-export function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
+/** A call that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */
+export function callsInTurn<T extends object>(reads: T, slots: FairSlots): T {
   const calls = Object.entries(reads as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
   const wrapped = calls.map(([name, call]) => [
     name,
@@ -31,7 +31,7 @@ export function readsInTurn<T extends object>(reads: T, slots: FairSlots): T {
       if (!tenant) return call(...args)
       return (
         slots.run(tenantText(tenant), () => call(...args)) ??
-        Promise.reject(new StoreFailure('unavailable', 'too many reads of this tenant are waiting'))
+        Promise.reject(new StoreFailure('unavailable', 'too many calls of this tenant are waiting'))
       )
     },
   ])
