@@ -7,6 +7,7 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { item } from '../store/rows.ts'
 import { indexAll } from '../store/suite.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/app.ts'
+import { RawConnection } from '../support/client.ts'
 import { TestClock } from '../support/clock.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { EventStream, type StreamOptions } from '../support/event-stream.ts'
@@ -408,6 +409,29 @@ for (const driver of drivers) {
   })
 }
 
+for (const [name, rest] of [
+  ['and nothing more', ''],
+  ['and one more request', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
+]) {
+  test(`a client that asks for a stream ${name}, and closes its side before the stream begins, keeps none open`, async (t) => {
+    const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+    const wrapStore = waitingFor(gate.promise, asked.resolve)
+    // The heartbeat, which finds clients that are gone, comes too late.
+    const app = await start(t, drivers[0]!, { wrapStore, settings: { streamHeartbeat: '5m' } })
+    const client = await RawConnection.open(app.port)
+    t.after(() => client.destroy())
+    client.write(`GET ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.processor}\r\n\r\n${rest}`)
+    await asked.promise
+    client.socket.end()
+    // An answer on another connection: the end has arrived too.
+    await app.send({ path: '/livez' })
+    gate.resolve()
+    await within('the end of the connection', client.closed)
+    const { outcome } = await app.ended()
+    assert.equal(outcome, undefined)
+  })
+}
+
 /** More than all buffers between two processes hold: every event is about 11 kB on the stream. */
 const LARGE_COUNT = 3000
 
@@ -426,6 +450,21 @@ async function storeLarge(store: Store, count: number): Promise<number[]> {
   }
   await indexAll(store)
   return ids.toSorted((a, b) => a - b)
+}
+
+/** The hub learns where a stream begins once the gate is open. */
+function waitingFor(gate: Promise<unknown>, onAsked: () => void): (store: Store) => Store {
+  return (store) => ({
+    ...store,
+    follow: {
+      ...store.follow,
+      head: async () => {
+        onAsked()
+        await gate
+        return store.follow.head()
+      },
+    },
+  })
 }
 
 /** Counts the rows that are read for streams. */

@@ -99,14 +99,15 @@ function beginAnswer(req: IncomingMessage, res: ServerResponse, exchange: Exchan
 }
 
 function follow(stream: StreamHandle, req: IncomingMessage, res: ServerResponse, exchange: Exchange): void {
-  if (res.destroyed) {
+  const { socket } = req
+  // A half-closed connection has no reader, also if the client closed its side before the stream could begin.
+  if (res.destroyed || socket.readableEnded) {
     stream.leave()
+    res.destroy()
     return
   }
-  const { socket } = req
   // The heartbeat detects dead connections.
   socket.setTimeout(0)
-  // A half-closed connection has no reader.
   const onEnd = () => res.destroy()
   socket.once('end', onEnd)
   res.once('close', () => {
