@@ -9,8 +9,13 @@ import type { Rendered } from './api-page/render-thread.ts'
 import type { Answer } from './problem.ts'
 import { ReadyAnswer } from './ready-answer.ts'
 
-/** Pages that are kept ready, each for the address that it names. Clients choose the address: others are joined when asked for. */
-const MAX_READY_PAGES = 16
+/**
+ * A page takes 370 KB for each address that it names. Clients choose the address, so there are so many pages and no more: a page
+ * made for each request would stay in memory until its client has read it.
+ */
+const MAX_PAGES = 16
+/** What the last page names, for all other addresses. */
+const EXAMPLE_ADDRESS = 'https://intray.example'
 
 export class ApiDocumentAnswers {
   readonly yaml: ReadyAnswer
@@ -24,19 +29,16 @@ export class ApiDocumentAnswers {
     this.#parts = pageParts
   }
 
-  get readyPages(): number {
+  get pages(): number {
     return this.#pages.size
   }
 
   /** `address`: the one at which the client reached the server, such as `https://intray.example`. */
   page(req: Pick<IncomingMessage, 'headers'>, address: string): Answer | Promise<Answer> {
-    let page = this.#pages.get(address)
-    if (page === undefined) {
-      const body = this.#join(address)
-      if (this.#pages.size >= MAX_READY_PAGES) return { status: 200, headers: PAGE_HEADERS, body }
-      page = new ReadyAnswer(PAGE_HEADERS, body)
-      this.#pages.set(address, page)
-    }
+    const hasPage = this.#pages.has(address) || this.#pages.size < MAX_PAGES - 1
+    const named = hasPage ? address : EXAMPLE_ADDRESS
+    const page = this.#pages.get(named) ?? new ReadyAnswer(PAGE_HEADERS, this.#join(named))
+    this.#pages.set(named, page)
     return page.answer(req)
   }
 
