@@ -21,7 +21,8 @@ export interface SlicedWorkOptions {
 interface Waiting {
   readonly holder: string
   readonly work: Sliceable
-  readonly settle: () => void
+  readonly done: () => void
+  readonly failed: (error: unknown) => void
 }
 
 export class SlicedWork {
@@ -38,12 +39,12 @@ export class SlicedWork {
     this.#left = options.unitsPerTurn
   }
 
-  /** Null if the work was done at once, as small work is. */
+  /** Null if the work was done at once, as small work is. Fails, now or later, if the work throws; other work goes on. */
   finish(holder: string, work: Sliceable): Promise<void> | null {
     if (this.#waiting.size === 0) this.#run(work)
     if (work.isDone) return null
-    return new Promise((settle) => {
-      this.#waiting.push(holder, { holder, work, settle })
+    return new Promise((done, failed) => {
+      this.#waiting.push(holder, { holder, work, done, failed })
     })
   }
 
@@ -65,9 +66,13 @@ export class SlicedWork {
     while (this.#left >= SMALLEST_SLICE) {
       const next = this.#waiting.next()
       if (!next) return
-      this.#run(next.work)
-      if (next.work.isDone) next.settle()
-      else this.#waiting.putBack(next.holder, next)
+      try {
+        this.#run(next.work)
+        if (next.work.isDone) next.done()
+        else this.#waiting.putBack(next.holder, next)
+      } catch (error) {
+        next.failed(error)
+      }
     }
     this.#schedule()
   }

@@ -34,6 +34,7 @@ function harness(unitsPerTurn = PER_TURN) {
   const sliced = new SlicedWork({ unitsPerTurn, unitsPerSlice: unitsPerTurn / 4, nextTurn: (run) => due.push(run) })
   const all: Units[] = []
   return {
+    sliced,
     finish: (holder: string, units: number) => {
       const work = new Units(units, () => turn)
       all.push(work)
@@ -115,4 +116,23 @@ test('slices are not larger than allowed', () => {
   void sliced.finish('a', endless)
   due.shift()?.()
   assert.deepEqual(new Set(sizes), new Set([PER_SLICE]))
+})
+
+test('work that throws fails for its own caller; other work goes on', async () => {
+  const turns = harness()
+  const before = turns.finish('a', 2 * PER_TURN)
+  const broken: Sliceable = {
+    isDone: false,
+    run: () => {
+      throw new Error('broken')
+    },
+  }
+  const failing = turns.sliced.finish('b', broken)
+  const after = turns.finish('c', PER_TURN)
+  assert.ok(failing)
+  const failed = assert.rejects(failing, /broken/)
+  while (turns.takeTurn());
+  await failed
+  await Promise.all([before.waiting, after.waiting])
+  assert.ok(before.work.isDone && after.work.isDone)
 })
