@@ -411,7 +411,7 @@ for (const driver of drivers) {
 
 for (const [name, rest] of [
   ['and nothing more', ''],
-  ['and one more request', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['and more requests', 'GET /livez HTTP/1.1\r\nHost: a\r\n\r\n'],
 ]) {
   test(`a client that asks for a stream ${name}, and closes its side before the stream begins, keeps none open`, async (t) => {
     const [asked, gate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
@@ -422,7 +422,7 @@ for (const [name, rest] of [
     t.after(() => client.destroy())
     client.write(`GET ${PATH} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${app.processor}\r\n\r\n${rest}`)
     await asked.promise
-    client.socket.end()
+    client.socket.end(rest ?? '')
     // An answer on another connection: the end has arrived too.
     await app.send({ path: '/livez' })
     gate.resolve()

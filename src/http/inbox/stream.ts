@@ -16,6 +16,7 @@ import { readQuery } from '../query.ts'
 import type { LoadShedder } from '../load-shedder.ts'
 import { sendProblem } from '../wire/answer.ts'
 import { closeAfterAnswer } from '../wire/open-answer.ts'
+import { serialRequests } from '../wire/serial-requests.ts'
 
 export interface StreamHandlerOptions {
   readonly auth: AuthServices
@@ -117,6 +118,7 @@ function follow(stream: StreamHandle, req: IncomingMessage, res: ServerResponse,
   res.on('drain', () => stream.drained())
   req.resume()
   beginAnswer(req, res, exchange)
+  serialRequests(socket)?.dropRest()
   res.write(`retry: ${RETRY_MS}\nid: ${stream.start}\n\n`)
   stream.begin(sinkOf(stream, res, exchange))
 }

@@ -94,6 +94,11 @@ export class SerialRequests {
     return true
   }
 
+  /** Drops what follows the last answer, so that the end of the client's side is seen while that answer goes on. */
+  dropRest(): void {
+    this.#advance()
+  }
+
   /** The parser is given nothing more, because Node has freed it or will; further bytes are read and ignored. */
   stop(): void {
     this.#isOver = true
