@@ -18,10 +18,14 @@ export interface SlicedWorkOptions {
   readonly nextTurn?: (run: () => void) => void
 }
 
+/** For scans whose units are bytes: about 1 ms in a turn. */
+export const SCANNED_BYTES = { unitsPerTurn: 64 * 1024, unitsPerSlice: 16 * 1024 } as const
+
 interface Waiting {
   readonly holder: string
   readonly work: Sliceable
-  readonly settle: () => void
+  readonly resolve: () => void
+  readonly reject: (error: unknown) => void
 }
 
 export class SlicedWork {
@@ -38,12 +42,12 @@ export class SlicedWork {
     this.#left = options.unitsPerTurn
   }
 
-  /** Null if the work was done at once, as small work is. */
+  /** Null if the work was done at once, as small work is. Throws or rejects with what the work throws. */
   finish(holder: string, work: Sliceable): Promise<void> | null {
     if (this.#waiting.size === 0) this.#run(work)
     if (work.isDone) return null
-    return new Promise((settle) => {
-      this.#waiting.push(holder, { holder, work, settle })
+    return new Promise((resolve, reject) => {
+      this.#waiting.push(holder, { holder, work, resolve, reject })
     })
   }
 
@@ -65,9 +69,13 @@ export class SlicedWork {
     while (this.#left >= SMALLEST_SLICE) {
       const next = this.#waiting.next()
       if (!next) return
-      this.#run(next.work)
-      if (next.work.isDone) next.settle()
-      else this.#waiting.putBack(next.holder, next)
+      try {
+        this.#run(next.work)
+        if (next.work.isDone) next.resolve()
+        else this.#waiting.putBack(next.holder, next)
+      } catch (error) {
+        next.reject(error)
+      }
     }
     this.#schedule()
   }

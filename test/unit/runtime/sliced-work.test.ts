@@ -39,6 +39,16 @@ function harness(unitsPerTurn = PER_TURN) {
       all.push(work)
       return { work, waiting: sliced.finish(holder, work) }
     },
+    /** Work that throws after so many units. */
+    fail: (holder: string, units: number) => {
+      const work = new Units(units, () => turn)
+      const run = (maxUnits: number): number => {
+        const done = work.run(maxUnits)
+        if (work.isDone) throw new Error('broken')
+        return done
+      }
+      return sliced.finish(holder, { isDone: false, run })
+    },
     takeTurn: (): boolean => {
       turn += 1
       const run = due.shift()
@@ -115,4 +125,15 @@ test('slices are not larger than allowed', () => {
   void sliced.finish('a', endless)
   due.shift()?.()
   assert.deepEqual(new Set(sizes), new Set([PER_SLICE]))
+})
+
+test('work that throws in a later turn fails alone', async () => {
+  const turns = harness()
+  const before = turns.finish('a', 2 * PER_TURN)
+  const broken = turns.fail('b', PER_TURN)
+  const after = turns.finish('b', PER_TURN)
+  const refused = assert.rejects(broken!, /broken/)
+  while (turns.takeTurn());
+  await refused
+  assert.ok(before.work.isDone && after.work.isDone)
 })
