@@ -1,5 +1,5 @@
-// Computations on the main thread, cut into slices: all of them together do a bounded amount of work in one turn of the event loop.
-// While work waits, its holders are served in turn; the work of one holder is finished in order.
+// Computations on the main thread, cut into slices: all of them together do a bounded amount of work in one turn of the event
+// loop. While work waits, its holders are served in turn; the work of one holder is finished in order.
 
 import { FairQueue } from './fair-queue.ts'
 

@@ -1,5 +1,5 @@
-// Decompresses gzip bodies, in the threads of zlib: up to a limit, a bounded number of bodies at once, and tenants in turn. The output
-// is counted as it grows, because a kilobyte can become a megabyte.
+// Decompresses gzip bodies, in the threads of zlib: up to a limit, a bounded number of bodies at once, and tenants in turn. The
+// output is counted as it grows, because a kilobyte can become a megabyte.
 
 import { createGunzip } from 'node:zlib'
 import type { Problem } from '../../model/errors.ts'

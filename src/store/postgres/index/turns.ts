@@ -1,5 +1,5 @@
-// Does the computations of a step in turns of the event loop, because the main thread also reads requests: a few rows in a turn, or a
-// part of one payload.
+// Does the computations of a step in turns of the event loop, because the main thread also reads requests: a few rows in a
+// turn, or a part of one payload.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Derived, derive, type JournalRow } from '../../../model/index-step.ts'

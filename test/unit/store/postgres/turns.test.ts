@@ -1,5 +1,5 @@
-// A step works on a few rows or a part of one at a time, so that the main thread can take in requests in between. Counted in bytes and
-// in turns, not in time.
+// A step works on a few rows or a part of one at a time, so that the main thread can take in requests in between. Counted in
+// bytes and in turns, not in time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
