@@ -1,5 +1,5 @@
-// Computations on the main thread, cut into slices: all of them together do a bounded amount of work in one turn of the event
-// loop. While work waits, its holders are served in turn; the work of one holder is finished in order.
+// Computations on the main thread, cut into slices: all of them together do a bounded amount of work in one turn of the event loop.
+// While work waits, its holders are served in turn; the work of one holder is finished in order.
 
 import { FairQueue } from './fair-queue.ts'
 
@@ -24,8 +24,8 @@ export const SCANNED_BYTES = { unitsPerTurn: 64 * 1024, unitsPerSlice: 16 * 1024
 interface Waiting {
   readonly holder: string
   readonly work: Sliceable
-  readonly resolve: () => void
-  readonly reject: (error: unknown) => void
+  readonly done: () => void
+  readonly failed: (error: unknown) => void
 }
 
 export class SlicedWork {
@@ -42,12 +42,12 @@ export class SlicedWork {
     this.#left = options.unitsPerTurn
   }
 
-  /** Null if the work was done at once, as small work is. Throws or rejects with what the work throws. */
+  /** Null if the work was done at once, as small work is. Fails, now or later, if the work throws; other work goes on. */
   finish(holder: string, work: Sliceable): Promise<void> | null {
     if (this.#waiting.size === 0) this.#run(work)
     if (work.isDone) return null
-    return new Promise((resolve, reject) => {
-      this.#waiting.push(holder, { holder, work, resolve, reject })
+    return new Promise((done, failed) => {
+      this.#waiting.push(holder, { holder, work, done, failed })
     })
   }
 
@@ -71,10 +71,10 @@ export class SlicedWork {
       if (!next) return
       try {
         this.#run(next.work)
-        if (next.work.isDone) next.resolve()
+        if (next.work.isDone) next.done()
         else this.#waiting.putBack(next.holder, next)
       } catch (error) {
-        next.reject(error)
+        next.failed(error)
       }
     }
     this.#schedule()

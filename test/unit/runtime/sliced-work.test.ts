@@ -34,20 +34,11 @@ function harness(unitsPerTurn = PER_TURN) {
   const sliced = new SlicedWork({ unitsPerTurn, unitsPerSlice: unitsPerTurn / 4, nextTurn: (run) => due.push(run) })
   const all: Units[] = []
   return {
+    sliced,
     finish: (holder: string, units: number) => {
       const work = new Units(units, () => turn)
       all.push(work)
       return { work, waiting: sliced.finish(holder, work) }
-    },
-    /** Work that throws after so many units. */
-    fail: (holder: string, units: number) => {
-      const work = new Units(units, () => turn)
-      const run = (maxUnits: number): number => {
-        const done = work.run(maxUnits)
-        if (work.isDone) throw new Error('broken')
-        return done
-      }
-      return sliced.finish(holder, { isDone: false, run })
     },
     takeTurn: (): boolean => {
       turn += 1
@@ -127,13 +118,21 @@ test('slices are not larger than allowed', () => {
   assert.deepEqual(new Set(sizes), new Set([PER_SLICE]))
 })
 
-test('work that throws in a later turn fails alone', async () => {
+test('work that throws fails for its own caller; other work goes on', async () => {
   const turns = harness()
   const before = turns.finish('a', 2 * PER_TURN)
-  const broken = turns.fail('b', PER_TURN)
-  const after = turns.finish('b', PER_TURN)
-  const refused = assert.rejects(broken!, /broken/)
+  const broken: Sliceable = {
+    isDone: false,
+    run: () => {
+      throw new Error('broken')
+    },
+  }
+  const failing = turns.sliced.finish('b', broken)
+  const after = turns.finish('c', PER_TURN)
+  assert.ok(failing)
+  const failed = assert.rejects(failing, /broken/)
   while (turns.takeTurn());
-  await refused
+  await failed
+  await Promise.all([before.waiting, after.waiting])
   assert.ok(before.work.isDone && after.work.isDone)
 })
