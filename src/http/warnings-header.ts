@@ -1,5 +1,5 @@
-// The header Intray-Warnings: a list (RFC 9651) of what is not as documented in a message that was stored. Short, because there are few
-// fields to warn about, and safe, because a look-alike name has letters, `_` and `-` alone.
+// The header Intray-Warnings: a list (RFC 9651) of what is not as documented in a message that was stored. Short, because there
+// are few fields to warn about, and safe, because a look-alike name has letters, `_` and `-` alone.
 
 import type { Warning } from '../model/event.ts'
 

@@ -6,7 +6,7 @@ import type { Problem } from '../model/errors.ts'
 import { scanMessage } from '../model/message-scan.ts'
 import { type Principal, tenantText } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
-import { SlicedWork } from '../runtime/sliced-work.ts'
+import { SCANNED_BYTES, SlicedWork } from '../runtime/sliced-work.ts'
 import type { AppendItem } from '../store/contract/append.ts'
 import type { Receipt, SubmitResult } from './batcher.ts'
 import { type Envelope, envelopeOf } from './envelope.ts'
@@ -39,12 +39,8 @@ export interface AcceptOptions {
   readonly submit: (item: AppendItem) => Promise<SubmitResult>
 }
 
-/** Bytes that are validated in one turn of the event loop, and of one tenant before it is another one's turn. */
-const BYTES_PER_TURN = 65_536
-const BYTES_PER_SLICE = 16_384
-
 export function createAccept({ clock, submit }: AcceptOptions): Accept {
-  const scans = new SlicedWork({ unitsPerTurn: BYTES_PER_TURN, unitsPerSlice: BYTES_PER_SLICE })
+  const scans = new SlicedWork(SCANNED_BYTES)
 
   const store = (arrival: Arrival, { sourceRef, channelRef, warnings }: Envelope): Promise<AcceptResult> => {
     const idempotency = readIdempotencyKey(arrival.idempotencyKeys)

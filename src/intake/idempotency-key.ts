@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto'
 import { hasToken } from '../runtime/redact.ts'
 
-export const MAX_IDEMPOTENCY_KEY = 255
+const MAX_IDEMPOTENCY_KEY = 255
 
 export type IdempotencyKey = { readonly key: string | null } | { readonly unusable: string }
 

@@ -16,7 +16,7 @@ export type KeySpace = 'ref' | 'key'
 export type DedupeDigest = (tenant: Tenant, space: KeySpace, value: string) => Buffer
 
 const BLOCK = 64
-export const SHA256_BYTES = 32
+const SHA256_BYTES = 32
 
 /**
  * HMAC (RFC 2104) from two one-shot hashes on reused buffers: 3.8 µs a message instead of 6.3 µs with `createHmac`. A

@@ -4,6 +4,7 @@
 // The extracted copies are for search and display; the payload's bytes are authoritative.
 
 import type { Warning } from './event.ts'
+import type { JsonScan } from './json/scan.ts'
 import { CONTACT_EMAIL, CONTACT_NAME, MESSAGE_TEXT, MESSAGE_TYPE, scanWhole, warningsOf } from './message-scan.ts'
 
 export const EXTRACT_LIMITS = { email: 320, name: 256, type: 64, text: 16_384, snippet: 200 } as const
@@ -20,9 +21,8 @@ export interface Extract {
 
 const MORE_THAN_SPACES = /\s\s|[^\S ]/
 
-/** Throws only if the bytes are not a JSON object, which intake does not accept. */
-export function extract(payload: Uint8Array): Extract {
-  const scan = scanWhole(payload)
+/** `scan`: of the payload, and done. Throws only if the bytes are not a JSON object, which intake does not accept. */
+export function extract(payload: Uint8Array, scan: JsonScan = scanWhole(payload)): Extract {
   if (scan.problem !== null || !scan.isObject) throw new SyntaxError('not a JSON object')
   const textOf = (field: number, maxUnits: number): string | null =>
     scan.typeOf(field) === 'string' ? storable(scan.stringOf(field), maxUnits) : null

@@ -3,6 +3,7 @@
 
 import type { EventKind } from './event.ts'
 import { type Extract, extract, storable } from './extract.ts'
+import type { JsonScan } from './json/scan.ts'
 import { DAMAGED, isIntact } from './payload.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
@@ -43,13 +44,14 @@ export interface Derived {
   readonly unindexed: string | null
 }
 
-export function derive(row: JournalRow): Derived {
+/** `scan`: of the row's payload, and done. */
+export function derive(row: JournalRow, scan?: JsonScan): Derived {
   // An erased event keeps its place in the conversation and has no fields.
   if (row.payload === null) return { row, fields: null, unindexed: null }
   // Damaged bytes are not indexed: a list would show text that no sender sent.
   if (!isIntact(row.payload, row.sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
-    return { row, fields: extract(row.payload), unindexed: null }
+    return { row, fields: extract(row.payload, scan), unindexed: null }
   } catch (error) {
     return unindexed(row, error)
   }

@@ -1,5 +1,5 @@
-// What Intray looks for in the body of a message: the references, the documented fields, and warnings for what is not as documented.
-// A warning never refuses a message.
+// What Intray looks for in the body of a message: the references, the documented fields, and warnings for what is not as
+// documented. A warning never refuses a message.
 
 import type { Warning } from './event.ts'
 import { FieldNames, NO_FIELD } from './json/field-names.ts'

@@ -16,7 +16,7 @@ export const MAX_WORD_LENGTH = 40
 /** Of one event, whatever the setting; bounds hostile texts. */
 export const MAX_WORDS = 2048
 /** In one query. */
-export const MAX_QUERY_WORDS = 8
+const MAX_QUERY_WORDS = 8
 
 const WORD = /[\p{L}\p{N}]+|\p{Extended_Pictographic}/gu
 const MARKS = /\p{M}+/gu

@@ -1,8 +1,10 @@
-// Round-robin queue of stream readers that read pages from the store: a reader gets one page per turn, and few read at once.
-// A thousand readers that reconnect together take neither all connections of the store nor the event loop, and a reader that
-// is a million events behind does not delay the others.
+// Queue of stream readers that read pages from the store: tenants in turn, one page per turn, and few read at once. A thousand
+// readers that reconnect together take neither all connections of the store nor the event loop, and a reader that is a million
+// events behind does not delay the others.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { tenantText } from '../model/principal.ts'
+import { FairQueue } from '../runtime/fair-queue.ts'
 import type { Follower } from '../store/contract/follow.ts'
 import type { PageReader, Render } from './tenant-feed.ts'
 
@@ -16,7 +18,7 @@ export interface PageQueueOptions {
 
 export class PageQueue {
   readonly #options: PageQueueOptions
-  readonly #waiting: PageReader[] = []
+  readonly #waiting = new FairQueue<PageReader>()
   /** Readers whose read failed, or whose events a rebuild of the index has not reached yet. */
   readonly #parked: PageReader[] = []
   #reading = 0
@@ -28,7 +30,7 @@ export class PageQueue {
   add(reader: PageReader): void {
     if (reader.queued || reader.isOver) return
     reader.queued = true
-    this.#waiting.push(reader)
+    this.#waiting.push(tenantText(reader.tenant), reader)
     this.#pump()
   }
 
@@ -38,9 +40,11 @@ export class PageQueue {
   }
 
   #pump(): void {
-    while (this.#reading < READS_AT_ONCE && this.#waiting.length > 0) {
+    while (this.#reading < READS_AT_ONCE) {
+      const reader = this.#waiting.next()
+      if (!reader) return
       this.#reading += 1
-      void this.#read(this.#waiting.shift()!).finally(() => {
+      void this.#read(reader).finally(() => {
         this.#reading -= 1
         this.#pump()
       })

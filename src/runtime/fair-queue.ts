@@ -1,4 +1,5 @@
-// Fair queue: serves holders in turn, whatever each of them has waiting. A holder's own jobs keep their order.
+// Fair queue: serves holders in turn, whatever each of them has waiting. A holder's own jobs keep their order. Here as in the
+// other files of this folder, a holder is a tenant, or anything else that has a share, as a text.
 
 export class FairQueue<J> {
   readonly #maxPerHolder: number

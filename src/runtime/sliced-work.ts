@@ -18,6 +18,9 @@ export interface SlicedWorkOptions {
   readonly nextTurn?: (run: () => void) => void
 }
 
+/** For scans whose units are bytes: about 1 ms in a turn. */
+export const SCANNED_BYTES = { unitsPerTurn: 64 * 1024, unitsPerSlice: 16 * 1024 } as const
+
 interface Waiting {
   readonly holder: string
   readonly work: Sliceable

@@ -1,5 +1,5 @@
 // Bounds the jobs that run in one turn of the event loop: a turn reads every socket that has bytes, however many there are.
-// Further jobs wait in order for the next turns.
+// Further jobs wait in order for the next turns: the tenant is not known yet.
 
 /** Tens of microseconds each. */
 const MAX_PER_TURN = 64

@@ -7,7 +7,7 @@ import type { JsonScan } from '../../model/json/scan.ts'
 import { scanMessage } from '../../model/message-scan.ts'
 import { tenantText } from '../../model/principal.ts'
 import type { Read } from '../../processing/commands.ts'
-import { SlicedWork, type Sliceable } from '../../runtime/sliced-work.ts'
+import { SCANNED_BYTES, SlicedWork, type Sliceable } from '../../runtime/sliced-work.ts'
 import { type Call, callerOf, type Operation, type Outcome, readPayload } from '../call.ts'
 import { orUnavailable } from '../unavailable.ts'
 
@@ -23,13 +23,11 @@ export const MAX_COMMAND_BYTES = 16 * 1024
 /** Fits the longest list of leases that is allowed. */
 export const MAX_LIST_BYTES = 256 * 1024
 
-/** Bytes that are scanned in one turn of the event loop, and of one tenant before it is another one's turn. */
-const BYTES_PER_TURN = 65_536
-const BYTES_PER_SLICE = 16_384
 /** To parse and validate a byte takes about as long as to scan so many. */
 const PARSE_COST = 4
 
-const commands = new SlicedWork({ unitsPerTurn: BYTES_PER_TURN, unitsPerSlice: BYTES_PER_SLICE })
+/** Apart from those of intake, because messages must not wait for commands. */
+const commands = new SlicedWork(SCANNED_BYTES)
 
 type ReadBody<C> = (body: Record<string, unknown>) => Read<C>
 

@@ -1,9 +1,9 @@
-// Decompresses gzip bodies, in the threads of zlib: up to a limit, a bounded number of bodies at once, and tenants in turn. The output
-// is counted as it grows, because a kilobyte can become a megabyte.
+// Decompresses gzip bodies, in the threads of zlib: up to a limit, a bounded number of bodies at once, and tenants in turn. The
+// output is counted as it grows, because a kilobyte can become a megabyte.
 
 import { createGunzip } from 'node:zlib'
 import type { Problem } from '../../model/errors.ts'
-import { FairQueue } from '../../runtime/fair-queue.ts'
+import { FairSlots } from '../../runtime/fair-slots.ts'
 import type { BodyReservation } from './body-memory.ts'
 
 /** zlib takes 60 KB for each, beside the output. */
@@ -22,39 +22,15 @@ export interface GunzipOptions {
   readonly reservation: BodyReservation | null
 }
 
-export class Gunzipper {
-  readonly #maxAtOnce: number
-  readonly #waiting = new FairQueue<() => void>()
-  #inProgress = 0
-
-  constructor(maxAtOnce = MAX_AT_ONCE) {
-    this.#maxAtOnce = maxAtOnce
-  }
-
-  get inProgress(): number {
-    return this.#inProgress
-  }
-
-  async gunzip(bytes: Buffer, options: GunzipOptions): Promise<Buffer | Problem> {
-    if (this.#inProgress >= this.#maxAtOnce) {
-      await new Promise<void>((start) => this.#waiting.push(options.holder, start))
-    } else this.#inProgress += 1
-    try {
-      return await gunzip(bytes, options)
-    } finally {
-      // The next one takes over the place of this one.
-      const next = this.#waiting.next()
-      if (next) next()
-      else this.#inProgress -= 1
-    }
-  }
+export function newGunzipSlots(maxAtOnce = MAX_AT_ONCE): FairSlots {
+  return new FairSlots({ slots: maxAtOnce, maxPerHolder: maxAtOnce, maxWaitingPerHolder: Number.POSITIVE_INFINITY })
 }
 
 /** One for the process, because the threads are its own. */
-const PROCESS = new Gunzipper()
+const PROCESS = newGunzipSlots()
 
-export function gunzipBody(bytes: Buffer, options: GunzipOptions): Promise<Buffer | Problem> {
-  return PROCESS.gunzip(bytes, options)
+export async function gunzipBody(bytes: Buffer, options: GunzipOptions, slots = PROCESS): Promise<Buffer | Problem> {
+  return (await slots.run(options.holder, () => gunzip(bytes, options))) ?? { code: 'overloaded' }
 }
 
 function gunzip(bytes: Buffer, { maxBytes, reservation }: GunzipOptions): Promise<Buffer | Problem> {

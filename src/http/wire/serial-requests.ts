@@ -6,8 +6,9 @@
 //   the end of a head answered or not
 //
 // Bytes that may not be given yet are held, and the socket is paused while there are any. #advance() alone gives bytes, pauses
-// and resumes, and stop() resumes for good; new bytes, the end of the stream, a finished answer and a drained socket call it. Time-outs: idle and receiving
-// have those of Node's parser; answering ends with the handler, or with the time-out of a socket whose client does not read.
+// and resumes, and stop() resumes for good; new bytes, the end of the stream, a finished answer and a drained socket call it.
+// Time-outs: idle and receiving have those of Node's parser; answering ends with the handler, or with the time-out of a socket
+// whose client does not read.
 //
 // It cuts where a head or a chunked body must end, at CR LF CR LF, or after Content-Length bytes. A cut changes nothing for
 // the parser, which alone decides where a request ends: a cut in a wrong place could only give two requests at once, and then

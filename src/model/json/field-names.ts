@@ -1,5 +1,5 @@
-// The names of the fields that a scan looks for. Keys are compared decoded, and as bytes: most keys of a message are none of these names,
-// and a text for each would cost more than the scan.
+// The names of the fields that a scan looks for. Keys are compared decoded, and as bytes: most keys of a message are none of
+// these names, and a text for each would cost more than the scan.
 
 export const NO_FIELD = -1
 

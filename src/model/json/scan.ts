@@ -1,5 +1,5 @@
-// Scans the bytes of a JSON text: whether JSON.parse would accept them, where not, and where the values of named fields are. No tree
-// and no recursion: memory for names and one bit for each open bracket. The work can be cut into slices of any size.
+// Scans the bytes of a JSON text: whether JSON.parse would accept them, where not, and where the values of named fields are. No
+// tree and no recursion: memory for names and one bit for each open bracket. The work can be cut into slices of any size.
 
 import { isUtf8 } from 'node:buffer'
 import { type FieldNames, NO_FIELD, stringAt } from './field-names.ts'

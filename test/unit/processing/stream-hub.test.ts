@@ -188,6 +188,22 @@ test('only for tenants that got something is anything read, and once for all of 
   await hub.stop()
 })
 
+test('a stream waits for one page of another tenant, however many streams of it are behind', async () => {
+  const journal = new Journal()
+  const hub = newHub(journal)
+  for (let n = 0; n < 1000; n++) journal.add(1)
+  journal.add(2)
+  journal.indexed = journal.rows.length
+  const behind: Reader[] = []
+  for (let n = 0; n < 50; n++) behind.push(await Reader.open(hub, 1, 0))
+  const alone = await Reader.open(hub, 2, 0)
+  await until('the tenant with one stream has its event', () => alone.ids.length === 1)
+  // Four pages at once: those that were being read already, and as many for the tenant's next turns.
+  assert.ok(journal.reads.indexOf(2) <= 8, `it was read for after ${journal.reads.indexOf(2)} pages`)
+  await until('the others have theirs', () => behind.every(({ ids }) => ids.length === 1000))
+  await hub.stop()
+})
+
 test('a reader is not slow because this process stood still, and is when it takes nothing', async () => {
   const journal = new Journal()
   const hub = newHub(journal, 1, 10, 100)

@@ -1,15 +1,8 @@
 // Indexing on PostgreSQL: a step determines the watermark, reads the next rows up to it, derives, and moves the cursor
-// in one transaction. A step of the second cursor reads the payloads again, up to the first cursor. One node at a time: the lock is held for the step, so a node that dies loses it with its
-// connection, and another node goes on. Other steps wait for the lock.
+// in one transaction. A step of the second cursor reads the payloads again, up to the first cursor. One node at a time: the lock is
+// held for the step, so a node that dies loses it with its connection, and another node goes on. Other steps wait for the lock.
 
-import {
-  countRepeats,
-  derive,
-  endOfStep,
-  type JournalRow,
-  type ResendRow,
-  tallyTraffic,
-} from '../../../model/index-step.ts'
+import { countRepeats, endOfStep, type JournalRow, type ResendRow, tallyTraffic } from '../../../model/index-step.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { sqlState, storeFailure } from '../connection/failure.ts'
@@ -27,8 +20,8 @@ import {
   writeTraffic,
   writeWords,
 } from './index-writes.ts'
-import { inTurns } from './turns.ts'
 import { pruneTraffic } from './traffic.ts'
+import { deriveInTurns } from './turns.ts'
 
 /** The values of this many rows are packed for one statement on the main thread, which also reads requests. */
 const MAX_STEP_ROWS = 1000
@@ -221,7 +214,7 @@ async function stepInTurn(
   const { maxRows, maxBytes } = bounds
   const { events: after } = before.position
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [after, upTo.events, maxRows, maxBytes])
-  const derived = await write(connection, await inTurns(rows, ({ size }) => size, derive))
+  const derived = await write(connection, await deriveInTurns(rows))
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
   await writeRepeats(connection, countRepeats(derived, resends))
   await writeTraffic(connection, tallyTraffic(derived, resends))
@@ -250,7 +243,7 @@ async function stepWordsInTurn(
   const { maxRows, maxBytes, maxWords } = limits
   const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [before.words, upTo, bounds.maxRows, maxBytes])
-  const derived = await inTurns(rows, ({ size }) => size, derive)
+  const derived = await deriveInTurns(rows)
   const unindexed = await write(connection, derived, maxWords)
   const end = endOfStep(derived, upTo, bounds)
   await connection.query(MOVE_WORDS, [end.position])

@@ -1,9 +1,31 @@
-// Works on rows in the main thread, which also reads requests, a few at a time.
+// Does the computations of a step in turns of the event loop, because the main thread also reads requests: a few rows in a
+// turn, or a part of one payload.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Derived, derive, type JournalRow } from '../../../model/index-step.ts'
+import { scanMessage } from '../../../model/message-scan.ts'
 
-/** Between two turns of the main thread: 64 KiB of JSON take about 1 ms to parse and to cut into words. */
+/** In one turn: 64 KiB of JSON take about 1 ms to scan, or to cut into words. */
 export const TURN_BYTES = 64 * 1024
+/** Less is not worth a start. */
+const SMALLEST_SLICE = 512
+
+export async function deriveInTurns(rows: readonly JournalRow[]): Promise<Derived[]> {
+  const derived: Derived[] = []
+  let left = TURN_BYTES
+  for (const row of rows) {
+    const scan = row.payload === null ? undefined : scanMessage(row.payload)
+    while (scan && !scan.isDone) {
+      if (left < SMALLEST_SLICE) {
+        await nextTurn()
+        left = TURN_BYTES
+      }
+      left -= scan.run(left)
+    }
+    derived.push(derive(row, scan))
+  }
+  return derived
+}
 
 /** Maps all rows; lets the event loop go on whenever rows of TURN_BYTES were done. `sizeOf` is a row's cost in bytes. */
 export async function inTurns<Row, Result>(

@@ -1,8 +1,11 @@
-// Rows are worked on a few at a time, so that the main thread can take in requests in between. Counted in bytes, not in time.
+// A step works on a few rows or a part of one at a time, so that the main thread can take in requests in between. Counted in
+// bytes and in turns, not in time.
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inTurns, TURN_BYTES } from '../../../../src/store/postgres/index/turns.ts'
+import { createSha256 } from '../../../../src/model/dedupe.ts'
+import { derive, type JournalRow } from '../../../../src/model/index-step.ts'
+import { deriveInTurns, inTurns, TURN_BYTES } from '../../../../src/store/postgres/index/turns.ts'
 
 /** The most bytes that were worked on in one turn of the event loop. */
 async function mostBytesInATurn(sizes: readonly number[]): Promise<number> {
@@ -40,4 +43,50 @@ test('one turn works on its bytes and at most one row more, however many rows th
 test('a row larger than a turn is worked on alone', async () => {
   assert.equal(await mostBytesInATurn([TURN_BYTES * 3, 10, TURN_BYTES * 2, 10]), TURN_BYTES * 3)
   assert.equal(await mostBytesInATurn([]), 0)
+})
+
+function rowOf(id: number, text: string): JournalRow {
+  const payload = Buffer.from(text)
+  return {
+    id,
+    kind: 'event',
+    revises: null,
+    accountId: 7,
+    companyId: 42,
+    receivedAt: 1_000_000,
+    channelRef: null,
+    size: payload.length,
+    sha256: Uint8Array.from(createSha256()(payload)),
+    keyId: 'AAAAAAAAAA',
+    scope: 'cf',
+    requestId: 'r',
+    payload,
+  }
+}
+
+/** Turns of the event loop that begin while the rows are derived. */
+async function turnsFor(rows: readonly JournalRow[]): Promise<number> {
+  let turns = 0
+  let immediate: NodeJS.Immediate
+  const nextTurn = () => {
+    turns += 1
+    immediate = setImmediate(nextTurn)
+  }
+  immediate = setImmediate(nextTurn)
+  assert.deepEqual(
+    await deriveInTurns(rows),
+    rows.map((row) => derive(row)),
+  )
+  clearImmediate(immediate)
+  return turns
+}
+
+test('one payload larger than a turn is scanned in several, and gives the same', async () => {
+  const text = 'x'.repeat(TURN_BYTES * 3)
+  const large = rowOf(1, JSON.stringify({ nested: JSON.parse('['.repeat(5000) + ']'.repeat(5000)), message: { text } }))
+  assert.ok((await turnsFor([large])) >= 3)
+  const [small, broken, damaged] = [rowOf(2, '{"message":{"text":"a"}}'), rowOf(3, '{"a":'), rowOf(4, '{}')]
+  const erased = { ...rowOf(5, '{}'), payload: null }
+  assert.ok((await turnsFor([small, large, broken, { ...damaged, sha256: small.sha256 }, erased, large])) >= 6)
+  assert.equal(await turnsFor([small, broken, erased]), 0, 'the control: small ones take no turn')
 })
