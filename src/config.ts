@@ -331,12 +331,16 @@ function readVariable(
   }
 }
 
+/** Settings of the PHP kit (docs/sending/php.md), which may stand in the environment of the same machine. */
+const SETTINGS_OF_SENDERS = ['INTRAY_URL', 'INTRAY_TOKEN', 'INTRAY_OUTBOX', 'INTRAY_OUTBOX_USER', 'INTRAY_OUTBOX_PASSWORD']
+
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = SETTING_NAMES.flatMap((name) =>
     settingOf(name).secret ? [variableName(name), `${variableName(name)}_FILE`] : [variableName(name)],
   )
   return Object.keys(environment)
-    .filter((variable) => variable.startsWith('INTRAY_') && !known.includes(variable))
+    .filter((variable) => variable.startsWith('INTRAY_'))
+    .filter((variable) => !known.includes(variable) && !SETTINGS_OF_SENDERS.includes(variable))
     .map((variable) => `${variable} is not a setting.${suggestion(nearest(variable, known))}`)
 }
 

@@ -106,6 +106,12 @@ describe('settings', () => {
     assert.match(problemsOf({ INTRAY_DATABASE_URL_FILES: 'x' })[0]!, /Did you mean INTRAY_DATABASE_URL_FILE\?/)
   })
 
+  test('of senders on the same machine are no mistake, and a misspelt one still is', () => {
+    const ofSenders = ['INTRAY_URL', 'INTRAY_TOKEN', 'INTRAY_OUTBOX', 'INTRAY_OUTBOX_USER', 'INTRAY_OUTBOX_PASSWORD']
+    assert.deepEqual(problemsOf(Object.fromEntries(ofSenders.map((name) => [name, 'x']))), [])
+    assert.equal(problemsOf({ INTRAY_TOKENS: 'x' }).length, 1)
+  })
+
   test('do not repeat a wrong value that may be a secret', () => {
     const url = 'postgres://user:HUNTER2@host/db'
     const problems = problemsOf({ INTRAY_DATABASE_URL: url, INTRAY_DATABASE_URL_FILE: '/x', INTRAY_PORT: 'x' })
