@@ -25,7 +25,7 @@ declare(strict_types=1);
 
 namespace Intray;
 
-/** What came back for one request, and what a sender does about it. */
+/** The answer to one request, and what the sender does next. */
 final class Answer
 {
     public const SENT = 'sent';
