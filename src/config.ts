@@ -332,7 +332,13 @@ function readVariable(
 }
 
 /** Settings of the PHP kit (docs/sending/php.md), which may stand in the environment of the same machine. */
-const SETTINGS_OF_SENDERS = ['INTRAY_URL', 'INTRAY_TOKEN', 'INTRAY_OUTBOX', 'INTRAY_OUTBOX_USER', 'INTRAY_OUTBOX_PASSWORD']
+const SETTINGS_OF_SENDERS = [
+  'INTRAY_URL',
+  'INTRAY_TOKEN',
+  'INTRAY_OUTBOX',
+  'INTRAY_OUTBOX_USER',
+  'INTRAY_OUTBOX_PASSWORD',
+]
 
 function unknownVariables(environment: Readonly<Record<string, string | undefined>>): string[] {
   const known = SETTING_NAMES.flatMap((name) =>
