@@ -46,6 +46,8 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
     const alone = await victim.work(ALONE_SHARE * seconds)
     const from = Date.now()
     attacker.go()
+    // On a busy machine its process may get no time for a while; the victim is measured while there is an attack.
+    await waitFor('the first request of the attack', () => attacker.counts.sent > 0 || attacker.hasFailed)
     await pause(1000 * (attack.leadSeconds ?? 0))
     setTimeout(() => attacker.stop(), seconds * 1000)
     const attacked = await victim.work(seconds)
