@@ -12,7 +12,10 @@ test('senders killed 5 times and the service twice: what send() accepted is stor
   const path = join(tempFolder('outbox'), 'outbox.jsonl')
   // The file that is there decides the kind.
   const outbox = await FileOutbox.open(path)
-  await outbox.add({ source_ref: 'first', channel_ref: null, traceparent: null, body: Buffer.from('{}') }, 0)
+  await outbox.add(
+    { source_ref: 'first', channel_ref: null, traceparent: null, body: Buffer.from('{"source_ref":"first"}') },
+    0,
+  )
   await outbox.close()
   const run = new KillRun(t, path)
   await killManyTimes(run, 2)
