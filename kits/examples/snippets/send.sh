@@ -1,5 +1,5 @@
 curl -sS https://inbox.example.org/v1/inbox/events \
-  -H 'Authorization: Bearer itr_…' -H 'Content-Type: application/json' \
+  -H "Authorization: Bearer itr_…" -H 'Content-Type: application/json' \
   --data-raw '{
     "source_ref": "example:curl:1",
     "channel_ref": "ada@example.org",
