@@ -17,8 +17,8 @@ const CONSOLE_FOLDER = fileURLToPath(new URL('../../console/', import.meta.url))
 const STAMP = '.made-from'
 /** Source files outside of src. */
 const SOURCES = ['index.html', 'vite.config.ts', 'package.json', 'tsconfig.json']
-/** The pages use parts of the client that senders use. */
-const FOLDERS = ['src', '../kits/typescript/src']
+/** The pages use parts of the client that senders use, and show programs to paste. */
+const FOLDERS = ['src', '../kits/typescript/src', '../kits/examples/snippets']
 
 /** What the build may know of the environment: it runs other people's code, and settings of the service may be secrets. */
 const PASSED_VARIABLES = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'LC_ALL', 'TZ']

@@ -7,6 +7,7 @@ import { openStore } from '../../src/store/open.ts'
 import { missingChromium } from '../support/chromium.ts'
 import { intrayJson } from '../support/command.ts'
 import { until } from '../support/until.ts'
+import { SENDING, snippet, WORKING } from '../kits/examples/snippets.ts'
 import { sharedDesk, untilLive } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 
@@ -135,6 +136,21 @@ describe('the views of the console', { skip: missingChromium() }, () => {
     await page.context().close()
   })
 
+  test('a token of the scope processor is shown with workers', async () => {
+    const page = await shared.desk.open('tokens')
+    await page.getByRole('button', { name: 'Create a token' }).click()
+    await page.getByLabel('Scope').fill('processor')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    const secret = (await page.getByRole('region', { name: 'The token' }).textContent())!.trim()
+    assert.equal(await page.getByRole('tab').count(), Object.keys(WORKING).length)
+    for (const [name, file] of Object.entries(WORKING)) {
+      await page.getByRole('tab', { name, exact: true }).click()
+      const shown = await page.getByRole('region', { name: `Processing with ${name}` }).textContent()
+      assert.equal(shown, snippet(file, shared.desk.url, secret))
+    }
+    await page.context().close()
+  })
+
   test('a token is made, shown once with lines that work, rotated and disabled', async () => {
     const page = await shared.desk.open('tokens')
     await page.getByRole('button', { name: 'Create a token' }).click()
@@ -142,10 +158,10 @@ describe('the views of the console', { skip: missingChromium() }, () => {
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     const secret = (await page.getByRole('region', { name: 'The token' }).textContent())!.trim()
     assert.match(secret, /^itr_/)
-    for (const name of ['PHP', 'JavaScript', 'WordPress', 'curl']) {
-      await page.getByRole('tab', { name }).click()
-      const text = (await page.getByRole('region', { name: `Sending with ${name}` }).textContent())!
-      assert.ok(text.includes(`${shared.desk.url}/v1/inbox/events`) && text.includes(secret), name)
+    for (const [name, file] of Object.entries(SENDING)) {
+      await page.getByRole('tab', { name, exact: true }).click()
+      const shown = await page.getByRole('region', { name: `Sending with ${name}` }).textContent()
+      assert.equal(shown, snippet(file, shared.desk.url, secret))
     }
     const ping = () => fetch(`${shared.desk.url}/api/ping`, { headers: { Authorization: `Bearer ${secret}` } })
     assert.equal((await ping()).status, 200)

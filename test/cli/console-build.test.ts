@@ -16,8 +16,9 @@ function copyOfSources(): string {
     recursive: true,
     filter: (path) => !/\/(dist[^/]*|node_modules)$/.test(path),
   })
-  // The client that its sources use.
-  cpSync(join(ROOT, 'kits/typescript/src'), join(root, 'kits/typescript/src'), { recursive: true })
+  // What its sources use of the kits.
+  for (const used of ['kits/typescript/src', 'kits/examples/snippets'])
+    cpSync(join(ROOT, used), join(root, used), { recursive: true })
   // What its own settings for TypeScript extend.
   cpSync(join(ROOT, 'tsconfig.json'), join(root, 'tsconfig.json'))
   symlinkSync(join(ROOT, 'node_modules'), join(root, 'node_modules'))

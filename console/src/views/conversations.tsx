@@ -10,7 +10,7 @@ import { SafeText } from '../text/safe-text.tsx'
 import { count, Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { VirtualList } from '../ui/virtual-list.tsx'
 import { ConversationThread } from './conversation-thread.tsx'
-import { sendCommand } from './snippets.ts'
+import { sampleCommand } from './snippets.ts'
 
 const ROW_HEIGHT = 76
 const PAGE_ROWS = 50
@@ -153,7 +153,7 @@ function ConversationRow({ conversation }: { readonly conversation: Conversation
 function NoConversations({ channel }: { readonly channel: string | null }) {
   if (channel) return <Empty title="No conversation has this channel_ref" />
   return (
-    <Empty title="No conversations yet" command={sendCommand(window.location.origin)}>
+    <Empty title="No conversations yet" command={sampleCommand(window.location.origin)}>
       <p>Messages with the same channel_ref form one conversation. Start one:</p>
     </Empty>
   )

@@ -143,7 +143,7 @@ function Head({ event, payload }: { readonly event: Detail; readonly payload: st
 export function curlFor(event: Pick<Detail, 'id'>, payload: string): string {
   const { origin } = window.location
   if (payload.length > MAX_CURL_BODY) return sendFileCommand(origin, `event-${event.id}.json`)
-  return sendCommand(origin, '$TOKEN', payload)
+  return sendCommand(origin, payload)
 }
 
 function Raw({ event, text }: { readonly event: Detail; readonly text: string }) {

@@ -11,7 +11,7 @@ import { useShortcuts } from '../ui/keyboard.ts'
 import { VirtualList } from '../ui/virtual-list.tsx'
 import { EventDetail } from './event-detail.tsx'
 import { EventFilters, filtersIn, hasFilters } from './event-filters.tsx'
-import { sendCommand } from './snippets.ts'
+import { sampleCommand } from './snippets.ts'
 import { useEventList } from './use-event-list.ts'
 
 const ROW_HEIGHT = 58
@@ -117,7 +117,7 @@ function TailBar({ isPaused, onPause, waiting, partial, lag }: TailBarProps) {
 function NoEvents({ filtered }: { readonly filtered: boolean }) {
   if (filtered) return <Empty title="No events match these filters" />
   return (
-    <Empty title="No events yet" command={sendCommand(window.location.origin)}>
+    <Empty title="No events yet" command={sampleCommand(window.location.origin)}>
       <p>Send the first message with a token of this tenant. It appears here at once.</p>
     </Empty>
   )

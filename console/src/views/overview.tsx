@@ -10,7 +10,7 @@ import { SafeText } from '../text/safe-text.tsx'
 import { Chart } from '../ui/chart.tsx'
 import { count, Empty, Metric, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { fixFor } from './refusal-fixes.ts'
-import { sendCommand } from './snippets.ts'
+import { sampleCommand } from './snippets.ts'
 
 type OverviewAnswer = Answer<'GET /v1/console/overview'>
 
@@ -125,7 +125,7 @@ function SenderCard({ senders }: { readonly senders: OverviewAnswer['senders'] }
     <section className="card" aria-labelledby="sender-card">
       <h2 id="sender-card">Top senders, 24 h</h2>
       {senders.length === 0 ? (
-        <Empty title="No messages in the last 24 h" command={sendCommand(window.location.origin)} />
+        <Empty title="No messages in the last 24 h" command={sampleCommand(window.location.origin)} />
       ) : (
         <BarTable
           head={['Token', 'Events']}

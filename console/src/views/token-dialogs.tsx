@@ -1,13 +1,13 @@
-// Dialogs that create or rotate a token. They show it once, with examples that send with it.
+// Dialogs that create or rotate a token. They show it once, with programs that use it.
 
 import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
-import type { Token, TokenCommand } from '../../../kits/typescript/src/schema.ts'
+import type { Token, TokenAnswer, TokenCommand } from '../../../kits/typescript/src/schema.ts'
 import { useApi } from '../session.tsx'
 import { CodeBlock, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Tabs } from '../ui/tabs.tsx'
-import { SNIPPET_NAMES, type SnippetName, snippet } from './snippets.ts'
+import { snippetsFor } from './snippets.ts'
 
 const LIFETIMES: readonly (readonly [string, string])[] = [
   ['', 'never'],
@@ -37,7 +37,7 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
   return (
     <Dialog title="Create a token" onClose={onClose}>
       {create.isSuccess ? (
-        <NewToken token={create.data.token.secret ?? ''} onClose={onClose} />
+        <NewToken token={create.data.token} onClose={onClose} />
       ) : (
         <form className="stack" onSubmit={submit}>
           <label className="field">
@@ -98,7 +98,7 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
   return (
     <Dialog title={`Rotate ${token.key_id}`} onClose={onClose}>
       {rotate.isSuccess ? (
-        <NewToken token={rotate.data.token.secret ?? ''} onClose={onClose} />
+        <NewToken token={rotate.data.token} onClose={onClose} />
       ) : (
         <form
           className="stack"
@@ -133,21 +133,28 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
   )
 }
 
-function NewToken({ token, onClose }: { readonly token: string; readonly onClose: () => void }) {
-  const [chosen, setChosen] = useState<SnippetName>('curl')
+interface NewTokenProps {
+  readonly token: TokenAnswer['token']
+  readonly onClose: () => void
+}
+
+function NewToken({ token: { scope, secret = '' }, onClose }: NewTokenProps) {
+  const snippets = snippetsFor(scope, window.location.origin, secret)
+  const [chosen, setChosen] = useState(snippets[0]!.name)
+  const verb = scope === 'processor' ? 'Processing' : 'Sending'
   return (
     <div className="stack">
       <p role="status">
         <strong>Copy the token now. It is shown this once.</strong>
       </p>
-      <CodeBlock label="The token" text={token} />
+      <CodeBlock label="The token" text={secret} />
       <Tabs
-        label="How to send with it"
-        choices={SNIPPET_NAMES.map((name) => ({ name, label: name }))}
+        label={`${verb} with it`}
+        choices={snippets.map(({ name }) => ({ name, label: name }))}
         chosen={chosen}
         onChoose={setChosen}
       >
-        <CodeBlock label={`Sending with ${chosen}`} text={snippet(chosen, window.location.origin, token)} />
+        <CodeBlock label={`${verb} with ${chosen}`} text={snippets.find(({ name }) => name === chosen)?.text ?? ''} />
       </Tabs>
       <p className="actions">
         <button type="button" className="button main-button" onClick={onClose}>

@@ -35,8 +35,10 @@ export interface IntrayOptions {
   readonly now?: () => number
 }
 
-/** A message: the fields of the API, and any other. */
-export type Message = InboxEvent & Readonly<Record<string, unknown>>
+/** A message: the fields of the API, and any other, also in `meta`. */
+export type Message = Omit<InboxEvent, 'meta'> & { readonly meta?: Readonly<Record<string, unknown>> } & Readonly<
+    Record<string, unknown>
+  >
 
 export interface SendOptions {
   /** Stored with the event, and given to its processor. */

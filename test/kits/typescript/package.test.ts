@@ -50,7 +50,7 @@ import { Intray, Refused, type ClaimedEvent, type Receipt } from '@intray/client
 
 const intray = new Intray({ url: 'https://intray.example', token: 'itr_x', outbox: 'outbox.db', onProblem: (error: Error) => console.error(error) })
 export async function main(signal: AbortSignal): Promise<Receipt | null> {
-  const { receipt, source_ref } = await intray.send({ source_ref: 'a', channel_ref: null, contact: { name: 'Ada' }, files: ['a.pdf'] }, { traceparent: '00' })
+  const { receipt, source_ref } = await intray.send({ source_ref: 'a', channel_ref: null, contact: { name: 'Ada' }, files: ['a.pdf'], meta: { form: 'contact' } }, { traceparent: '00' })
   const { waiting } = await intray.flush()
   await intray.work(async (event: ClaimedEvent, context) => { if (!context.signal.aborted) console.log(event.attempts) }, { concurrency: 2, signal })
   for await (const event of intray.follow({ after: 0, signal })) console.log(event.id.toFixed(), source_ref.length, waiting)

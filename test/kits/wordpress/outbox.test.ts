@@ -9,6 +9,7 @@ import { createToken, readJournal, withStore } from '../../support/journal.ts'
 import { type ServerProcess, startServer } from '../../support/process.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
+import { SENDING, snippet } from '../examples/snippets.ts'
 import { installSite, missingWordpress, type Site } from '../../support/wordpress/site.ts'
 
 const RETRY_NOW = 'Intray\\WordPress\\Sender::retry_now();'
@@ -170,6 +171,14 @@ describe('a WordPress site with the plugin', { skip: missingWordpress() }, () =>
     assert.doesNotMatch(await site.print(`echo json_encode($wpdb->get_results("${ALL}"));`), /itr_/)
     await setOption('intray_token', { token })
     assert.equal((JSON.parse(await site.print(FLUSH)) as Flushed).sent, 2)
+  })
+
+  test('sends what the console shows beside a new token, with its constants before the stored options', async () => {
+    await setOption('intray_token', { token: 'itr_wrong' })
+    await site.print(snippet(SENDING.WordPress, gate.url, token) + FLUSH)
+    submitted.push('example:wordpress:1')
+    assert.equal((await state()).waiting, 0)
+    await setOption('intray_token', { token })
   })
 
   test('leaves sending to the system’s cron where DISABLE_WP_CRON is set', async () => {
