@@ -16,12 +16,10 @@ import {
   COLON,
   COMMA,
   END_STRING,
-  ESCAPE,
   FIRST_ACTION,
   FIRST_ELEMENT,
   FIRST_KEY,
   KEY,
-  LAST_DIGIT,
   MAY_END,
   NEXT,
   OPEN_ARRAY,
@@ -30,14 +28,13 @@ import {
   VALUE,
   WRONG,
 } from './grammar.ts'
+import { endOfText } from './string-text.ts'
 
 export type ScanProblem = 'not_utf8' | 'ends_too_early' | { readonly line: number; readonly column: number }
 export type JsonType = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
 
 /** Brackets for which one number keeps a bit. */
 const BITS = 30
-const BACKSLASH = 0x5c
-const QUOTE = 0x22
 /** Larger than any body, and a small integer for the engine. */
 const NO_LIMIT = 2 ** 30
 
@@ -307,36 +304,6 @@ export class JsonScan {
     this.#problem = problem
     this.#isDone = true
   }
-}
-
-/** Where the inside of a string ends, or an escape begins that does not end before `end`. */
-function endOfText(bytes: Buffer, from: number, end: number): number {
-  let at = from
-  for (;;) {
-    at = endOfPlain(bytes, at, end)
-    const length = at < end && bytes[at] === BACKSLASH ? escapeLength(bytes, at, end) : 0
-    if (length === 0) return at
-    at += length
-  }
-}
-
-/** Where the characters that stand for themselves end: half of the bytes of a message are in strings. */
-function endOfPlain(bytes: Buffer, from: number, end: number): number {
-  let at = from
-  for (; at < end; at++) {
-    const byte = bytes[at]!
-    if (byte === QUOTE || byte === BACKSLASH || byte < 0x20) break
-  }
-  return at
-}
-
-/** 0 if it is wrong, or goes on behind `end`: the table judges it byte by byte. */
-function escapeLength(bytes: Buffer, at: number, end: number): number {
-  if (at + 1 >= end) return 0
-  if (NEXT[ESCAPE * 256 + bytes[at + 1]!] === STRING) return 2
-  if (bytes[at + 1] !== 0x75 || at + 6 > end) return 0
-  for (let digit = at + 2; digit < at + 6; digit++) if (NEXT[LAST_DIGIT * 256 + bytes[digit]!] !== STRING) return 0
-  return 6
 }
 
 function typeAt(byte: number): JsonType {
