@@ -187,7 +187,7 @@ export class JsonScan {
           this.#wrongAt = at
           break
         }
-        stop = Math.min(end, this.#limitAt)
+        if (next === BEGIN_STRING || next === END_STRING) stop = Math.min(end, this.#limitAt)
       }
       at += 1
     }
