@@ -83,8 +83,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
   const indexer = new Indexer({
     index: store.index,
-    limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES },
-    wordLimits: { ...WORD_BATCH, maxWords: config.searchWords },
+    limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES, extractBytes: config.extractBytes },
+    wordLimits: { ...WORD_BATCH, maxWords: config.searchWords, extractBytes: config.extractBytes },
     onStep: ({ indexed, unindexed, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()

@@ -219,6 +219,12 @@ export const SETTINGS = {
   batchMaxEvents: integer(256, 1, 10_000, 'Messages in one append to the store'),
   batchMaxBytes: integer(8_388_608, 1024, 1_073_741_824, 'Bytes in one append (a larger message is appended alone)'),
   indexBatchRows: integer(4000, 1, 10_000, 'Rows in one step of the indexer (on PostgreSQL 1000 at most)'),
+  extractBytes: integer(
+    65_536,
+    1024,
+    104_857_600,
+    'Bytes of a message, string values not counted, in which the index looks for its fields',
+  ),
   searchWords: integer(256, 0, MAX_WORDS, 'Different words of one message that search finds'),
   inboxMaxRequests: integer(256, 1, 100_000, 'Inbox requests in progress on a node, no claims or streams; above: 503'),
   inboxMaxClaims: integer(2000, 1, 1_000_000, 'Claims in progress or waiting on a node; above: 503'),

@@ -23,7 +23,8 @@ const MORE_THAN_SPACES = /\s\s|[^\S ]/
 
 /** `scan`: of the payload, and done. Throws only if the bytes are not a JSON object, which intake does not accept. */
 export function extract(payload: Uint8Array, scan: JsonScan = scanWhole(payload)): Extract {
-  if (scan.problem !== null || !scan.isObject) throw new SyntaxError('not a JSON object')
+  // Up to its limit a scan may have seen nothing but white space.
+  if (scan.problem !== null || !(scan.isObject || scan.isCut)) throw new SyntaxError('not a JSON object')
   const textOf = (field: number, maxUnits: number): string | null =>
     scan.typeOf(field) === 'string' ? storable(scan.stringOf(field), maxUnits) : null
   const text = textOf(MESSAGE_TEXT, EXTRACT_LIMITS.text)

@@ -131,6 +131,8 @@ export function indexedWords({ row, fields }: Derived, maxWords: number): string
 export interface StepLimits {
   readonly maxRows: number
   readonly maxBytes: number
+  /** Of each payload, string values not counted: fields that begin behind are not found. Not given: all of it. */
+  readonly extractBytes?: number
 }
 
 /**

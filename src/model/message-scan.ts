@@ -54,13 +54,14 @@ const LOOK_ALIKES = [
 /** No double has as many digits before its point; a number that takes more is not looked at. */
 const MAX_NUMBER_BYTES = 400
 
-export function scanMessage(payload: Uint8Array): JsonScan {
-  return new JsonScan(payload, MESSAGE_FIELDS)
+/** `maxBytes`: the limit of the scan, for a payload that intake has accepted. */
+export function scanMessage(payload: Uint8Array, maxBytes?: number): JsonScan {
+  return new JsonScan(payload, MESSAGE_FIELDS, maxBytes)
 }
 
 /** Scans in one go. */
-export function scanWhole(payload: Uint8Array): JsonScan {
-  const scan = scanMessage(payload)
+export function scanWhole(payload: Uint8Array, maxBytes?: number): JsonScan {
+  const scan = scanMessage(payload, maxBytes)
   while (!scan.isDone) scan.run(Number.MAX_SAFE_INTEGER)
   return scan
 }

@@ -74,6 +74,22 @@ test('without a server the command rebuilds by itself, and tells it as JSON', as
   assert.deepEqual(derivedRows(databaseUrl), right)
 })
 
+test('a changed INTRAY_EXTRACT_BYTES takes effect with a rebuild', async (t) => {
+  const { databaseUrl, env, server, token } = await startFilledIntray(t)
+  const numbers = new Array<number>(1000).fill(1)
+  const body = JSON.stringify({ numbers, contact: { name: 'Ada' } })
+  assert.equal((await post(server.port, token, body)).status, 200)
+  await untilIndexed(databaseUrl)
+  server.child.kill('SIGTERM')
+  assert.equal(await within('the server to end', server.exited), 0)
+  const hasAda = () => JSON.stringify(derivedRows(databaseUrl)).includes('"Ada"')
+  assert.ok(hasAda(), 'the control: with the default it is found')
+  await intrayJson(['reindex'], { ...env, INTRAY_EXTRACT_BYTES: '1024' })
+  assert.ok(!hasAda())
+  await intrayJson(['reindex'], env)
+  assert.ok(hasAda())
+})
+
 test('--status only tells how far the index is', async (t) => {
   const { databaseUrl, env, server, token, right } = await startFilledIntray(t)
   const running = await intrayJson(['reindex', '--status'], env)

@@ -7,10 +7,9 @@ import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
+import { indexLimits } from '../index-limits.ts'
 import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
-
-const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 
 const ABOUT = `Copies a database into an empty one, for example from SQLite to PostgreSQL.
 
@@ -163,13 +162,13 @@ async function digest(side: CopySide, table: CopyTable, say: (text: string) => v
 
 /** The index is not copied: it is built from the copied journal. */
 function buildIndex(databaseUrl: string): Promise<void> {
-  const { searchWords: maxWords } = loadConfig(process.env)
+  const limits = indexLimits(loadConfig(process.env))
   const progress = createProgress('index')
   return withStore(
     async (store) => {
       for (;;) {
-        await store.index.step(INDEX_LIMITS)
-        const { lag, searchLag, clearing } = await store.index.stepWords({ ...INDEX_LIMITS, maxWords })
+        await store.index.step(limits)
+        const { lag, searchLag, clearing } = await store.index.stepWords(limits)
         progress.say(`${Math.max(lag, searchLag)} rows left`)
         if (lag === 0 && searchLag === 0 && !clearing) break
       }

@@ -2,14 +2,14 @@
 // and this command shows the progress; otherwise this command does it.
 
 import { loadConfig } from '../../config.ts'
-import type { IndexProgress } from '../../store/contract/indexing.ts'
+import type { IndexProgress, WordLimits } from '../../store/contract/indexing.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { command } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
+import { indexLimits } from '../index-limits.ts'
 import { withStore } from '../open.ts'
 import { createProgress, print, printJson } from '../output.ts'
 
-const LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 const POLL_MS = 200
 
 export const reindex = command({
@@ -19,7 +19,7 @@ touched. Works with a running server, whose intake goes on; until it is done, li
   async run(values) {
     const config = loadConfig(process.env)
     await withStore(async (store) => {
-      if (!values.status) await rebuild(store, config.searchWords)
+      if (!values.status) await rebuild(store, indexLimits(config))
       const progress = await store.index.progress()
       if (values.json) printJson(jsonOf(progress))
       else printProgress(progress)
@@ -27,7 +27,7 @@ touched. Works with a running server, whose intake goes on; until it is done, li
   },
 })
 
-async function rebuild(store: Store, maxWords: number): Promise<void> {
+async function rebuild(store: Store, limits: WordLimits): Promise<void> {
   await store.index.requestRebuild()
   // Does not wait for later arrivals: under steady intake the index is never complete.
   const goal = await store.events.watermark()
@@ -35,16 +35,16 @@ async function rebuild(store: Store, maxWords: number): Promise<void> {
   for (;;) {
     // A running server does the work. Checked each time, so that this command takes over when the server stops.
     const served = (await store.nodes.live()).length > 0
-    const progress = served ? await nextProgress(store) : await stepBoth(store, maxWords)
+    const progress = served ? await nextProgress(store) : await stepBoth(store, limits)
     progressLine.say(describe(progress))
     if (!progress.clearing && progress.searchable >= goal) break
   }
   progressLine.end()
 }
 
-async function stepBoth(store: Store, maxWords: number): Promise<IndexProgress> {
-  await store.index.step(LIMITS)
-  return store.index.stepWords({ ...LIMITS, maxWords })
+async function stepBoth(store: Store, limits: WordLimits): Promise<IndexProgress> {
+  await store.index.step(limits)
+  return store.index.stepWords(limits)
 }
 
 async function nextProgress(store: Store): Promise<IndexProgress> {

@@ -16,6 +16,9 @@ export const KEY = numberOf('key')
 export const COLON = numberOf('colon')
 export const AFTER_VALUE = numberOf('after value')
 export const STRING = numberOf('string')
+export const ESCAPE = numberOf('escape')
+/** Of an escape with four digits. */
+export const LAST_DIGIT = numberOf('hex 4')
 
 /** Actions are larger than every state. */
 export const FIRST_ACTION = 32

@@ -1,5 +1,8 @@
 // Scans the bytes of a JSON text: whether JSON.parse would accept them, where not, and where the values of named fields are. No
 // tree and no recursion: memory for names and one bit for each open bracket. The work can be cut into slices of any size.
+//
+// A scan may have a limit, for a reader of texts that are known to be valid: it ends after so many bytes, string values not counted,
+// because those cost little. The fields that begin before are found, and a string among them is whole.
 
 import { isUtf8 } from 'node:buffer'
 import { type FieldNames, NO_FIELD, stringAt } from './field-names.ts'
@@ -25,12 +28,15 @@ import {
   VALUE,
   WRONG,
 } from './grammar.ts'
+import { endOfText } from './string-text.ts'
 
 export type ScanProblem = 'not_utf8' | 'ends_too_early' | { readonly line: number; readonly column: number }
 export type JsonType = 'object' | 'array' | 'string' | 'number' | 'boolean' | 'null'
 
 /** Brackets for which one number keeps a bit. */
 const BITS = 30
+/** Larger than any body, and a small integer for the engine. */
+const NO_LIMIT = 2 ** 30
 
 export class JsonScan {
   readonly #bytes: Buffer
@@ -64,8 +70,11 @@ export class JsonScan {
   #counted = 0
   #line = 1
   #column = 1
+  /** Where the scan ends at the latest, unless a string value moves it on; how far that is while a string value is read. */
+  #limitAt: number
+  #leftAfterString = 0
 
-  constructor(bytes: Uint8Array, fields: FieldNames) {
+  constructor(bytes: Uint8Array, fields: FieldNames, maxBytes = NO_LIMIT) {
     this.#bytes = Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
     this.#fields = fields
     this.#starts = new Array<number>(fields.count).fill(NO_FIELD)
@@ -73,6 +82,7 @@ export class JsonScan {
     // A leading BOM is accepted and stored; JSON.parse would not take it.
     this.#at = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
     this.#counted = this.#at
+    this.#limitAt = this.#at + maxBytes
   }
 
   get byteLength(): number {
@@ -83,7 +93,12 @@ export class JsonScan {
     return this.#isDone
   }
 
-  /** Null if JSON.parse would accept the text. */
+  /** The scan ended at its limit: what follows was not looked at. */
+  get isCut(): boolean {
+    return this.#isDone && this.#problem === null && this.#at < this.#bytes.length
+  }
+
+  /** Null if JSON.parse would accept the text, or as much of it as was scanned. */
   get problem(): ScanProblem | null {
     return this.#problem
   }
@@ -136,7 +151,11 @@ export class JsonScan {
       return
     }
     this.#scan(end)
-    if (this.#wrongAt !== -1 || end < bytes.length) return
+    if (this.#wrongAt !== -1) return
+    if (this.#at < bytes.length) {
+      if (this.#at >= this.#limitAt) this.#finish(null)
+      return
+    }
     this.#finish(this.#depth === 0 && MAY_END.has(this.#state) ? null : 'ends_too_early')
   }
 
@@ -152,9 +171,10 @@ export class JsonScan {
     const bytes = this.#bytes
     let at = this.#at
     let state = this.#state
-    while (at < end) {
-      if (state === STRING) at = endOfPlain(bytes, at, end)
-      if (at === end) break
+    let stop = Math.min(end, this.#limitAt)
+    while (at < stop) {
+      if (state === STRING) at = endOfText(bytes, at, stop)
+      if (at === stop) break
       const next = NEXT[state * 256 + bytes[at]!]!
       if (next < FIRST_ACTION) {
         state = next
@@ -167,6 +187,7 @@ export class JsonScan {
           this.#wrongAt = at
           break
         }
+        if (next === BEGIN_STRING || next === END_STRING) stop = Math.min(end, this.#limitAt)
       }
       at += 1
     }
@@ -183,6 +204,8 @@ export class JsonScan {
       case BEGIN_STRING:
         this.#stringOf = this.#next
         this.#beginValue(at)
+        this.#leftAfterString = this.#limitAt - at - 1
+        this.#limitAt = NO_LIMIT
         return STRING
       case END_STRING:
         return this.#endString(at)
@@ -219,6 +242,8 @@ export class JsonScan {
       this.#keyAt = -1
       return COLON
     }
+    // At least its second quotation mark is scanned.
+    this.#limitAt = at + Math.max(1, this.#leftAfterString)
     if (this.#stringOf !== NO_FIELD) this.#ends[this.#stringOf] = at + 1
     this.#stringOf = NO_FIELD
     return AFTER_VALUE
@@ -279,16 +304,6 @@ export class JsonScan {
     this.#problem = problem
     this.#isDone = true
   }
-}
-
-/** Where the characters that stand for themselves end: half of the bytes of a message are in strings. */
-function endOfPlain(bytes: Buffer, from: number, end: number): number {
-  let at = from
-  for (; at < end; at++) {
-    const byte = bytes[at]!
-    if (byte === 0x22 || byte === 0x5c || byte < 0x20) break
-  }
-  return at
 }
 
 function typeAt(byte: number): JsonType {

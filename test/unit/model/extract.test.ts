@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { EXTRACT_LIMITS, extract, storable } from '../../../src/model/extract.ts'
+import { scanWhole } from '../../../src/model/message-scan.ts'
 import { anyText } from '../../support/text.ts'
 
 const of = (body: unknown) => extract(Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)))
@@ -66,6 +67,16 @@ describe('extraction', () => {
     assert.equal(of('{"contact":{"name":"a"},"contact":{"name":"b"}}').contactName, 'b')
     assert.equal(of('{"contact":{"__proto__":{"name":"a"}}}').contactName, null)
     assert.equal(of('{"__proto__":{"contact":{"name":"a"}}}').contactName, null)
+  })
+
+  test('of a scan with a limit takes what begins before it, and nothing if that is white space', () => {
+    const start = (text: string) => extract(Buffer.from(text), scanWhole(Buffer.from(text), 100))
+    const contact = '"contact":{"name":"Ada"}'
+    assert.equal(start(`{${contact},"a":[${'1,'.repeat(1000)}1],"message":{"text":"b"}}`).contactName, 'Ada')
+    assert.equal(start(`{${contact},"a":[${'1,'.repeat(1000)}1],"message":{"text":"b"}}`).text, null)
+    assert.deepEqual(start(`${' '.repeat(1000)}{${contact}}`), of({}))
+    assert.equal(of(`${' '.repeat(1000)}{${contact}}`).contactName, 'Ada')
+    assert.throws(() => start('{"a":}'), SyntaxError)
   })
 
   test('passes over a byte order mark', () => {

@@ -214,7 +214,7 @@ async function stepInTurn(
   const { maxRows, maxBytes } = bounds
   const { events: after } = before.position
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [after, upTo.events, maxRows, maxBytes])
-  const derived = await write(connection, await deriveInTurns(rows))
+  const derived = await write(connection, await deriveInTurns(rows, limits.extractBytes))
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
   await writeRepeats(connection, countRepeats(derived, resends))
   await writeTraffic(connection, tallyTraffic(derived, resends))
@@ -240,10 +240,10 @@ async function stepWordsInTurn(
 ): Promise<IndexStepResult> {
   const before = await readCursors(connection)
   const upTo = before.position.events
-  const { maxRows, maxBytes, maxWords } = limits
+  const { maxRows, maxBytes, maxWords, extractBytes } = limits
   const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [before.words, upTo, bounds.maxRows, maxBytes])
-  const derived = await deriveInTurns(rows)
+  const derived = await deriveInTurns(rows, extractBytes)
   const unindexed = await write(connection, derived, maxWords)
   const end = endOfStep(derived, upTo, bounds)
   await connection.query(MOVE_WORDS, [end.position])

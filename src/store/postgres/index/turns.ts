@@ -10,11 +10,11 @@ export const TURN_BYTES = 64 * 1024
 /** Less is not worth a start. */
 const SMALLEST_SLICE = 512
 
-export async function deriveInTurns(rows: readonly JournalRow[]): Promise<Derived[]> {
+export async function deriveInTurns(rows: readonly JournalRow[], extractBytes?: number): Promise<Derived[]> {
   const derived: Derived[] = []
   let left = TURN_BYTES
   for (const row of rows) {
-    const scan = row.payload === null ? undefined : scanMessage(row.payload)
+    const scan = row.payload === null ? undefined : scanMessage(row.payload, extractBytes)
     while (scan && !scan.isDone) {
       if (left < SMALLEST_SLICE) {
         await nextTurn()

@@ -11,6 +11,7 @@ import {
   type ResendRow,
   tallyTraffic,
 } from '../../../model/index-step.ts'
+import { scanWhole } from '../../../model/message-scan.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
@@ -86,7 +87,7 @@ export function prepareIndexing(db: DatabaseSync) {
     let bytes = 0
     for (const found of selectEvents.iterate(after, upTo, limits.maxRows)) {
       const row = journalRow(found as unknown as readonly unknown[])
-      derived.push(derive(row))
+      derived.push(derive(row, row.payload === null ? undefined : scanWhole(row.payload, limits.extractBytes)))
       bytes += row.size
       if (bytes >= limits.maxBytes) break
     }

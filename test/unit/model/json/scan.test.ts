@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JsonScan } from '../../../../src/model/json/scan.ts'
-import { scanMessage, scanWhole, warningsOf } from '../../../../src/model/message-scan.ts'
+import { CONTACT_NAME, MESSAGE_TEXT, scanMessage, scanWhole, warningsOf } from '../../../../src/model/message-scan.ts'
 
 const ACCEPTED = [
   ...['{}', '[]', '""', '0', '-0', '1', 'null', 'true', 'false', ' {} ', '\t[\n]\r\n', '\ufeff{}', '[[],{},[{}]]'],
@@ -231,6 +231,75 @@ describe('the scanner', () => {
 
   test('control: without slices the same body is scanned at once', () => {
     assert.ok(scanMessage(Buffer.from(`{"a":"${'x'.repeat(1_000_000)}"}`)).run(2_000_000) > 65_536)
+  })
+})
+
+describe('a scan with a limit', () => {
+  const LIMIT = 65_536
+  const scannedBytes = (text: string, limit?: number) => {
+    const scan = scanMessage(Buffer.from(text), limit)
+    let bytes = 0
+    while (!scan.isDone) bytes += scan.run(10_000)
+    return { bytes, scan }
+  }
+  const nameOf = (scan: JsonScan) => (scan.typeOf(CONTACT_NAME) === 'string' ? scan.stringOf(CONTACT_NAME) : null)
+
+  test('looks at no more bytes of a body, whatever is in it', () => {
+    const bodies = {
+      nested: `{"meta":${'['.repeat(500_000)}${']'.repeat(500_000)}}`,
+      keys: `{${Array.from({ length: 60_000 }, (_, n) => `"k${n}":${n}`).join()}}`,
+      'long keys': `{"${'x'.repeat(1_000_000)}":1}`,
+      'escaped keys': `{${new Array(20_000).fill('"\\u0073ource\\u005fref":1').join()}}`,
+      'empty strings': `{"a":[${new Array(300_000).fill('""').join()}]}`,
+      number: `{"a":1${'0'.repeat(1_000_000)}}`,
+      blank: `${' '.repeat(1_000_000)}{}`,
+    }
+    for (const [name, text] of Object.entries(bodies)) {
+      const { bytes, scan } = scannedBytes(text, LIMIT)
+      assert.deepEqual([scan.isCut, scan.problem], [true, null], name)
+      // The last string is ended.
+      assert.ok(bytes === LIMIT || bytes === LIMIT + 1, `${name}: ${bytes} bytes`)
+      const control = scannedBytes(text)
+      assert.deepEqual([control.bytes, control.scan.isCut], [text.length, false], `the control, ${name}`)
+    }
+  })
+
+  test('counts no string values, and finds what is behind them', () => {
+    const texts = {
+      plain: 'x'.repeat(1_000_000),
+      escaped: '\\"\\u00e9'.repeat(100_000),
+      'not ASCII': 'ключ'.repeat(100_000),
+    }
+    for (const [kind, text] of Object.entries(texts)) {
+      const behind = scannedBytes(`{"file":"${text}","contact":{"name":"Ada"}}`, 64)
+      assert.deepEqual([nameOf(behind.scan), behind.scan.isCut], ['Ada', false], kind)
+      const control = scannedBytes(`{"${text}":1,"contact":{"name":"Ada"}}`, 64)
+      assert.deepEqual([nameOf(control.scan), control.scan.isCut], [null, true], `the control, ${kind} as a key`)
+    }
+  })
+
+  test('finds the same wherever slices end, and a string whole or not at all', () => {
+    const text =
+      '\ufeff {"a": [1, {"b": "\\"x\\u00e9"}], "contact": {"name": "Ad\\u0061 é"}, "message": {"text": "a\\\\"} }'
+    const found = (scan: JsonScan) => [nameOf(scan), scan.typeOf(MESSAGE_TEXT), scan.isCut, scan.isObject]
+    const seen = new Set<string>()
+    for (let limit = 1; limit <= text.length + 2; limit++) {
+      const bytes = Buffer.from(text)
+      const [whole, ...sliced] = [bytes.length, 4, 5, 7, 30].map((sliceBytes) => {
+        const scan = scanMessage(bytes, limit)
+        while (!scan.isDone) scan.run(sliceBytes)
+        return found(scan)
+      })
+      for (const one of sliced) assert.deepEqual(one, whole, `limit ${limit}`)
+      seen.add(JSON.stringify(whole))
+    }
+    assert.deepEqual(Array.from(seen), [
+      '[null,null,true,false]',
+      '[null,null,true,true]',
+      '["Ada é",null,true,true]',
+      '["Ada é","string",true,true]',
+      '["Ada é","string",false,true]',
+    ])
   })
 })
 

@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSha256 } from '../../../../src/model/dedupe.ts'
 import { derive, type JournalRow } from '../../../../src/model/index-step.ts'
+import { scanWhole } from '../../../../src/model/message-scan.ts'
 import { deriveInTurns, inTurns, TURN_BYTES } from '../../../../src/store/postgres/index/turns.ts'
 
 /** The most bytes that were worked on in one turn of the event loop. */
@@ -65,7 +66,7 @@ function rowOf(id: number, text: string): JournalRow {
 }
 
 /** Turns of the event loop that begin while the rows are derived. */
-async function turnsFor(rows: readonly JournalRow[]): Promise<number> {
+async function turnsFor(rows: readonly JournalRow[], extractBytes?: number): Promise<number> {
   let turns = 0
   let immediate: NodeJS.Immediate
   const nextTurn = () => {
@@ -74,8 +75,8 @@ async function turnsFor(rows: readonly JournalRow[]): Promise<number> {
   }
   immediate = setImmediate(nextTurn)
   assert.deepEqual(
-    await deriveInTurns(rows),
-    rows.map((row) => derive(row)),
+    await deriveInTurns(rows, extractBytes),
+    rows.map((row) => derive(row, row.payload === null ? undefined : scanWhole(row.payload, extractBytes))),
   )
   clearImmediate(immediate)
   return turns
@@ -89,4 +90,10 @@ test('one payload larger than a turn is scanned in several, and gives the same',
   const erased = { ...rowOf(5, '{}'), payload: null }
   assert.ok((await turnsFor([small, large, broken, { ...damaged, sha256: small.sha256 }, erased, large])) >= 6)
   assert.equal(await turnsFor([small, broken, erased]), 0, 'the control: small ones take no turn')
+})
+
+test('of a payload no more is looked at than the limit, however much follows', async () => {
+  const nested = rowOf(1, `{"meta":${'['.repeat(500_000)}${']'.repeat(500_000)}}`)
+  assert.equal(await turnsFor([nested, nested, nested], TURN_BYTES / 4), 0)
+  assert.ok((await turnsFor([nested])) >= 14, 'the control: without a limit it takes a turn for each 64 KiB')
 })
