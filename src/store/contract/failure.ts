@@ -20,6 +20,9 @@ export class StoreFailure extends Error {
   }
 }
 
+/** The caller of a read ended its request. */
+export const callerGone = (): StoreFailure => new StoreFailure('unavailable', 'the caller is gone')
+
 /** The store cannot be opened; the message tells the operator what is wrong and what to do. */
 export class StoreRefused extends Error {
   constructor(message: string, options?: ErrorOptions) {

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { openStore } from '../../../src/store/open.ts'
 import { tempFolder } from '../../support/temp.ts'
+import { until } from '../../support/until.ts'
 import { item, TENANT } from '../rows.ts'
 import { failure, indexAll } from '../suite.ts'
 
@@ -15,6 +16,16 @@ test('a read that was cancelled ends, and the thread goes on', async (t) => {
   await indexAll(store)
   const list = (gone?: AbortSignal) => store.inbox.events(TENANT, { messageType: 'none' }, null, 50, gone)
   await assert.rejects(list(AbortSignal.abort()), failure('unavailable'))
+  // The thread may finish a read before it hears of the cancellation.
+  await until('a read under way is cancelled', () => {
+    const leaving = new AbortController()
+    const read = list(leaving.signal)
+    leaving.abort()
+    return read.then(
+      () => false,
+      (error: Error) => error.message === 'the caller is gone',
+    )
+  })
   const caller = new AbortController()
   const finished = await list(caller.signal)
   assert.equal(finished.partial, false, 'control: a caller that stays gets its page')

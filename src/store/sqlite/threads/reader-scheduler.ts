@@ -3,7 +3,7 @@
 // most, whatever they have asked for.
 
 import { FairQueue } from '../../../runtime/fair-queue.ts'
-import { StoreFailure } from '../../contract/failure.ts'
+import { callerGone } from '../../contract/failure.ts'
 
 /** Resolves when the job may do its next step. Rejects if the job was cancelled. */
 export type Turn = () => Promise<void>
@@ -44,7 +44,7 @@ export class ReaderScheduler {
   #turn(job: Job, queue: (step: () => void) => void): Promise<void> {
     return new Promise((resolve, reject) => {
       queue(() => {
-        if (job.isCancelled) reject(new StoreFailure('unavailable', 'the caller is gone'))
+        if (job.isCancelled) reject(callerGone())
         else resolve()
       })
       this.#schedule()

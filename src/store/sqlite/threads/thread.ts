@@ -2,7 +2,7 @@
 // thread is gone.
 
 import { Worker } from 'node:worker_threads'
-import { StoreFailure, type StoreFailureKind } from '../../contract/failure.ts'
+import { callerGone, StoreFailure, type StoreFailureKind } from '../../contract/failure.ts'
 import type { Calls, Executor, RunOptions } from '../operations.ts'
 import type { FromThread, ThreadAnswer, ToThread } from './thread-jobs.ts'
 
@@ -55,6 +55,7 @@ export class StoreThread<O extends Calls> implements Executor<O> {
   ): Promise<Awaited<ReturnType<O[N]>>> {
     if (this.#gone) throw this.#gone
     if (this.#closed) throw CLOSED
+    if (gone?.aborted) throw callerGone()
     const seq = this.#freePlace()
     const answered = new Promise<unknown>((resolve, reject) => {
       this.#pending[seq] = { resolve, reject }
@@ -82,7 +83,6 @@ export class StoreThread<O extends Calls> implements Executor<O> {
   /** The thread answers a cancelled job as well. A job that it has finished is not affected. */
   async #cancelWith(gone: AbortSignal, seq: number, answered: Promise<unknown>): Promise<unknown> {
     const cancel = () => this.#worker.postMessage({ cancel: seq } satisfies ToThread)
-    if (gone.aborted) cancel()
     gone.addEventListener('abort', cancel)
     try {
       return await answered
