@@ -379,10 +379,10 @@ for (const driver of drivers) {
 
         test('a body that takes many turns to validate is stored like any other', async () => {
           const deep = `${'['.repeat(200_000)}${']'.repeat(200_000)}`
-          assert.deepEqual(await warningsOf(`{"contact":${deep},"sourceRef":1}`), [
-            '/contact object array',
-            '/sourceRef source_ref sourceRef',
-          ])
+          const body = `{"sourceRef":1,"contact":${deep},"Channel-Ref":2}`
+          assert.deepEqual(await warningsOf(body), ['/contact object array', '/sourceRef source_ref sourceRef'])
+          // Intake reads all of it, the index its beginning.
+          assert.match(String((await post(body)).headers['intray-warnings']), /field="Channel-Ref"/)
         })
 
         test('carry no warning where they are as documented, absent or null', async () => {
