@@ -3,12 +3,12 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { FairSlots } from '../../runtime/fair-slots.ts'
+import { callsInTurn, MAX_WAITING, payloadsInTurn } from '../calls-in-turn.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { MAX_WAITING, payloadsInTurn, callsInTurn } from '../calls-in-turn.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'

@@ -4,9 +4,9 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
+import { payloadsInTurn } from '../calls-in-turn.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { payloadsInTurn } from '../calls-in-turn.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -16,11 +16,11 @@ import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
+  readFailure,
   readSynchronous,
   refusal,
   requireFile,
   sqliteCode,
-  readFailure,
   sqliteVersion,
 } from './connection.ts'
 import { watchingForDamage } from './damage.ts'
@@ -48,7 +48,7 @@ import {
   prepareOperations,
 } from './operations.ts'
 import type { Clearing } from './processing/subscriptions.ts'
-import { type Reads, prepareReads } from './reads.ts'
+import { prepareReads, type Reads } from './reads.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
 

@@ -5,9 +5,9 @@ import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import {
   accessPathOf,
+  chunkOf,
   type FoundIds,
   type IdPage,
-  chunkOf,
   pageOfIds,
   SCAN_ROWS,
   SEARCH_MS,
@@ -18,9 +18,9 @@ import type { Coverage, EventFilter, EventPage, EventPosition, ListedEvent } fro
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
 import { readSequence } from '../journal/sequence.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
-import type { Turn } from '../threads/reader-scheduler.ts'
 import { readCursors } from './indexing.ts'
 
 const SELECT_EVENT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ? AND company_id = ? AND account_id = ?`
