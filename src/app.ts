@@ -188,6 +188,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     clock,
     operators: hasConsole ? operators : null,
   }
+  const resumePointOf = (cursor: number) => store.recovery.resumePointOf(cursor)
   const bodyMemory = new BodyMemory(config.receivingMaxBytes)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
@@ -215,9 +216,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       claims,
       clock,
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
+      resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),
+    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,

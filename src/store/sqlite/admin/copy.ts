@@ -32,6 +32,11 @@ export async function openSqliteCopy(path: string, mustExist: boolean): Promise<
   }
 }
 
+/** A database that is open already. */
+export function sideOf(db: DatabaseSync, path: string): CopySide {
+  return new SqliteCopy(db, path)
+}
+
 /** Why no server may open this database; null if one may. */
 export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))

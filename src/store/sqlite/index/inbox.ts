@@ -14,6 +14,7 @@ import {
 } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
+import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
@@ -56,11 +57,11 @@ const STEP_ROWS = 2000
 const ONE_SPAN = [1]
 
 /** How far the index follows the journal: a look at four counters. */
-export function readCoverage(db: DatabaseSync): Coverage {
+export function readCoverage(db: DatabaseSync, gaps: readonly IdGap[]): Coverage {
   const { events, resends, words } = readCursors(db)
   return {
-    newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
-    covered: { events, resends, words },
+    newest: { events: withoutGaps(gaps, readSequence(db, 'events')), resends: readSequence(db, 'resends') },
+    covered: { events: withoutGaps(gaps, events), resends, words: withoutGaps(gaps, words) },
   }
 }
 
