@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
 import type { BackupFile, BackupFloor, BackupSource } from '../../contract/backup.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import { openConnection, requireFile, storeFailure } from '../connection.ts'
+import { type ConnectionRole, openConnection, requireFile, storeFailure } from '../connection.ts'
 import { migrate, needsMigration } from '../schema.ts'
 import { isServerRunning } from '../lock.ts'
 import { sideOf } from './copy.ts'
@@ -47,15 +47,10 @@ export async function openSqliteBackup(path: string): Promise<BackupSource> {
 
 /** Read-only, so the file stays as it is. */
 export function openSqliteBackupFile(file: string): BackupFile {
-  const db = openConnection(file, 'reader')
-  try {
-    requireBackup(db, file)
-    if (needsMigration(db)) {
-      throw new StoreRefused(`${file} was made by another version of Intray. Check it with that version.`)
-    }
-  } catch (error) {
+  const db = openBackup(file, 'reader', file)
+  if (needsMigration(db)) {
     db.close()
-    throw error
+    throw new StoreRefused(`${file} was made by another version of Intray. Check it with that version.`)
   }
   return {
     structure: async () => structureOf(db),
@@ -64,9 +59,18 @@ export function openSqliteBackupFile(file: string): BackupFile {
   }
 }
 
-export function requireBackup(db: DatabaseSync, file: string): void {
-  const ledger = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'schema_migrations'").get()
-  if (!ledger) throw new StoreRefused(`${file} is not a backup of Intray.`)
+/** Refuses a file that is no database of Intray, or too damaged to tell. `file`: its name for the user. */
+export function openBackup(path: string, role: ConnectionRole, file: string): DatabaseSync {
+  let db: DatabaseSync | null = null
+  try {
+    db = openConnection(path, role)
+    db.prepare('SELECT count(*) FROM schema_migrations').get()
+    return db
+  } catch (error) {
+    db?.close()
+    const reason = error instanceof Error && !(error instanceof StoreRefused) ? ` (${error.message})` : ''
+    throw new StoreRefused(`${file} is damaged, or not a backup of Intray${reason}.`, { cause: error })
+  }
 }
 
 /** The whole check: that every index matches its table as well. */

@@ -53,17 +53,19 @@ class SqliteCopy implements CopySide {
     this.#path = path
   }
 
-  async identity(): Promise<CopyIdentity> {
-    const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
-    return {
-      databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
-      dedupeKey: readMeta(this.#db, 'dedupe_key'),
-      lastIds: {
-        events: readSequence(this.#db, 'events'),
-        resends: readSequence(this.#db, 'resends'),
-        refusals: Number(refusals?.seq ?? 0),
-      },
-    }
+  identity(): Promise<CopyIdentity> {
+    return guard(() => {
+      const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
+      return {
+        databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
+        dedupeKey: readMeta(this.#db, 'dedupe_key'),
+        lastIds: {
+          events: readSequence(this.#db, 'events'),
+          resends: readSequence(this.#db, 'resends'),
+          refusals: Number(refusals?.seq ?? 0),
+        },
+      }
+    })
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {

@@ -18,10 +18,10 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { IdGap } from '../../../model/id-gaps.ts'
 import type { Restore } from '../../contract/backup.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import { inTransaction, openConnection } from '../connection.ts'
+import { inTransaction } from '../connection.ts'
 import { indexPath } from '../index/index-file.ts'
 import { migrate } from '../schema.ts'
-import { requireBackup, structureOf } from './backup.ts'
+import { openBackup, structureOf } from './backup.ts'
 import { sideOf } from './copy.ts'
 import { addGap } from './recovery.ts'
 
@@ -48,9 +48,8 @@ export function openSqliteRestore(path: string): Restore {
       removePart()
       copyFileSync(file, part, constants.COPYFILE_EXCL)
       chmodSync(part, 0o600)
-      const opened = openConnection(part, 'tool')
+      const opened = openBackup(part, 'tool', file)
       db = opened
-      requireBackup(opened, file)
       migrate(opened)
       return { structure: async () => structureOf(opened), rows: sideOf(opened, part), close: async () => {} }
     },
