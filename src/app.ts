@@ -130,13 +130,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag, searchLag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
+      const [{ lag, searchLag }, stored, lastBackupAt] = await Promise.all([
+        store.index.progress(),
+        store.metrics.read(clock.now()),
+        store.recovery.lastBackupAt(),
+      ])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
         searchLag,
         leases: stored.leases,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
+        backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
