@@ -255,7 +255,7 @@ export const SETTINGS = {
   signInFailures: integer(5, 1, 1000, 'Failed sign-ins in a row before a name must wait; an address: 4 times as many'),
   auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
   backupTo: folder('Folder for scheduled backups, which must exist; SQLite only. Not set: no schedule'),
-  backupEvery: duration('24h', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
+  backupEvery: duration('1d', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
   backupKeep: integer(14, 1, 100_000, 'Backups kept in the folder; older ones are removed'),
   readyDelay: duration('0s', '0s', '1h', 'After SIGTERM: time from "not ready" to closing the port'),
   stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that are still open are cut off after this'),
