@@ -15,7 +15,7 @@ export interface RecoveryStore {
    * follower that has come that far can go on.
    */
   resumePointOf(cursor: number): Promise<number | null>
-  /** Jumps ids and records the gap. Refuses while servers run. */
+  /** Jumps ids and records the gap. No server may run: each reads the gaps when it starts. */
   beginEpoch(now: number): Promise<IdGap>
   /** When the last backup that was finished began; null if there is none. */
   lastBackupAt(): Promise<number | null>

@@ -12,7 +12,7 @@ import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
-import { lastBackupAt, readGaps, resumePointOf } from './admin/recovery.ts'
+import { createRecovery, readGaps } from './admin/recovery.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
@@ -328,14 +328,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
     metrics: { read: (now) => readOwn('metrics', [now]) },
-    recovery: {
-      resumePointOf: (cursor) => guard(() => resumePointOf(main, gaps, cursor)),
-      beginEpoch: async (now) => {
-        if (isServerRunning(path)) throw new StoreRefused('A server is running on the database. Stop it first.')
-        return writer.run('beginEpoch', [now])
-      },
-      lastBackupAt: () => guard(() => lastBackupAt(main)),
-    },
+    recovery: guardAll(createRecovery(main, gaps, (now) => writer.run('beginEpoch', [now]))),
     diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {

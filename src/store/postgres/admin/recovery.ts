@@ -1,12 +1,10 @@
 // Gaps in the ids and the time of the last backup, on PostgreSQL.
 
 import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
-import { StoreRefused } from '../../contract/failure.ts'
 import type { RecoveryStore } from '../../contract/recovery.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
 import { readLastIds } from '../journal/watermark.ts'
-import { readLiveNodes } from './nodes.ts'
 
 const SELECT_GAPS: Statement = {
   name: 'intray_id_gaps',
@@ -28,13 +26,7 @@ const NOTE_BACKUP = `INSERT INTO intray.meta (key, value) VALUES ('last_backup',
 export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStore {
   return {
     resumePointOf: async (cursor) => resumePoint(gaps, (await pool.use(readLastIds)).events, cursor),
-    beginEpoch: (now) =>
-      pool.transaction(async (connection) => {
-        if ((await readLiveNodes(connection)).length > 0) {
-          throw new StoreRefused('Servers are running on the database. Stop all of them first.')
-        }
-        return addGap(connection, now)
-      }),
+    beginEpoch: (now) => pool.transaction((connection) => addGap(connection, now)),
     lastBackupAt: () =>
       pool.use(async (connection) => {
         const [row] = await connection.query<{ at: string }>(SELECT_LAST_BACKUP)

@@ -2,6 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
+import type { RecoveryStore } from '../../contract/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
 
 const LAST_BACKUP = 'last_backup'
@@ -25,15 +26,21 @@ export function addGap(db: DatabaseSync, now: number): IdGap {
 }
 
 /** `gaps`: as they were when the store was opened. They grow only while no server runs. */
-export function resumePointOf(db: DatabaseSync, gaps: readonly IdGap[], cursor: number): number | null {
-  return resumePoint(gaps, readSequence(db, 'events'), cursor)
+export function createRecovery(
+  db: DatabaseSync,
+  gaps: readonly IdGap[],
+  beginEpoch: RecoveryStore['beginEpoch'],
+): RecoveryStore {
+  return {
+    resumePointOf: async (cursor) => resumePoint(gaps, readSequence(db, 'events'), cursor),
+    beginEpoch,
+    lastBackupAt: async () => {
+      const row = db.prepare(SELECT_META).get(LAST_BACKUP)
+      return row ? Number(Buffer.from(row.value as Uint8Array).toString()) : null
+    },
+  }
 }
 
 export function noteBackup(db: DatabaseSync, begunAt: number): void {
   db.prepare(SET_META).run(LAST_BACKUP, Buffer.from(String(begunAt)))
-}
-
-export function lastBackupAt(db: DatabaseSync): number | null {
-  const row = db.prepare(SELECT_META).get(LAST_BACKUP)
-  return row ? Number(Buffer.from(row.value as Uint8Array).toString()) : null
 }
