@@ -29,7 +29,7 @@ export async function sha256Of(file: string): Promise<string> {
 
 /** What a backup has against the digest beside it; null if it has none beside it, or the right one. */
 export async function digestProblem(file: string): Promise<string | null> {
-  if (!existsSync(digestFile(file))) return null
+  if (!existsSync(digestFile(file)) || !existsSync(file)) return null
   const expected = readFileSync(digestFile(file), 'utf8').slice(0, 64)
   if ((await sha256Of(file)) === expected) return null
   return `The bytes of ${file} do not match the SHA-256 in ${digestFile(file)}.`

@@ -65,11 +65,11 @@ export async function openRestore(file: string, url: string): Promise<Restore> {
   const kind = kindOf(file)
   if (url.startsWith('sqlite:') && kind === 'sqlite') {
     const { openSqliteRestore } = await import('./sqlite/admin/restore.ts')
-    return openSqliteRestore(sqlitePath(url))
+    return openSqliteRestore(sqlitePath(url), file)
   }
   if (POSTGRES.test(url) && kind === 'postgres') {
     const { openPostgresRestore } = await import('./postgres/admin/restore.ts')
-    return openPostgresRestore(url)
+    return openPostgresRestore(url, file)
   }
   if (!url.startsWith('sqlite:') && !POSTGRES.test(url)) throw unknownUrl('--to')
   throw new StoreRefused(

@@ -95,6 +95,9 @@ test('a backup overwrites no file, and a restore no database and no index', asyn
 
   rmSync(file)
   await intrayJson(['backup', file], env)
+  writeFileSync(join(folder, 'left.db.part'), readFileSync(file))
+  const left = await intray(['restore', join(folder, 'left.db.part'), '--to', `sqlite:${join(folder, 'left.db')}`], {})
+  assert.deepEqual([left.code, existsSync(join(folder, 'left.db.part'))], [1, true])
   for (const name of ['taken.db', 'lost.index.db']) {
     writeFileSync(join(folder, name), 'mine')
     const to = `sqlite:${join(folder, name.replace('.index', ''))}`

@@ -44,7 +44,7 @@ async function restoreInto(file: string, to: string) {
   try {
     const digest = await digestProblem(file)
     if (digest !== null) throw new CommandError(`${digest} Nothing was restored.`)
-    const loaded = await target.load(file)
+    const loaded = await target.load()
     const { rows, problems } = await inSteps('verify', (say) => checkBackup(loaded, {}, say)).finally(loaded.close)
     if (problems.length > 0) throw new CommandError(`${file} is damaged. Nothing was restored. ${problems.join(' ')}`)
     return { rows, ...(await target.finish(Date.now())) }

@@ -35,7 +35,7 @@ export interface BackupFile {
 /** A backup on its way to become a database. */
 export interface Restore {
   /** Reads the backup. What it holds can be checked before the database is there. */
-  load(file: string): Promise<BackupFile>
+  load(): Promise<BackupFile>
   /** Begins an epoch, forgets what belongs to the old servers, and puts the database in place. */
   finish(now: number): Promise<IdGap>
   /** Removes what `load` made; does nothing after `finish`. */

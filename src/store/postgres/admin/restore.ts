@@ -13,12 +13,13 @@ import { addGap } from './recovery.ts'
 const FORGET = 'DELETE FROM intray.nodes; DELETE FROM intray.sessions; DELETE FROM intray.sign_in_links'
 const REMOVE = 'DROP SCHEMA intray CASCADE'
 
-export async function openPostgresRestore(url: string): Promise<Restore> {
+/** `file`: the backup that will be loaded. */
+export async function openPostgresRestore(url: string, file: string): Promise<Restore> {
   const { uri, password } = programAddress(url)
   const pool = new Pool(parseAddress(url))
   let isLoaded = false
   return {
-    async load(file) {
+    async load() {
       if (!(await pool.use(readSchema)).isNew) {
         throw new StoreRefused(
           'The database of --to holds Intray data, and a restore overwrites nothing. Give an empty database.',

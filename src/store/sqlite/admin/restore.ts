@@ -13,7 +13,7 @@ import {
   renameSync,
   rmSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { IdGap } from '../../../model/id-gaps.ts'
 import type { Restore } from '../../contract/backup.ts'
@@ -29,7 +29,8 @@ const SIDE_FILES = ['', '-wal', '-shm']
 /** They belong to the servers and browsers of the old database. */
 const FORGET = 'DELETE FROM nodes; DELETE FROM sessions; DELETE FROM sign_in_links'
 
-export function openSqliteRestore(path: string): Restore {
+/** `file`: the backup that will be loaded. */
+export function openSqliteRestore(path: string, file: string): Restore {
   const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
   if (existing !== undefined) {
     throw new StoreRefused(
@@ -37,12 +38,13 @@ export function openSqliteRestore(path: string): Restore {
     )
   }
   const part = `${path}.part`
+  if (resolve(file) === part) throw new StoreRefused(`${file} is what an interrupted restore left. Give a backup.`)
   const removePart = () => {
     for (const end of SIDE_FILES.toReversed()) rmSync(part + end, { force: true })
   }
   let db: DatabaseSync | null = null
   return {
-    async load(file) {
+    async load() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       // Left by a restore that was interrupted.
       removePart()
