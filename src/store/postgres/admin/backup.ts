@@ -6,7 +6,9 @@ import { parseAddress, programAddress } from '../connection/address.ts'
 import { Pool } from '../connection/pool.ts'
 import { readSchema } from '../schema.ts'
 import { majorOf, type ProgramCall, runProgram, shellLine } from './program.ts'
-import { noteBackup } from './recovery.ts'
+
+const NOTE = `INSERT INTO intray.meta (key, value) VALUES ('last_backup', convert_to($1, 'UTF8'))
+  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 
 export async function openPostgresBackup(url: string): Promise<BackupSource> {
   const pool = new Pool(parseAddress(url))
@@ -32,7 +34,10 @@ export async function openPostgresBackup(url: string): Promise<BackupSource> {
       await runProgram(call)
       return {}
     },
-    note: (begunAt) => pool.use((connection) => noteBackup(connection, begunAt)),
+    note: (begunAt) =>
+      pool.use(async (connection) => {
+        await connection.query(NOTE, [String(begunAt)])
+      }),
     close: () => pool.close(),
   }
 }

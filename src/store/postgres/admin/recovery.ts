@@ -19,8 +19,6 @@ const SELECT_AFTER = `SELECT greatest((SELECT max(id) FROM intray.events),
 const INSERT_GAP = 'INSERT INTO intray.id_gaps (after_id, before_id, begun_at) VALUES ($1, $2, $3)'
 const JUMP = `SELECT setval('intray.event_ids', $1)`
 const SELECT_LAST_BACKUP = `SELECT convert_from(value, 'UTF8') AS at FROM intray.meta WHERE key = 'last_backup'`
-const NOTE_BACKUP = `INSERT INTO intray.meta (key, value) VALUES ('last_backup', convert_to($1, 'UTF8'))
-  ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 
 /** `gaps`: as they were when the store was opened. They grow only while no server runs. */
 export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStore {
@@ -47,8 +45,4 @@ export async function addGap(connection: Connection, now: number): Promise<IdGap
   await connection.query(INSERT_GAP, [after, before, now])
   await connection.query(JUMP, [before])
   return { after, before }
-}
-
-export async function noteBackup(connection: Connection, begunAt: number): Promise<void> {
-  await connection.query(NOTE_BACKUP, [String(begunAt)])
 }

@@ -10,13 +10,14 @@ import { type ConnectionRole, openConnection, requireFile, storeFailure } from '
 import { migrate, needsMigration } from '../schema.ts'
 import { isServerRunning } from '../lock.ts'
 import { sideOf } from './copy.ts'
-import { noteBackup } from './recovery.ts'
+import { LAST_BACKUP } from './recovery.ts'
 
 const VACUUM_THREAD = new URL('../threads/vacuum-thread.ts', import.meta.url)
 const LOOK_EVERY_MS = 200
 
 /** Tables whose rows are never deleted while a backup runs. */
 const GROWING = ['events', 'resends', 'dedupe'] as const
+const NOTE = 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)'
 const SELECT_PAGES = `SELECT (page_count - freelist_count) * page_size AS bytes
   FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`
 
@@ -40,7 +41,9 @@ export async function openSqliteBackup(path: string): Promise<BackupSource> {
       await vacuumInto(path, file, (written) => say(`${megabytes(written)} of about ${megabytes(bytes)} MB written`))
       return floor
     },
-    note: async (begunAt) => noteBackup(db, begunAt),
+    note: async (begunAt) => {
+      db.prepare(NOTE).run(LAST_BACKUP, Buffer.from(String(begunAt)))
+    },
     close: async () => db.close(),
   }
 }

@@ -5,12 +5,12 @@ import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
 import type { RecoveryStore } from '../../contract/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
 
-const LAST_BACKUP = 'last_backup'
+/** The key in `meta`: milliseconds, as text. */
+export const LAST_BACKUP = 'last_backup'
 const SELECT_GAPS = 'SELECT after_id AS "after", before_id AS "before" FROM id_gaps ORDER BY after_id'
 const INSERT_GAP = 'INSERT INTO id_gaps (after_id, before_id, begun_at) VALUES (?, ?, ?)'
 const JUMP = "UPDATE sequences SET value = ? WHERE name = 'events'"
 const SELECT_META = 'SELECT value FROM meta WHERE key = ?'
-const SET_META = 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)'
 
 export function readGaps(db: DatabaseSync): IdGap[] {
   return db.prepare(SELECT_GAPS).all() as unknown as IdGap[]
@@ -39,8 +39,4 @@ export function createRecovery(
       return row ? Number(Buffer.from(row.value as Uint8Array).toString()) : null
     },
   }
-}
-
-export function noteBackup(db: DatabaseSync, begunAt: number): void {
-  db.prepare(SET_META).run(LAST_BACKUP, Buffer.from(String(begunAt)))
 }
