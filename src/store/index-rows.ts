@@ -1,8 +1,8 @@
 // Rows of the index, for both drivers: the columns of each table, and the values of a derived event in their order.
 
 import type { Derived, RepeatCount } from '../model/index-step.ts'
-import { foldEmail } from '../model/text-search.ts'
 import type { TrafficRow } from '../model/traffic.ts'
+import { foldEmail } from '../model/text-search.ts'
 import type { ColumnType } from './contract/copy.ts'
 import type { Value } from './event-columns.ts'
 

@@ -1,8 +1,8 @@
 // Copy source or target on PostgreSQL. Triggers that raise an error freeze the database for all nodes at once; creating
 // them waits for every write in progress.
 
-import { newUuid } from '../../../runtime/id.ts'
 import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import { newUuid } from '../../../runtime/id.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'

@@ -7,8 +7,8 @@ import { embeddable, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
-import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
+import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 
 const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'

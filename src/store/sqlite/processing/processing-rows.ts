@@ -3,8 +3,8 @@
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Delivery, HistoryEntry, PendingFacts } from '../../../model/processing.ts'
-import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { LOOK_FOR_AVAILABLE } from '../../../model/processing-plan.ts'
+import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
 
 /** A subscription of a tenant, as key columns. */
