@@ -1,24 +1,23 @@
 // `./intray backup` and `./intray restore` on PostgreSQL: they run the server's own programs, or say what to run.
 
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { postgresBin } from '../../prove/debian.ts'
 import { item } from '../store/rows.ts'
 import { intrayJson, runToEnd } from '../support/command.ts'
 import { withStore } from '../support/journal.ts'
-import { newMigratedDatabase, newPostgresDatabase, withClient } from '../support/postgres/databases.ts'
+import { newMigratedDatabase, newPostgresDatabase } from '../support/postgres/databases.ts'
+import { TEMPLATE_VARIABLE } from '../support/postgres/server.ts'
 import { ROOT } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
-/** The folder of programs that fit the server; null if this machine has none. */
-async function programsFor(url: string): Promise<string | null> {
-  const folder = process.env.TEST_POSTGRES_BIN ?? '/usr/bin'
-  if (!existsSync(join(folder, 'pg_dump'))) return null
-  const found = Number(/\(PostgreSQL\) (\d+)/.exec(String(execFileSync(join(folder, 'pg_dump'), ['--version'])))?.[1])
-  const server = await withClient(url, (client) => client.query('SHOW server_version'))
-  return found >= Number.parseInt(server.rows[0].server_version, 10) ? folder : null
+// pg_dump must fit its server, and npm brings the server alone: this file's server is Debian's, which brings both.
+const programs = process.env.TEST_POSTGRES_BIN ?? postgresBin()
+if (programs !== null) {
+  process.env.TEST_POSTGRES_BIN = programs
+  delete process.env[TEMPLATE_VARIABLE]
 }
 
 test('without pg_dump the command prints the line to run, without the password, and leaves nothing', async () => {
@@ -38,9 +37,8 @@ test('without pg_dump the command prints the line to run, without the password, 
 })
 
 test('a dump restores into an empty database, whose ids jump; a changed byte and a database in use are refused', async (t) => {
+  if (programs === null) return t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
   const url = await newMigratedDatabase()
-  const programs = await programsFor(url)
-  if (programs === null) return t.skip('no pg_dump on this machine fits the server: set TEST_POSTGRES_BIN')
   const env = { INTRAY_DATABASE_URL: url, PATH: `${programs}:${process.env.PATH}` }
   const append = (at: string) =>
     withStore(at, ({ journal }) => journal.append([item({ body: { text: 'one' } }), item({ body: { text: 'two' } })]))
