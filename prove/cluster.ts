@@ -4,9 +4,9 @@
 // nothing of it runs as root; all of it is ended by process id.
 
 import { execFileSync, spawn } from 'node:child_process'
-import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { appendFileSync, chmodSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { hasProgram, requirePackages, requireRoot } from './debian.ts'
+import { hasProgram, postgresBin, requirePackages, requireRoot } from './debian.ts'
 
 const NOBODY = 65534
 const PACKAGES = ['postgresql', 'patroni', 'python3-etcd', 'etcd-server', 'iptables', 'iproute2', 'util-linux'] as const
@@ -289,12 +289,4 @@ function namespaceExists(node: ClusterNode): boolean {
 
 function run(command: string, args: readonly string[]): string {
   return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
-}
-
-/** The newest that is installed. */
-function postgresBin(): string | null {
-  const root = '/usr/lib/postgresql'
-  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
-  const found = versions.find((version) => existsSync(join(root, version, 'bin', 'postgres')))
-  return found === undefined ? null : join(root, found, 'bin')
 }

@@ -1,7 +1,7 @@
 // Programs that a proof needs from Debian's packages: installed where that is possible, explained where it is not.
 
 import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { Unable } from './proof.ts'
 
@@ -49,4 +49,12 @@ function aptGet(...args: readonly string[]): void {
 
 export function requireRoot(proof: string, why: string): void {
   if (!isRoot) throw new Unable(`${proof} needs root, ${why}: run it with sudo, or in a virtual machine of your own.`)
+}
+
+/** The folder of the newest PostgreSQL from Debian's packages; null if there is none. */
+export function postgresBin(): string | null {
+  const root = '/usr/lib/postgresql'
+  const versions = existsSync(root) ? readdirSync(root).sort((a, b) => Number(b) - Number(a)) : []
+  const found = versions.find((version) => existsSync(join(root, version, 'bin', 'postgres')))
+  return found === undefined ? null : join(root, found, 'bin')
 }

@@ -130,13 +130,18 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     version: VERSION,
     driver: String(store.facts.driver),
     store: async () => {
-      const [{ lag, searchLag }, stored] = await Promise.all([store.index.progress(), store.metrics.read(clock.now())])
+      const [{ lag, searchLag }, stored, lastBackupAt] = await Promise.all([
+        store.index.progress(),
+        store.metrics.read(clock.now()),
+        store.recovery.lastBackupAt(),
+      ])
       const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
       return {
         indexLag: lag,
         searchLag,
         leases: stored.leases,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
+        backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
@@ -188,6 +193,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     clock,
     operators: hasConsole ? operators : null,
   }
+  const resumePointOf = (cursor: number) => store.recovery.resumePointOf(cursor)
   const bodyMemory = new BodyMemory(config.receivingMaxBytes)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
@@ -215,9 +221,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       claims,
       clock,
       awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
+      resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },
-    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, onTrouble }),
+    streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
     console: {
       sessions,

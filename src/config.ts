@@ -32,6 +32,13 @@ const text = (fallback: string, about: string): Setting<string> => ({
   format: (value) => value,
 })
 
+const folder = (about: string): Setting<string | null> => ({
+  fallback: null,
+  about,
+  parse: (value) => (value === '' ? null : value),
+  format: (value) => value ?? '',
+})
+
 const integer = (fallback: number, min: number, max: number, about: string): Setting<number> => ({
   fallback,
   about: `${about} (${min}–${max})`,
@@ -247,6 +254,9 @@ export const SETTINGS = {
   sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),
   signInFailures: integer(5, 1, 1000, 'Failed sign-ins in a row before a name must wait; an address: 4 times as many'),
   auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
+  backupTo: folder('Folder for scheduled backups, which must exist; SQLite only. Not set: no schedule'),
+  backupEvery: duration('1d', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
+  backupKeep: integer(14, 1, 100_000, 'Backups kept in the folder; older ones are removed'),
   readyDelay: duration('0s', '0s', '1h', 'After SIGTERM: time from "not ready" to closing the port'),
   stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that are still open are cut off after this'),
 }
@@ -298,6 +308,11 @@ export function loadConfig(
   const loaded = config as Config
   if (problems.length === 0 && loaded.headersTimeout > loaded.requestTimeout) {
     problems.push(`${variableName('headersTimeout')} must not be longer than ${variableName('requestTimeout')}.`)
+  }
+  if (problems.length === 0 && loaded.backupTo !== null && !loaded.databaseUrl.startsWith('sqlite:')) {
+    problems.push(
+      `${variableName('backupTo')} works with SQLite only. Remove it, and run ./intray backup or pg_basebackup on a schedule of your own.`,
+    )
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze(loaded)

@@ -106,7 +106,13 @@ const DATABASE_PACKAGES = /^(node:sqlite|better-sqlite3|sqlite3|pg|pg-.*|postgre
 const DRIVER_ROOM = /^store\/(sqlite|postgres)$/
 
 /** Where the name of a database may stand outside of its driver: where a URL is told apart, and where it is explained. */
-const MAY_NAME_DATABASES = ['store/open.ts', 'config.ts', 'cli/commands/copy.ts']
+const MAY_NAME_DATABASES = [
+  'store/open.ts',
+  'config.ts',
+  'cli/commands/copy.ts',
+  'cli/commands/backup.ts',
+  'cli/commands/restore.ts',
+]
 
 const NAMES_THAT_SAY_NOTHING = /^(utils?|helpers?|types?|index|common|misc|shared|interfaces|constants)\.ts$/
 

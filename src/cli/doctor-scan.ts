@@ -1,11 +1,13 @@
 // Checks every row of the journal: payloads against their digest and size, references against the payloads, dedupe keys
 // against the references.
 //
-// Reads the dedupe rows first, because they are ordered by key and not by event, and keeps eight bytes of each in memory.
+// Reads the dedupe rows first, because they are ordered by key and not by event, and keeps eight bytes of each in memory, in the
+// order of their events without the gaps of ids.
 // Skips rows that arrive after the start, because their keys may be missing.
 
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
+import { type IdGap, withoutGaps } from '../model/id-gaps.ts'
 import { isIntact } from '../model/payload.ts'
 import { type Cell, type CopyRow, type CopySide, keyOf } from '../store/contract/copy.ts'
 
@@ -57,6 +59,7 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
   const { sample, newest, onProgress } = options
   const { dedupeKey } = await side.identity()
   const digestOf = createDedupeDigest(dedupeKey)
+  const gaps = await readGaps(side)
   const damaged: RowProblem[] = []
   const disagreeing: RowProblem[] = []
   const keyProblems: RowProblem[] = []
@@ -78,19 +81,26 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
     if (problem) keyProblems.push({ id, problem })
   }
 
-  const keys = sample === null ? await readKeys(side, newest, onProgress) : null
-  for await (const row of journalRows(side, newest, sample)) check(row, keys)
+  const keys = sample === null ? await readKeys(side, newest, gaps, onProgress) : null
+  const stride = sample === null ? null : Math.max(1, Math.floor(withoutGaps(gaps, newest) / sample))
+  for await (const row of journalRows(side, newest, stride)) check(row, keys)
   const keysWithoutEvent = keys?.left ?? 0
   return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
 }
 
-async function* journalRows(side: CopySide, upTo: number, sample: number | null): AsyncGenerator<JournalRow> {
+async function readGaps(side: CopySide): Promise<IdGap[]> {
+  const table = side.tables.find(({ name }) => name === 'id_gaps')!
+  const rows = await side.read(table, null)
+  return rows.map(([after, before]) => ({ after: after as number, before: before as number }))
+}
+
+/** `stride`: the distance of the ids that are read; null: all are read. */
+async function* journalRows(side: CopySide, upTo: number, stride: number | null): AsyncGenerator<JournalRow> {
   const table = side.tables.find(({ name }) => name === 'events')!
   const columns = Object.keys(table.columns)
-  // One row per page: a sample with many rows of few pages would read only one part of the disk.
-  const stride = sample === null ? null : Math.max(1, Math.floor(upTo / sample))
   let after: CopyRow | null = null
   for (;;) {
+    // One row per page: a sample with many rows of few pages would read only one part of the disk.
     const page: CopyRow[] = await side.read(stride === null ? table : { ...table, page: 1 }, after)
     for (const cells of page) {
       const row = Object.fromEntries(cells.map((cell, at) => [columns[at]!, cell])) as unknown as JournalRow
@@ -135,11 +145,16 @@ function keyProblem(
   return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
 }
 
-async function readKeys(side: CopySide, newest: number, onProgress: (text: string) => void): Promise<Keys> {
+async function readKeys(
+  side: CopySide,
+  newest: number,
+  gaps: readonly IdGap[],
+  onProgress: (text: string) => void,
+): Promise<Keys> {
   const table = side.tables.find(({ name }) => name === 'dedupe')!
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
-  const keys = new Keys()
+  const keys = new Keys(gaps)
   let after: CopyRow | null = null
   for (let count = 0; ; ) {
     const page: CopyRow[] = await side.read(table, after)
@@ -164,10 +179,15 @@ interface FoundKey {
 /** The hashes of each event. A wrong key passes once in 4,000,000,000 times. */
 class Keys {
   left = 0
+  readonly #gaps: readonly IdGap[]
   #cells = new Uint32Array(2048)
 
+  constructor(gaps: readonly IdGap[]) {
+    this.#gaps = gaps
+  }
+
   put(id: number, digest: Uint8Array, sha256: Uint8Array): void {
-    const at = id * 2
+    const at = withoutGaps(this.#gaps, id) * 2
     if (at >= this.#cells.length) {
       const larger = new Uint32Array(Math.max(at + 2, this.#cells.length * 2))
       larger.set(this.#cells)
@@ -179,7 +199,8 @@ class Keys {
   }
 
   take(id: number): FoundKey | null {
-    const [digest, sha256] = this.#cells.subarray(id * 2, id * 2 + 2)
+    const at = withoutGaps(this.#gaps, id) * 2
+    const [digest, sha256] = this.#cells.subarray(at, at + 2)
     if (!digest || sha256 === undefined) return null
     this.left -= 1
     return { digest, sha256 }

@@ -119,3 +119,13 @@ export function createProgress(name: string): { say(text: string): void; end(): 
     },
   }
 }
+
+/** Runs work that says how far it is. */
+export async function inSteps<T>(name: string, work: (say: (text: string) => void) => Promise<T>): Promise<T> {
+  const progress = createProgress(name)
+  try {
+    return await work(progress.say)
+  } finally {
+    progress.end()
+  }
+}

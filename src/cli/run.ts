@@ -18,6 +18,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   inbox: async () => (await import('./commands/inbox.ts')).inbox,
   event: async () => (await import('./commands/event.ts')).event,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
+  backup: async () => (await import('./commands/backup.ts')).backup,
+  restore: async () => (await import('./commands/restore.ts')).restore,
+  epoch: async () => (await import('./commands/epoch.ts')).epoch,
   copy: async () => (await import('./commands/copy.ts')).copy,
   reindex: async () => (await import('./commands/reindex.ts')).reindex,
 }

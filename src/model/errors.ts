@@ -112,6 +112,13 @@ export const ERRORS = {
     message:
       'This lease no longer holds the event, and nothing was changed. Discard your result, or claim the event again.',
   },
+  cursor_ahead: {
+    kind: 'conflict',
+    retryable: false,
+    message:
+      'This database did not give out the id of this cursor: it was restored from a backup, and newer messages were lost. ' +
+      'Begin again without a cursor, or go on after the last id that it has.',
+  },
   too_many_subscriptions: {
     kind: 'conflict',
     retryable: false,

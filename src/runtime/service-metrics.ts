@@ -33,13 +33,14 @@ export interface Answered {
 export interface MetricSources {
   readonly version: string
   readonly driver: string
-  /** Ages in seconds; null where the store has no watermark. */
+  /** Ages in seconds; null where the store has no watermark, and before the first backup. */
   readonly store: () => Promise<{
     readonly indexLag: number
     readonly searchLag: number
     readonly leases: number
     readonly oldestPendingSeconds: number
     readonly watermarkAgeSeconds: number | null
+    readonly backupAgeSeconds: number | null
   }>
   readonly queue: () => { readonly events: number; readonly bytes: number; readonly oldestSeconds: number }
   /** Inbox requests in progress. */
@@ -85,6 +86,9 @@ export class ServiceMetrics implements Service {
         return (await store()).watermarkAgeSeconds
       },
     )
+    metrics.gauge('intray_backup_age_seconds', 'Age of the last backup that ./intray backup wrote.', async () => {
+      return (await store()).backupAgeSeconds
+    })
     metrics.gauge('intray_oldest_pending_seconds', 'Age of the oldest event not handed out.', async () => {
       return (await store()).oldestPendingSeconds
     })

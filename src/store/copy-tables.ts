@@ -111,6 +111,12 @@ const OPERATOR_TABLES: readonly CopyTable[] = [
 /** Tables without a `size` column have small pages. */
 export const COPY_TABLES: readonly CopyTable[] = [
   {
+    name: 'id_gaps',
+    key: ['after_id'],
+    page: 1000,
+    columns: { after_id: 'integer', before_id: 'integer', begun_at: 'integer' },
+  },
+  {
     name: 'tokens',
     key: ['created_at', 'key_id'],
     page: 1000,

@@ -1,6 +1,8 @@
 // Opens a store by its URL. A driver is loaded only if it is used.
 
+import { closeSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
+import type { BackupFile, BackupSource, Restore } from './contract/backup.ts'
 import type { CopySide } from './contract/copy.ts'
 import { StoreRefused } from './contract/failure.ts'
 import type { Store, StoreOptions } from './contract/store.ts'
@@ -34,6 +36,68 @@ export async function openCopySide(url: string, { mustExist }: CopyOptions): Pro
     return openPostgresCopy(url, mustExist)
   }
   throw unknownUrl('A database')
+}
+
+export async function openBackupSource(url: string): Promise<BackupSource> {
+  if (url.startsWith('sqlite:')) {
+    const { openSqliteBackup } = await import('./sqlite/admin/backup.ts')
+    return openSqliteBackup(sqlitePath(url))
+  }
+  if (POSTGRES.test(url)) {
+    const { openPostgresBackup } = await import('./postgres/admin/backup.ts')
+    return openPostgresBackup(url)
+  }
+  throw unknownUrl('INTRAY_DATABASE_URL')
+}
+
+/** Of either kind, told by its first bytes. */
+export async function openBackupFile(file: string): Promise<BackupFile> {
+  if (kindOf(file) === 'sqlite') {
+    const { openSqliteBackupFile } = await import('./sqlite/admin/backup.ts')
+    return openSqliteBackupFile(file)
+  }
+  const { openPostgresBackupFile } = await import('./postgres/admin/backup.ts')
+  return openPostgresBackupFile(file)
+}
+
+/** Refuses a target that exists, and one of another kind than the backup. */
+export async function openRestore(file: string, url: string): Promise<Restore> {
+  const kind = kindOf(file)
+  if (url.startsWith('sqlite:') && kind === 'sqlite') {
+    const { openSqliteRestore } = await import('./sqlite/admin/restore.ts')
+    return openSqliteRestore(sqlitePath(url), file)
+  }
+  if (POSTGRES.test(url) && kind === 'postgres') {
+    const { openPostgresRestore } = await import('./postgres/admin/restore.ts')
+    return openPostgresRestore(url, file)
+  }
+  if (!url.startsWith('sqlite:') && !POSTGRES.test(url)) throw unknownUrl('--to')
+  throw new StoreRefused(
+    'The backup is of the other kind of database. Restore it to its own kind, then run: ./intray copy --from URL --to URL',
+  )
+}
+
+const FIRST_BYTES = { sqlite: 'SQLite format 3\0', postgres: 'PGDMP' } as const
+
+function kindOf(path: string): keyof typeof FIRST_BYTES {
+  const first = firstBytes(path, 16)
+  if (first.startsWith(FIRST_BYTES.sqlite)) return 'sqlite'
+  if (first.startsWith(FIRST_BYTES.postgres)) return 'postgres'
+  throw new StoreRefused(`${path} is not a backup of Intray: its first bytes are of no database.`)
+}
+
+function firstBytes(path: string, count: number): string {
+  try {
+    const file = openSync(path, 'r')
+    try {
+      const bytes = Buffer.alloc(count)
+      return bytes.toString('latin1', 0, readSync(file, bytes))
+    } finally {
+      closeSync(file)
+    }
+  } catch (error) {
+    throw new StoreRefused(`${path} cannot be read: ${(error as Error).message}.`)
+  }
 }
 
 function unknownUrl(what: string): StoreRefused {

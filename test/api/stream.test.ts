@@ -139,17 +139,22 @@ for (const driver of drivers) {
       }
     })
 
-    test('200: an id that does not exist yet is waited for', async (t) => {
+    test('409: an id that was never given out, by whichever way it is named', async (t) => {
+      const app = await start(t, driver)
+      const [id] = await app.postSome(1)
+      for (const from of [{ after: id! + 1 }, { lastEventId: id! + 1 }]) {
+        assert.equal((await app.open(from)).status, 409)
+      }
+      assert.equal((await app.open({ after: id! })).status, 200)
+    })
+
+    test('200: an id that is given out but not indexed yet', async (t) => {
       const app = await start(t, driver)
       const [first] = await app.postSome(1)
-      await app.indexed()
-      const stream = await app.open({ after: first! + 2 })
+      const stream = await app.open({ after: first! })
       const ids = await app.postSome(4)
       await received(stream, ids)
-      assert.deepEqual(
-        stream.ids,
-        ids.filter((id) => id > first! + 2),
-      )
+      assert.deepEqual(stream.ids, ids)
     })
 
     test('a client that is cut off before its first event misses nothing when it comes back', async (t) => {

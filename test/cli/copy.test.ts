@@ -94,6 +94,7 @@ for (const { from, to } of WAYS) {
     assert.deepEqual(
       report.tables.map(({ table, rows }) => [table, rows]),
       [
+        ['id_gaps', 0],
         ['tokens', 3],
         ['dedupe', 5],
         ['events', 6],

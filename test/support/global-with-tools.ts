@@ -1,7 +1,7 @@
-// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python or jq, which npm does not bring: as root on Debian they
+// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq or pg_dump, which npm does not bring: as root on Debian they
 // are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
-import { hasProgram, requirePackages } from '../../prove/debian.ts'
+import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
 import { findChromium } from './chromium.ts'
 import { globalSetup as setUp } from './global.ts'
@@ -15,6 +15,7 @@ export async function globalSetup(): Promise<void> {
   install(['chromium-headless-shell'], () => findChromium() !== null)
   install(WORDPRESS_PACKAGES, hasWordpress)
   install(['python3'], hasPython)
+  install(['postgresql'], () => postgresBin() !== null)
   install(['jq'], () => hasProgram('jq'))
   await setUp()
 }

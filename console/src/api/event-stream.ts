@@ -40,6 +40,8 @@ export async function followStream(
       if (signal.aborted) return
       listener.onLost(error)
       if (error instanceof ApiError && (error.status === 401 || error.status === 403)) return
+      // The database was restored, and the last event is not in it.
+      if (error instanceof ApiError && error.status === 409) cursor.lastId = ''
     }
     await pause(waitMs, signal)
     waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)

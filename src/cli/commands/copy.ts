@@ -2,7 +2,6 @@
 // compares both sides, and builds the index of the copy. After an interruption the same command resumes.
 
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
 import { command, CommandError, UsageError } from '../command.ts'
@@ -10,6 +9,7 @@ import { JSON_FLAG } from '../flags.ts'
 import { indexLimits } from '../index-limits.ts'
 import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
+import { urlOf } from '../url-flag.ts'
 
 const ABOUT = `Copies a database into an empty one, for example from SQLite to PostgreSQL.
 
@@ -55,16 +55,6 @@ export const copy = command({
     else printReports(reports)
   },
 })
-
-function urlOf(url: string | undefined, file: string | undefined, flag: string): string | undefined {
-  if (file === undefined) return url
-  if (url !== undefined) throw new UsageError(`Give ${flag} or ${flag}-file, not both.`)
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch {
-    throw new CommandError(`The file of ${flag}-file cannot be read. Check its path and permissions.`)
-  }
-}
 
 async function release(side: CopySide): Promise<void> {
   const state = await side.state()

@@ -2,6 +2,7 @@
 // servers and without. Exit code 0: no problem found; 1: at least one.
 
 import { type Config, loadConfig } from '../../config.ts'
+import { formatDuration } from '../../runtime/duration.ts'
 import { StoreFailure } from '../../store/contract/failure.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
@@ -25,12 +26,14 @@ interface Check {
 
 const SHOWN = 20
 const OLD_LAG_S = 60
+/** Intervals of the schedule after which its last backup is overdue. */
+const LATE_BACKUPS = 2
 
 export const doctor = command({
   about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether
 other users of the machine can open its files, whether commits are
 synced, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
-payloads, how far behind the index is, and which transactions delay it. Reads every event once; servers may keep running.
+payloads, how far behind the index is, which transactions delay it, and how old the last backup is. Reads every event once; servers may keep running.
 Exit code 1 if there is a problem.`,
   flags: {
     sample: { value: 'N', about: 'Check about N events, spread evenly, instead of all, and no dedupe keys.' },
@@ -53,7 +56,7 @@ function sampleOf(text: string | undefined): number | null {
   return count
 }
 
-function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Promise<Check[]> {
+function examine(config: Config, sample: number | null): Promise<Check[]> {
   return withSide(config.databaseUrl, true, (side) =>
     withStore(
       async (store) => [
@@ -66,6 +69,7 @@ function examine(config: Pick<Config, 'databaseUrl'>, sample: number | null): Pr
         await index(store, side),
         await watermark(store),
         await refusals(side),
+        await backups(store, config),
       ],
       config,
     ),
@@ -228,6 +232,19 @@ async function watermark(store: Store): Promise<Check> {
 async function refusals(side: CopySide): Promise<Check> {
   const count = await side.count(side.tables.find(({ name }) => name === 'refusals')!)
   return ok('refusals', `${count} refused requests are kept with their reasons.`)
+}
+
+/** Without a schedule, other tools may make the backups. */
+async function backups({ recovery }: Store, { backupTo, backupEvery }: Config): Promise<Check> {
+  const last = await recovery.lastBackupAt()
+  const ageMs = last === null ? Number.POSITIVE_INFINITY : Math.max(0, Date.now() - last)
+  const summary =
+    last === null
+      ? 'No backup was written by ./intray backup.'
+      : `The last backup by ./intray backup began at ${new Date(last).toISOString()}.`
+  if (backupTo === null || ageMs <= LATE_BACKUPS * backupEvery) return ok('backups', summary)
+  const what = `${summary} The schedule asks for one every ${formatDuration(backupEvery)}.`
+  return wrong('backups', what, `The log of the server says why. Try it: ./intray backup ${shellWord(backupTo)}`)
 }
 
 const SIGNS: Record<Verdict, string> = { ok: 'ok     ', warning: 'warning', wrong: 'WRONG  ' }

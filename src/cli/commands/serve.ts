@@ -17,6 +17,7 @@ import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
+import { BackupSchedule } from '../backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
 import { bootstrap } from '../bootstrap.ts'
@@ -45,7 +46,7 @@ export const serve = command({
 
 async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
-  const app = await listen(config, store, log)
+  const app = withBackups(await listen(config, store, log), { config, store, log })
   const ended = untilEnded(app, store, log)
   try {
     const text = await bootstrap(store, config, app.address, systemClock.now())
@@ -56,6 +57,19 @@ async function runServer(config: Config, log: Log): Promise<number> {
     throw error
   }
   return ended
+}
+
+/** Starts the schedule of backups, which ends before the store does. */
+function withBackups(app: App, { config, store, log }: { config: Config; store: Store; log: Log }): App {
+  const schedule = new BackupSchedule({ config, recovery: store.recovery, clock: systemClock, logger: log.logger })
+  schedule.start()
+  return {
+    address: app.address,
+    stop: async () => {
+      await schedule.stop()
+      await app.stop()
+    },
+  }
 }
 
 /** Runs one of several workers; the primary process (cli/workers.ts) starts, stops and replaces it. */

@@ -4,6 +4,7 @@ import { textUpTo } from '../../runtime/parameter.ts'
 import { type Call, callerOf, idIn, jsonAnswer } from '../call.ts'
 import { DEFAULT_LIMIT, idCursorParameter, lagField, limitParameter, pageAnswer } from '../paging.ts'
 import { withQuery } from '../query.ts'
+import { cursorProblem } from './cursor-ahead.ts'
 import type { InboxOptions } from './options.ts'
 import { createProcessingState } from './processing-state.ts'
 
@@ -11,7 +12,7 @@ const NOT_FOUND = { code: 'not_found' } as const
 const PAGE = { limit: limitParameter, cursor: idCursorParameter }
 
 export function conversationOperations(options: InboxOptions) {
-  const { inbox, lists, events, clock, awaitIndex } = options
+  const { inbox, lists, events, clock, awaitIndex, resumePointOf } = options
   const { conversationViews } = createProcessingState(options)
 
   const find = async (call: Call) => {
@@ -21,6 +22,8 @@ export function conversationOperations(options: InboxOptions) {
 
   const listConversations = withQuery({ ...PAGE, channel_ref: textUpTo(512) }, async (call, query) => {
     const { limit = DEFAULT_LIMIT, cursor, channel_ref: channelRef } = query
+    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    if (ahead) return ahead
     const lag = await awaitIndex()
     if (channelRef !== undefined) {
       const one = await events.conversation(callerOf(call), channelRef)
@@ -40,6 +43,8 @@ export function conversationOperations(options: InboxOptions) {
   })
 
   const listConversationEvents = withQuery(PAGE, async (call, { limit = DEFAULT_LIMIT, cursor }) => {
+    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    if (ahead) return ahead
     const lag = await awaitIndex()
     const found = await find(call)
     if (!found) return NOT_FOUND

@@ -6,6 +6,7 @@ import type { Answer } from '../problem.ts'
 import { DEFAULT_LIMIT, idCursorParameter, lagField, limitParameter, pageAnswer } from '../paging.ts'
 import { withQuery } from '../query.ts'
 import { headerValues } from '../wire/raw-headers.ts'
+import { cursorProblem } from './cursor-ahead.ts'
 import type { InboxOptions } from './options.ts'
 import { createProcessingState } from './processing-state.ts'
 
@@ -24,7 +25,7 @@ const SAFE_HEADERS = {
 }
 
 export function eventOperations(options: InboxOptions) {
-  const { lists, events, awaitIndex, promote } = options
+  const { lists, events, awaitIndex, promote, resumePointOf } = options
   const { statesOf } = createProcessingState(options)
 
   /** Null for an id that is malformed, unknown, or of another tenant: the answers must not differ. */
@@ -57,6 +58,8 @@ export function eventOperations(options: InboxOptions) {
   })
 
   const listRevisions = withQuery(PAGE, async (call, { limit = DEFAULT_LIMIT, cursor }) => {
+    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    if (ahead) return ahead
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND

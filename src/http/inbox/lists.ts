@@ -13,6 +13,7 @@ import { DEFAULT_LIMIT, eventCursorParameter, idCursorParameter, limitParameter,
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
+import { cursorProblem } from './cursor-ahead.ts'
 import { disconnectSignal } from './disconnect-signal.ts'
 import type { InboxOptions } from './options.ts'
 
@@ -47,7 +48,7 @@ const EVENT_QUERY = {
 }
 
 export function listOperations(options: InboxOptions) {
-  const { lists, claims, clock, awaitIndex } = options
+  const { lists, claims, clock, awaitIndex, resumePointOf } = options
 
   const listEvents = withQuery(EVENT_QUERY, async (call, query) => {
     const { limit = DEFAULT_LIMIT, cursor, ...given } = query
@@ -74,6 +75,8 @@ export function listOperations(options: InboxOptions) {
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
       return invalidRequest('The cursor belongs to a list with other filters. Use the same filters for every page.')
     }
+    const ahead = await cursorProblem(resumePointOf, cursor?.id ?? null)
+    if (ahead) return ahead
     const tenant = callerOf(call)
     if (subscription !== DEFAULT_SUBSCRIPTION) {
       const known = await claims.subscriptions(tenant)

@@ -6,6 +6,7 @@ import type { Clock } from '../../runtime/clock.ts'
 import type { EventReader } from '../../store/contract/events.ts'
 import type { InboxReader } from '../../store/contract/inbox.ts'
 import type { ListReader } from '../../store/contract/lists.ts'
+import type { ResumePointOf } from './cursor-ahead.ts'
 
 export interface InboxOptions {
   readonly inbox: Pick<InboxReader, 'conversation'>
@@ -16,4 +17,5 @@ export interface InboxOptions {
   /** Waits, for a limited time, until the index covers every event stored before the call; resolves with the remaining lag. */
   readonly awaitIndex: (needed?: 'entries' | 'words') => Promise<number>
   readonly promote: Promote
+  readonly resumePointOf: ResumePointOf
 }

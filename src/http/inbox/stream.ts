@@ -17,11 +17,13 @@ import type { LoadShedder } from '../load-shedder.ts'
 import { sendProblem } from '../wire/answer.ts'
 import { closeAfterAnswer } from '../wire/open-answer.ts'
 import { serialRequests } from '../wire/serial-requests.ts'
+import { cursorProblem, type ResumePointOf } from './cursor-ahead.ts'
 
 export interface StreamHandlerOptions {
   readonly auth: AuthServices
   readonly hub: StreamHub
   readonly loadShedder: LoadShedder
+  readonly resumePointOf: ResumePointOf
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
@@ -40,7 +42,13 @@ const UNREACHABLE: Problem = {
   message: 'The database does not answer. Open the stream again after Retry-After seconds.',
 }
 
-export function createStreamHandler({ auth, hub, loadShedder, onTrouble }: StreamHandlerOptions): Handler {
+export function createStreamHandler({
+  auth,
+  hub,
+  loadShedder,
+  resumePointOf,
+  onTrouble,
+}: StreamHandlerOptions): Handler {
   return async (route, req, res, exchange) => {
     const refused = await authenticate(auth, route, req, exchange)
     if (refused) return sendProblem(req, res, exchange, refused)
@@ -51,7 +59,8 @@ export function createStreamHandler({ auth, hub, loadShedder, onTrouble }: Strea
     const admitted = loadShedder.acquire(route, exchange)
     if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
-      stream = await hub.enter({ ...followerOf(exchange), after: from.after })
+      const ahead = await cursorProblem(resumePointOf, from.after)
+      stream = ahead ?? (await hub.enter({ ...followerOf(exchange), after: from.after }))
     } catch (error) {
       onTrouble('begin a stream', error)
       stream = UNREACHABLE

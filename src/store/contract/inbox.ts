@@ -64,7 +64,7 @@ export interface EventPage {
   readonly partial: boolean
 }
 
-/** How far the index follows the journal, in ids of events and of resends. */
+/** How far the index follows the journal, in ids of events and of resends. Gaps are left out: differences count rows. */
 export interface Coverage {
   readonly newest: { readonly events: number; readonly resends: number }
   /** `words`: events up to this id are found by a search. */

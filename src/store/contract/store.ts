@@ -3,14 +3,15 @@
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
 import type { EventReader } from './events.ts'
-import type { MetricsReader } from './metrics.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
-import type { ListReader } from './lists.ts'
 import type { IndexStore } from './indexing.ts'
+import type { ListReader } from './lists.ts'
+import type { MetricsReader } from './metrics.ts'
 import type { NodeStore } from './nodes.ts'
 import type { OperatorStore } from './operators.ts'
 import type { ProcessingStore } from './processing.ts'
+import type { RecoveryStore } from './recovery.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
 import type { TrafficReader } from './traffic.ts'
@@ -40,6 +41,7 @@ export interface Store {
   readonly traffic: TrafficReader
   readonly metrics: MetricsReader
   readonly diagnosis: Diagnosis
+  readonly recovery: RecoveryStore
   /** Makes a small durable write; resolves if the store accepts writes now. */
   probe(): Promise<void>
   /** Calls the listener once if the storage can no longer be trusted. The process must then exit. */

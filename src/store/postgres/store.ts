@@ -2,13 +2,14 @@
 // but the database.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { IdGap } from '../../model/id-gaps.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
+import { callsInTurn, MAX_WAITING, payloadsInTurn } from '../calls-in-turn.ts'
 import type { CopySide } from '../contract/copy.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { MAX_WAITING, payloadsInTurn, callsInTurn } from '../calls-in-turn.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -20,6 +21,7 @@ import { type Address, parseAddress } from './connection/address.ts'
 import type { Connection } from './connection/connection.ts'
 import { messageOf, sqlState, storeFailure } from './connection/failure.ts'
 import { NoHost, Pool, StandbyOnly } from './connection/pool.ts'
+import { createRecovery, readGaps } from './admin/recovery.ts'
 import { createInboxReader } from './index/inbox.ts'
 import { createIndexing } from './index/indexing.ts'
 import { createTrafficReader } from './index/traffic.ts'
@@ -62,19 +64,22 @@ export async function openPostgresStore(url: string, options: StoreOptions): Pro
   const address = parseAddress(url)
   const pool = new Pool(address)
   try {
-    const { facts, identity } = await pool.use((connection) => prepare(connection, address, options))
-    return composeStore(pool, facts, identity)
+    const prepared = await pool.use((connection) => prepare(connection, address, options))
+    return composeStore(pool, prepared)
   } catch (error) {
     await pool.close()
     throw refusal(error, address)
   }
 }
 
-async function prepare(
-  connection: Connection,
-  address: Address,
-  { role, mustExist }: StoreOptions,
-): Promise<{ facts: Store['facts']; identity: Identity }> {
+/** What is read once, when the store is opened. */
+interface Prepared {
+  readonly facts: Store['facts']
+  readonly identity: Identity
+  readonly gaps: readonly IdGap[]
+}
+
+async function prepare(connection: Connection, address: Address, { role, mustExist }: StoreOptions): Promise<Prepared> {
   const { server } = connection
   if (server.version_number < OLDEST_VERSION) {
     throw new StoreRefused(`PostgreSQL ${server.version} is too old: Intray needs 15 or newer.`)
@@ -93,6 +98,7 @@ async function prepare(
   const identity = await readIdentity(connection)
   return {
     identity,
+    gaps: await readGaps(connection),
     facts: {
       driver: 'postgres',
       hosts: address.hosts.map(({ name }) => name).join(','),
@@ -109,13 +115,13 @@ async function prepare(
   }
 }
 
-function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): Store {
+function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const processing = createProcessing(pool)
   const { countDead, history, counts, states, subscriptions } = processing
   const refusals = createRefusalStore(pool)
-  const inbox = createInboxReader(pool, identity.dedupeKey)
+  const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
   const lists = createJsonPages({ inbox, states, counts, refusals: refusals.list, turn: nextTurn })
   const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
   const slots = new FairSlots({
@@ -153,6 +159,7 @@ function composeStore(pool: Pool, facts: Store['facts'], identity: Identity): St
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
     nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    recovery: lifecycle.guard(createRecovery(pool, gaps)),
     diagnosis: lifecycle.guard(createDiagnosis(pool)),
     ...lifecycle.guard({
       probe: () =>

@@ -2,11 +2,13 @@
 // threads or in a command's own process.
 
 import type { DatabaseSync } from 'node:sqlite'
+import type { IdGap } from '../../model/id-gaps.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
+import { addGap } from './admin/recovery.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
 import { inTransaction } from './connection.ts'
@@ -60,6 +62,7 @@ export function prepareOperations(db: DatabaseSync) {
     createSubscription: subscriptions.create,
     deleteSubscription: subscriptions.remove,
     clearSubscriptions: subscriptions.clear,
+    beginEpoch: (now: number): IdGap => inTransaction(db, () => addGap(db, now)),
     probe: (): void =>
       inTransaction(db, () => {
         if (isFrozen(db)) throw new StoreFailure('unavailable', FROZEN)

@@ -4,23 +4,24 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
+import { payloadsInTurn } from '../calls-in-turn.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
-import { payloadsInTurn } from '../calls-in-turn.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
+import { createRecovery, readGaps } from './admin/recovery.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
+  readFailure,
   readSynchronous,
   refusal,
   requireFile,
   sqliteCode,
-  readFailure,
   sqliteVersion,
 } from './connection.ts'
 import { watchingForDamage } from './damage.ts'
@@ -48,7 +49,7 @@ import {
   prepareOperations,
 } from './operations.ts'
 import type { Clearing } from './processing/subscriptions.ts'
-import { type Reads, prepareReads } from './reads.ts'
+import { prepareReads, type Reads } from './reads.ts'
 import { migrate, needsMigration, readMeta } from './schema.ts'
 import { StoreThread } from './threads/thread.ts'
 
@@ -170,6 +171,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
   const tokens = prepareTokenReads(main)
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
+  const gaps = readGaps(main)
   /** A read in the turn of a tenant. */
   const read = <N extends keyof Reads>(
     { companyId, accountId }: Tenant,
@@ -209,7 +211,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       conversation: (tenant, channelRef) => read(tenant, 'conversationOf', [tenant, channelRef]),
     }),
     inbox: {
-      coverage: () => guard(() => readCoverage(main)),
+      coverage: () => guard(() => readCoverage(main, gaps)),
       events: (tenant, filter, after, limit, gone) => read(tenant, 'listEvents', [tenant, filter, after, limit], gone),
       revisions: (tenant, ...args) => read(tenant, 'listRevisions', [tenant, ...args]),
       conversations: (tenant, ...args) => read(tenant, 'listConversations', [tenant, ...args]),
@@ -232,7 +234,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     index: {
       step: (limits) => indexer.run('indexStep', [limits]),
       stepWords: (limits) => indexer.run('indexWordsStep', [limits]),
-      progress: () => guard(() => readProgress(main)),
+      progress: () => guard(() => readProgress(main, gaps)),
       requestRebuild: () => indexer.run('indexRebuild', []),
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
@@ -326,6 +328,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
     metrics: { read: (now) => readOwn('metrics', [now]) },
+    recovery: guardAll(createRecovery(main, gaps, (now) => writer.run('beginEpoch', [now]))),
     diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),
     onFatal: (listener) => {

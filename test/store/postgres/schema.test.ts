@@ -20,6 +20,7 @@ async function migrated(): Promise<string> {
 /** They belong to the database and to no tenant. */
 const OF_NO_TENANT = [
   'audit',
+  'id_gaps',
   'index_cursors',
   'meta',
   'nodes',

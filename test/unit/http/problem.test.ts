@@ -23,6 +23,7 @@ const STATUSES: Record<ErrorCode, number> = {
   erased: 410,
   request_timeout: 408,
   lease_lost: 409,
+  cursor_ahead: 409,
   too_many_subscriptions: 409,
   payload_too_large: 413,
   unsupported_media_type: 415,

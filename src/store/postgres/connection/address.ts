@@ -41,6 +41,20 @@ export function parseAddress(url: string): Address {
   return { hosts, database: decodeURIComponent(database), poolSize }
 }
 
+/** The URL for programs of PostgreSQL, without its password: every user of the machine can see their arguments. */
+export function programAddress(url: string): { readonly uri: string; readonly password: string | null } {
+  const [, user = '', hosts = '', database = '', query = ''] = SHAPE.exec(url) ?? refuse(`must look like ${EXAMPLE}`)
+  const [name, password] = user.split(/:(.*)/s)
+  const parameters = new URLSearchParams(query)
+  parameters.delete('pool_size')
+  if (hosts.includes(',')) parameters.set('target_session_attrs', 'read-write')
+  const rest = parameters.size > 0 ? `?${parameters}` : ''
+  return {
+    uri: `postgres://${name ? `${name}@` : ''}${hosts}/${database}${rest}`,
+    password: password ? decodeURIComponent(password) : null,
+  }
+}
+
 function nameOf(host: string, parameter: string | null): string {
   if (host === '') return parameter ?? 'localhost:5432'
   return /:\d+$/.test(host) ? host : `${host}:5432`

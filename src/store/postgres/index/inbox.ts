@@ -1,5 +1,6 @@
 // Reads the inbox on PostgreSQL. Readers see committed rows only, always on the server that accepts writes.
 
+import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import { accessPathOf, chunkOf, type FoundIds, pageOfIds, SCAN_ROWS, SEARCH_MS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
@@ -94,7 +95,7 @@ const STEP_EVENTS = 50
 const NEWEST = Number.MAX_SAFE_INTEGER
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 
-export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReader {
+export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: readonly IdGap[]): InboxReader {
   const digest = createDedupeDigest(dedupeKey)
   const query = (statement: Statement | string, values: readonly Value[]): Promise<Row[]> =>
     pool.use((connection) => connection.query(statement, values))
@@ -202,9 +203,10 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array): InboxReade
   return {
     async coverage() {
       const [row] = await query(COVERAGE, [])
+      const at = (name: string) => withoutGaps(gaps, row![name] as number)
       return {
-        newest: { events: row!.newest_events as number, resends: row!.newest_resends as number },
-        covered: { events: row!.events as number, resends: row!.resends as number, words: row!.words as number },
+        newest: { events: at('newest_events'), resends: row!.newest_resends as number },
+        covered: { events: at('events'), resends: row!.resends as number, words: at('words') },
       }
     },
     async events(tenant, filter, after, limit, gone) {

@@ -9,6 +9,8 @@ import { sqlState, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
+import { withoutGaps } from '../../../model/id-gaps.ts'
+import { readGaps } from '../admin/recovery.ts'
 import { clearSome } from './clearing.ts'
 import {
   type WriteEvents,
@@ -298,9 +300,11 @@ async function progressAt(connection: Connection, at: Cursors): Promise<IndexPro
   let { events, resends, words } = counted!
   if (events > COUNTED || resends > COUNTED || words > COUNTED) {
     const last = await readLastIds(connection)
-    if (events > COUNTED) events = last.events - position.events
+    const gaps = await readGaps(connection)
+    const newest = withoutGaps(gaps, last.events)
+    if (events > COUNTED) events = newest - withoutGaps(gaps, position.events)
     if (resends > COUNTED) resends = last.resends - position.resends
-    if (words > COUNTED) words = last.events - searchable
+    if (words > COUNTED) words = newest - withoutGaps(gaps, searchable)
   }
   return { cursor: position.events, lag: events + resends, searchable, searchLag: words, clearing }
 }

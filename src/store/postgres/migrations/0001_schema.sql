@@ -1,7 +1,7 @@
 -- The schema. The derived tables in the middle can be rebuilt; all others are primary data.
 --
 -- company_id is part of every primary key and unique index of a tenant's data, and no key refers across companies, so
--- that the tables can be distributed by it. meta, nodes and index_cursors belong to the database, not to a tenant.
+-- that the tables can be distributed by it. meta, id_gaps, nodes and index_cursors belong to the database, not to a tenant.
 
 -- The journal ------------------------------------------------------------------------------------------------------------
 
@@ -16,6 +16,13 @@ CREATE SEQUENCE intray.event_ids CACHE 1;
 CREATE SEQUENCE intray.resend_ids CACHE 1;
 CREATE SEQUENCE intray.refusal_ids CACHE 1;
 CREATE SEQUENCE intray.token_numbers CACHE 1;
+
+-- Ids above after_id and below before_id were given out, if at all, by another state of this database: restores begin above them.
+CREATE TABLE intray.id_gaps (
+  after_id  bigint NOT NULL PRIMARY KEY,
+  before_id bigint NOT NULL,
+  begun_at  bigint NOT NULL
+);
 
 -- One row per first arrival ('event') and per re-send with other bytes ('revision'). The id leads the key: the indexer
 -- follows it, and one index serves both. No CHECK here: it would be parsed again for every batch.

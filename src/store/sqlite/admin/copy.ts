@@ -32,6 +32,11 @@ export async function openSqliteCopy(path: string, mustExist: boolean): Promise<
   }
 }
 
+/** A database that is open already. */
+export function sideOf(db: DatabaseSync, path: string): CopySide {
+  return new SqliteCopy(db, path)
+}
+
 /** Why no server may open this database; null if one may. */
 export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
@@ -48,17 +53,19 @@ class SqliteCopy implements CopySide {
     this.#path = path
   }
 
-  async identity(): Promise<CopyIdentity> {
-    const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
-    return {
-      databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
-      dedupeKey: readMeta(this.#db, 'dedupe_key'),
-      lastIds: {
-        events: readSequence(this.#db, 'events'),
-        resends: readSequence(this.#db, 'resends'),
-        refusals: Number(refusals?.seq ?? 0),
-      },
-    }
+  identity(): Promise<CopyIdentity> {
+    return guard(() => {
+      const refusals = this.#db.prepare("SELECT seq FROM sqlite_sequence WHERE name = 'refusals'").get()
+      return {
+        databaseUuid: Buffer.from(readMeta(this.#db, 'database_uuid')).toString(),
+        dedupeKey: readMeta(this.#db, 'dedupe_key'),
+        lastIds: {
+          events: readSequence(this.#db, 'events'),
+          resends: readSequence(this.#db, 'resends'),
+          refusals: Number(refusals?.seq ?? 0),
+        },
+      }
+    })
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {

@@ -5,22 +5,23 @@ import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
 import {
   accessPathOf,
+  chunkOf,
   type FoundIds,
   type IdPage,
-  chunkOf,
   pageOfIds,
   SCAN_ROWS,
   SEARCH_MS,
 } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
+import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
 import { readSequence } from '../journal/sequence.ts'
+import type { Turn } from '../threads/reader-scheduler.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
-import type { Turn } from '../threads/reader-scheduler.ts'
 import { readCursors } from './indexing.ts'
 
 const SELECT_EVENT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ? AND company_id = ? AND account_id = ?`
@@ -56,11 +57,11 @@ const STEP_ROWS = 2000
 const ONE_SPAN = [1]
 
 /** How far the index follows the journal: a look at four counters. */
-export function readCoverage(db: DatabaseSync): Coverage {
+export function readCoverage(db: DatabaseSync, gaps: readonly IdGap[]): Coverage {
   const { events, resends, words } = readCursors(db)
   return {
-    newest: { events: readSequence(db, 'events'), resends: readSequence(db, 'resends') },
-    covered: { events, resends, words },
+    newest: { events: withoutGaps(gaps, readSequence(db, 'events')), resends: readSequence(db, 'resends') },
+    covered: { events: withoutGaps(gaps, events), resends, words: withoutGaps(gaps, words) },
   }
 }
 

@@ -14,6 +14,8 @@ import {
 import { scanWhole } from '../../../model/message-scan.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
+import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
+import { readGaps } from '../admin/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { clearSome } from './clearing.ts'
 import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
@@ -43,6 +45,7 @@ type WriteWords = IndexWrites['writeWords']
 
 export function prepareIndexing(db: DatabaseSync) {
   const writes = prepareIndexWrites(db)
+  const gaps = readGaps(db)
   const selectEvents = db.prepare(SELECT_EVENTS)
   selectEvents.setReturnArrays(true)
   const selectResends = db.prepare(SELECT_RESENDS)
@@ -53,7 +56,7 @@ export function prepareIndexing(db: DatabaseSync) {
     const before = readCursors(db)
     if (before.clearing) {
       clearSome(db, limits.maxRows)
-      return { ...readProgress(db), indexed: 0, unindexed: 0, more: true }
+      return { ...readProgress(db, gaps), indexed: 0, unindexed: 0, more: true }
     }
     const newest = readSequence(db, 'events')
     const derived = writeEvents(readDerived(before.events, newest, limits))
@@ -68,7 +71,7 @@ export function prepareIndexing(db: DatabaseSync) {
     if (last) noteLast.run(last.row.id, last.row.requestId)
     const unindexed = derived.filter((one) => one.unindexed !== null).length
     const more = end.isFull || resends.length === limits.maxRows
-    return { ...progressAt(db, after), indexed: derived.length, unindexed, more }
+    return { ...progressAt(db, after, gaps), indexed: derived.length, unindexed, more }
   }
 
   function stepWords(limits: WordLimits, writeWords: WriteWords): IndexStepResult {
@@ -77,7 +80,7 @@ export function prepareIndexing(db: DatabaseSync) {
     const unindexed = writeWords(derived, limits.maxWords)
     const end = endOfStep(derived, before.events, limits)
     if (end.position !== before.words) moveCursor.run(end.position, 'words')
-    const progress = progressAt(db, { ...before, words: end.position })
+    const progress = progressAt(db, { ...before, words: end.position }, gaps)
     return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
   }
 
@@ -144,8 +147,8 @@ export function startAgain(db: DatabaseSync): void {
   db.exec(FORGET_LAST)
 }
 
-export function readProgress(db: DatabaseSync): IndexProgress {
-  return progressAt(db, readCursors(db))
+export function readProgress(db: DatabaseSync, gaps: readonly IdGap[]): IndexProgress {
+  return progressAt(db, readCursors(db), gaps)
 }
 
 export function readCursors(db: DatabaseSync): Cursors {
@@ -155,8 +158,14 @@ export function readCursors(db: DatabaseSync): Cursors {
   return { events: at('events'), resends: at('resends'), words: at('words'), clearing }
 }
 
-function progressAt(db: DatabaseSync, at: Cursors): IndexProgress {
-  const newest = readSequence(db, 'events')
-  const lag = newest - at.events + (readSequence(db, 'resends') - at.resends)
-  return { cursor: at.events, lag, searchable: at.words, searchLag: newest - at.words, clearing: at.clearing }
+function progressAt(db: DatabaseSync, at: Cursors, gaps: readonly IdGap[]): IndexProgress {
+  const newest = withoutGaps(gaps, readSequence(db, 'events'))
+  const lag = newest - withoutGaps(gaps, at.events) + (readSequence(db, 'resends') - at.resends)
+  return {
+    cursor: at.events,
+    lag,
+    searchable: at.words,
+    searchLag: newest - withoutGaps(gaps, at.words),
+    clearing: at.clearing,
+  }
 }

@@ -16,6 +16,13 @@ CREATE TABLE sequences (
 
 INSERT INTO sequences (name, value) VALUES ('events', 0), ('resends', 0);
 
+-- Ids above after_id and below before_id were given out, if at all, by another state of this database: restores begin above them.
+CREATE TABLE id_gaps (
+  after_id  INTEGER PRIMARY KEY,
+  before_id INTEGER NOT NULL,
+  begun_at  INTEGER NOT NULL
+) STRICT;
+
 -- One row per first arrival ('event') and per re-send with other bytes ('revision').
 -- The payload is the last column, so that reading the others skips its pages.
 CREATE TABLE events (

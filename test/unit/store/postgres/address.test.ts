@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StoreRefused } from '../../../../src/store/contract/failure.ts'
-import { parseAddress } from '../../../../src/store/postgres/connection/address.ts'
+import { parseAddress, programAddress } from '../../../../src/store/postgres/connection/address.ts'
 
 test('one connection string for each host, with everything else in each', () => {
   const { hosts, database, poolSize } = parseAddress(
@@ -57,3 +57,11 @@ for (const [name, url] of Object.entries(REFUSED)) {
     )
   })
 }
+
+test("programs of PostgreSQL get the URL without its password, and without what only Intray's pool knows", () => {
+  assert.deepEqual(programAddress('postgres://ada:s%3Acret@db1,db2:5433/intray?pool_size=4&sslmode=require'), {
+    uri: 'postgres://ada@db1,db2:5433/intray?sslmode=require&target_session_attrs=read-write',
+    password: 's:cret',
+  })
+  assert.deepEqual(programAddress('postgresql://db/intray'), { uri: 'postgres://db/intray', password: null })
+})

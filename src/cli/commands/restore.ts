@@ -1,0 +1,54 @@
+// `./intray restore`: makes a new database of a backup. It is checked before it is in place, and its ids jump, so that cursors of
+// the old database cannot be taken for its own.
+
+import { openRestore } from '../../store/open.ts'
+import { checkBackup, digestProblem } from '../backup-check.ts'
+import { command, CommandError, UsageError } from '../command.ts'
+import { JSON_FLAG } from '../flags.ts'
+import { inSteps, print, printJson } from '../output.ts'
+import { urlOf } from '../url-flag.ts'
+
+const ABOUT = `Makes a new database of a backup.
+
+  ./intray restore /backup/intray.db --to sqlite:./data/intray.db
+
+It overwrites nothing: the target must not exist (on PostgreSQL: an empty database). The backup is checked like
+./intray backup --verify does; a damaged one is not restored. Sessions of the console end; tokens keep working. Then start servers
+with INTRAY_DATABASE_URL set to the target: they build the index.
+
+Messages that came in after the backup are missing, and followers have seen their ids. So ids jump by 1,000,000,000, and a
+stream or a list that goes on after such an id is answered 409 cursor_ahead (docs/operating/backup.md).`
+
+export const restore = command({
+  args: 'FILE',
+  about: ABOUT,
+  flags: {
+    to: { value: 'URL', about: 'The database to make.' },
+    'to-file': { value: 'FILE', about: 'A file that holds the URL: every user of the machine can see flags.' },
+    ...JSON_FLAG,
+  },
+  async run(values, [file]) {
+    const to = urlOf(values.to, values['to-file'], '--to')
+    if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
+    const { rows, after, before } = await restoreInto(file!, to)
+    if (values.json) printJson({ ok: true, rows, gap: { after, before } })
+    else {
+      print(`Restored ${rows} events and revisions, ids up to ${after}. New ids begin above ${before}.\n`)
+      print('Start servers with INTRAY_DATABASE_URL set to the new database; they build its index.\n')
+    }
+  },
+})
+
+async function restoreInto(file: string, to: string) {
+  const target = await openRestore(file, to)
+  try {
+    const digest = await digestProblem(file)
+    if (digest !== null) throw new CommandError(`${digest} Nothing was restored.`)
+    const loaded = await target.load()
+    const { rows, problems } = await inSteps('verify', (say) => checkBackup(loaded, {}, say)).finally(loaded.close)
+    if (problems.length > 0) throw new CommandError(`${file} is damaged. Nothing was restored. ${problems.join(' ')}`)
+    return { rows, ...(await target.finish(Date.now())) }
+  } finally {
+    await target.discard()
+  }
+}

@@ -1,0 +1,48 @@
+// Gaps in the ids and the time of the last backup, on PostgreSQL.
+
+import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
+import type { RecoveryStore } from '../../contract/recovery.ts'
+import type { Connection, Statement } from '../connection/connection.ts'
+import type { Pool } from '../connection/pool.ts'
+import { readLastIds } from '../journal/watermark.ts'
+
+const SELECT_GAPS: Statement = {
+  name: 'intray_id_gaps',
+  text: 'SELECT after_id AS after, before_id AS before FROM intray.id_gaps ORDER BY after_id',
+}
+/**
+ * Clients know ids of committed rows, and the watermark. The sequence may be ahead of both: after a recovery it has skipped up to
+ * 32 ids, which the old database gave out.
+ */
+const SELECT_AFTER = `SELECT greatest((SELECT max(id) FROM intray.events),
+  (SELECT watermark FROM intray.index_cursors WHERE source = 'events')) AS after`
+const INSERT_GAP = 'INSERT INTO intray.id_gaps (after_id, before_id, begun_at) VALUES ($1, $2, $3)'
+const JUMP = `SELECT setval('intray.event_ids', $1)`
+const SELECT_LAST_BACKUP = `SELECT convert_from(value, 'UTF8') AS at FROM intray.meta WHERE key = 'last_backup'`
+
+/** `gaps`: as they were when the store was opened. They grow only while no server runs. */
+export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStore {
+  return {
+    resumePointOf: async (cursor) => resumePoint(gaps, (await pool.use(readLastIds)).events, cursor),
+    beginEpoch: (now) => pool.transaction((connection) => addGap(connection, now)),
+    lastBackupAt: () =>
+      pool.use(async (connection) => {
+        const [row] = await connection.query<{ at: string }>(SELECT_LAST_BACKUP)
+        return row ? Number(row.at) : null
+      }),
+  }
+}
+
+export function readGaps(connection: Connection): Promise<IdGap[]> {
+  return connection.query<IdGap & Record<string, never>>(SELECT_GAPS)
+}
+
+/** Inside a transaction of the caller. */
+export async function addGap(connection: Connection, now: number): Promise<IdGap> {
+  const [row] = await connection.query<{ after: number }>(SELECT_AFTER)
+  const after = row!.after
+  const before = Math.max(after, (await readLastIds(connection)).events) + EPOCH_IDS
+  await connection.query(INSERT_GAP, [after, before, now])
+  await connection.query(JUMP, [before])
+  return { after, before }
+}

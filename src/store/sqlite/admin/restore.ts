@@ -1,0 +1,86 @@
+// Restore on SQLite: the backup is copied beside its target, checked there, and renamed in the end. The index is built by the
+// next start.
+
+import {
+  chmodSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import type { DatabaseSync } from 'node:sqlite'
+import type { IdGap } from '../../../model/id-gaps.ts'
+import type { Restore } from '../../contract/backup.ts'
+import { StoreRefused } from '../../contract/failure.ts'
+import { inTransaction } from '../connection.ts'
+import { indexPath } from '../index/index-file.ts'
+import { migrate } from '../schema.ts'
+import { openBackup, structureOf } from './backup.ts'
+import { sideOf } from './copy.ts'
+import { addGap } from './recovery.ts'
+
+const SIDE_FILES = ['', '-wal', '-shm']
+/** They belong to the servers and browsers of the old database. */
+const FORGET = 'DELETE FROM nodes; DELETE FROM sessions; DELETE FROM sign_in_links'
+
+/** `file`: the backup that will be loaded. */
+export function openSqliteRestore(path: string, file: string): Restore {
+  const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
+  if (existing !== undefined) {
+    throw new StoreRefused(
+      `${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`,
+    )
+  }
+  const part = `${path}.part`
+  if (resolve(file) === part) throw new StoreRefused(`${file} is what an interrupted restore left. Give a backup.`)
+  const removePart = () => {
+    for (const end of SIDE_FILES.toReversed()) rmSync(part + end, { force: true })
+  }
+  let db: DatabaseSync | null = null
+  return {
+    async load() {
+      mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+      // Left by a restore that was interrupted.
+      removePart()
+      copyFileSync(file, part, constants.COPYFILE_EXCL)
+      chmodSync(part, 0o600)
+      const opened = openBackup(part, 'tool', file)
+      db = opened
+      migrate(opened)
+      return { structure: async () => structureOf(opened), rows: sideOf(opened, part), close: async () => {} }
+    },
+    async finish(now) {
+      const opened = db!
+      // A backup of a frozen database is not part of that copy.
+      await sideOf(opened, part).release()
+      const gap: IdGap = inTransaction(opened, () => {
+        opened.exec(FORGET)
+        return addGap(opened, now)
+      })
+      opened.close()
+      sync(part, 'r+')
+      renameSync(part, path)
+      sync(dirname(path), 'r')
+      return gap
+    },
+    async discard() {
+      if (db?.isOpen) db.close()
+      removePart()
+    },
+  }
+}
+
+function sync(path: string, flags: string): void {
+  const file = openSync(path, flags)
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}

@@ -1,0 +1,72 @@
+// `./intray backup` and `./intray restore` on PostgreSQL: they run the server's own programs, or say what to run.
+
+import assert from 'node:assert/strict'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { postgresBin } from '../../prove/debian.ts'
+import { item } from '../store/rows.ts'
+import { intrayJson, runToEnd } from '../support/command.ts'
+import { withStore } from '../support/journal.ts'
+import { newMigratedDatabase, newPostgresDatabase } from '../support/postgres/databases.ts'
+import { TEMPLATE_VARIABLE } from '../support/postgres/server.ts'
+import { ROOT } from '../support/process.ts'
+import { tempFolder } from '../support/temp.ts'
+
+// pg_dump must fit its server, and npm brings the server alone: this file's server is Debian's, which brings both.
+const programs = process.env.TEST_POSTGRES_BIN ?? postgresBin()
+if (programs !== null) {
+  process.env.TEST_POSTGRES_BIN = programs
+  delete process.env[TEMPLATE_VARIABLE]
+}
+
+test('without pg_dump the command prints the line to run, without the password, and leaves nothing', async () => {
+  const url = await newMigratedDatabase()
+  const file = join(tempFolder('no-pg'), 'b.dump')
+  const withPassword = url.replace(/\/\/([^:@]*)(:[^@]*)?@/, '//$1:s3cret@')
+  const env = { INTRAY_DATABASE_URL: withPassword, PATH: '/nonexistent' }
+  const { code, stderr } = await runToEnd([process.execPath, join(ROOT, 'src/main.ts'), 'backup', file], env)
+  assert.equal(code, 1, stderr)
+  assert.match(
+    stderr,
+    /pg_dump is not on the PATH\. Install the client programs of PostgreSQL \d+ or newer, or run this/,
+  )
+  assert.match(stderr, /PGPASSWORD=\.\.\. pg_dump --format=custom .*--schema=intray .*b\.dump /)
+  assert.doesNotMatch(stderr, /s3cret/)
+  assert.ok(!existsSync(file) && !existsSync(`${file}.part`))
+})
+
+test('a dump restores into an empty database, whose ids jump; a changed byte and a database in use are refused', async (t) => {
+  if (programs === null) return t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
+  const url = await newMigratedDatabase()
+  const env = { INTRAY_DATABASE_URL: url, PATH: `${programs}:${process.env.PATH}` }
+  const append = (at: string) =>
+    withStore(at, ({ journal }) => journal.append([item({ body: { text: 'one' } }), item({ body: { text: 'two' } })]))
+  await append(url)
+  const file = join(tempFolder('pg'), 'b.dump')
+  const report = await intrayJson(['backup', file], env)
+  assert.deepEqual([report.ok, report.rows], [true, null])
+  const { ok } = await intrayJson(['backup', '--verify', file], env)
+  assert.equal(ok, true)
+
+  const target = await newPostgresDatabase()
+  const restored = await intrayJson(['restore', file, '--to', target], env)
+  assert.deepEqual(restored, { ok: true, rows: 2, gap: { after: 2, before: 1_000_000_002 } })
+  const added = await append(target)
+  assert.deepEqual(
+    added.map((outcome) => 'id' in outcome && outcome.id),
+    [1_000_000_003, 1_000_000_004],
+  )
+
+  const again = await runToEnd([join(ROOT, 'intray'), 'restore', file, '--to', target], env)
+  assert.equal(again.code, 1)
+  assert.match(again.stderr, /holds Intray data, and a restore overwrites nothing/)
+
+  const bytes = readFileSync(file)
+  bytes[bytes.length >> 1]! ^= 1
+  writeFileSync(file, bytes)
+  const empty = await newPostgresDatabase()
+  const refused = await runToEnd([join(ROOT, 'intray'), 'restore', file, '--to', empty], env)
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /do not match the SHA-256/)
+})
