@@ -1,5 +1,5 @@
-// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq or pg_dump, which npm does not bring: as root on Debian they
-// are installed. Elsewhere the tests that need them report themselves as skipped, by name.
+// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq or pg_dump, which npm does not bring: as root on Debian
+// they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
