@@ -240,7 +240,7 @@ export const SETTINGS = {
   maxStreams: integer(2000, 0, 1_000_000, 'Streams open at once on a node; above: 503'),
   streamHeartbeat: duration('15s', '100ms', '5m', 'An idle stream gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
-  maxAttempts: integer(5, 1, 1000, 'Times an event is handed out before it is dead'),
+  maxAttempts: integer(5, 1, 1000, 'Failed attempts until an event is dead; a subscription may have its own number'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
   refusalsBuffer: integer(

@@ -25,9 +25,13 @@ const SETTLE_FLAGS = {
   ...JSON_LINES_FLAG,
 } as const satisfies Flags
 
-type SettleValues = FlagValues<typeof SETTLE_FLAGS> & { readonly delay?: string; readonly error?: string }
+type SettleValues = FlagValues<typeof SETTLE_FLAGS> & {
+  readonly delay?: string
+  readonly error?: string
+  readonly dead?: boolean
+}
 
-/** `ownFlags`: --delay and --error, if the command takes them. */
+/** `ownFlags`: --delay, --error and --dead, if the command takes them. */
 export function settleCommand(about: string, ownFlags: Flags, work: Settle): Command {
   return command({
     args: '[ID LEASE_ID]...',
@@ -42,7 +46,9 @@ async function settle(values: SettleValues, args: readonly string[], work: Settl
   const options = {
     delayMs: flag('delay', values.delay, secondsBetween(CLAIM_LIMITS.delayS)) ?? null,
     error: flag('error', values.error, textUpTo(CLAIM_LIMITS.errorUnits)) ?? null,
+    isDead: values.dead ?? false,
   }
+  if (options.isDead && options.error === null) throw new UsageError('--dead needs --error TEXT, which says why.')
   if (values.stdin && args.length > 0) throw new UsageError('Give ID LEASE_ID or --stdin, not both.')
   const items = values.stdin ? [] : pairs(args).map((item) => ({ ...item, ...options }))
   return withProcessing(tenantOf(values), subscriptionOf(values), async (context) => {

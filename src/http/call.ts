@@ -12,7 +12,7 @@ import { JSON_CONTENT } from './wire/answer.ts'
 import { collectBody } from './wire/body.ts'
 import { gunzipBody } from './wire/gunzip.ts'
 import { declaredLength } from './wire/head.ts'
-import { contentEncoding, mediaProblem } from './wire/media.ts'
+import { commandMediaProblem, contentEncoding } from './wire/media.ts'
 
 export interface Call {
   readonly req: IncomingMessage
@@ -74,7 +74,7 @@ export async function readPayload(
   const tooLarge: Problem = { code: 'payload_too_large', maxBytes }
   const encoding = contentEncoding(req)
   if (typeof encoding !== 'string') return { problem: encoding }
-  const media = mediaProblem(req)
+  const media = commandMediaProblem(req)
   if (media) return { problem: media }
   if ((declaredLength(req) ?? 0) > maxBytes) return { problem: tooLarge }
   const collected = await collectBody(req, maxBytes)

@@ -59,12 +59,17 @@ function jsonProblem(scan: JsonScan): Problem | null {
   if (scan.byteLength === 0) return invalidJson('The body is empty. Send one JSON object: {…}.')
   if (problem === 'not_utf8') return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
   if (problem !== null) {
+    if (FORM.test(scan.beginning(200))) return invalidJson(FORM_SENT)
     const place =
       problem === 'ends_too_early' ? ': it ends too early' : ` at line ${problem.line}, column ${problem.column}`
     return invalidJson(`The body is not valid JSON${place}. Correct it and send it again.`)
   }
   return scan.isObject ? null : invalidJson('The body is JSON, but not an object. Send one JSON object: {…}.')
 }
+
+/** The beginning of a form: URL-encoded, or in several parts. JSON begins with neither. */
+const FORM = /^(?:[\w.%+[\]-]{1,100}=|--[\w'()+,./:=?-]{1,70}\r\n)/
+const FORM_SENT = 'The body is a form, not JSON. Make one JSON object of its fields, and send that.'
 
 function invalidJson(message: string): Problem {
   return { code: 'invalid_json', message }

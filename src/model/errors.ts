@@ -132,7 +132,8 @@ export const ERRORS = {
   unsupported_media_type: {
     kind: 'wrong_media',
     retryable: false,
-    message: 'The body is not declared as JSON in UTF-8. Send JSON with the header "Content-Type: application/json".',
+    message:
+      'The Content-Type is not one that JSON is sent with. Send JSON with the header "Content-Type: application/json".',
   },
   unsupported_encoding: {
     kind: 'wrong_media',

@@ -4,15 +4,17 @@
 import type { EventIndexEntry, Repeats, StoredEvent } from './event.ts'
 import type { DeliveryState } from './processing.ts'
 
-/** `state`: in the default subscription, if requested; null for an event without a state. */
+/** `state`: in the default subscription, if requested; null for an event without a state. `lastError`: in lists of dead events. */
 export function eventView(
   { event, entry }: { readonly event: StoredEvent; readonly entry: EventIndexEntry | null },
   state?: DeliveryState | null,
+  lastError?: string | null,
 ) {
   return {
     id: event.id,
     kind: event.kind,
     ...(state === undefined ? {} : { state }),
+    ...(lastError === undefined ? {} : { last_error: lastError }),
     revises: event.revises,
     promoted_from: promotedFrom(event),
     received_at: isoTime(event.receivedAt),

@@ -6,6 +6,7 @@ import { UnitOfWork } from './processing-unit-of-work.ts'
 import {
   acknowledge,
   backOffMs,
+  type Change,
   type Delivery,
   type DeliveryState,
   fail,
@@ -18,8 +19,11 @@ import {
   type LaneTimes,
   type LeaseFacts,
   laneTimes,
+  type OwnRetryRules,
   type PendingFacts,
   requeue,
+  type RetryRules,
+  retryRules,
 } from './processing.ts'
 
 export interface LaneState extends LaneTimes {
@@ -89,6 +93,8 @@ export interface Questions {
     { readonly leased: readonly Delivery[]; readonly pending: PendingDeliveries },
   ]
   pendingFacts: [{ lanes: readonly number[]; now: number }, readonly PendingFacts[]]
+  /** Asked only if a hand-out ended without an ack. */
+  retryRules: [null, OwnRetryRules]
   sizes: [{ ids: readonly number[] }, Sizes]
   saveDeliveries: [{ deliveries: readonly Delivery[]; entries: readonly HistoryEntry[] }, unknown]
   saveLanes: [{ lanes: readonly LaneChange[] }, unknown]
@@ -119,6 +125,7 @@ export interface ClaimOrder {
   readonly atLeastOne: boolean
   /** Only from this lane. */
   readonly lane: number | null
+  /** Of subscriptions that set no number of their own. */
   readonly maxAttempts: number
 }
 
@@ -140,7 +147,7 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
   const availableBy = lease.ordered ? null : now
   const { leased, pending } = yield* ask('contents', { lanes, held, perLane: share, availableBy })
   const unit = new UnitOfWork(leased)
-  expireAll(unit, order)
+  yield* expireAll(unit, order)
   const waiting = Map.groupBy(pending.deliveries, ({ lane }) => lane)
   const runs = lanes.map((lane) => runOf(unit.rowsOf(lane), waiting.get(lane) ?? [], share, order))
   const picked = inTurns(runs, limit)
@@ -157,9 +164,12 @@ export function* planClaim(order: ClaimOrder): Plan<Claimed & { readonly foundNo
  * Expires leases. Of a run only the first event counts an attempt: work on the others had not begun, as far as the
  * service knows.
  */
-function expireAll(unit: UnitOfWork, { now, maxAttempts }: ClaimOrder): void {
+function* expireAll(unit: UnitOfWork, { now, maxAttempts: byDefault }: ClaimOrder): Plan<void> {
+  const expired = unit.rows().filter((one) => one.state === 'leased' && isExpired(one, now))
+  if (expired.length === 0) return
+  const { maxAttempts } = yield* rules(byDefault)
   const blamed = new Set<string>()
-  for (const row of unit.rows().filter((one) => one.state === 'leased' && isExpired(one, now))) {
+  for (const row of expired) {
     const run = `${row.lane} ${row.leaseId}`
     if (row.ordered && blamed.has(run)) {
       unit.put(row, { delivery: { ...giveBack(row), availableAt: row.leaseExpiresAt ?? now }, entry: null })
@@ -170,6 +180,10 @@ function expireAll(unit: UnitOfWork, { now, maxAttempts }: ClaimOrder): void {
     const availableAt = row.leaseExpiresAt ?? now
     unit.put(row, fail(row, { what: 'expired', at: now, availableAt, maxAttempts, keyId, error: null }))
   }
+}
+
+function* rules(defaultMaxAttempts: number): Plan<RetryRules> {
+  return retryRules(yield* ask('retryRules', null), defaultMaxAttempts)
 }
 
 /** The events that a lane may hand out now, in id order. */
@@ -230,7 +244,10 @@ export interface LeaseItem {
 
 export interface ReleaseItem extends LeaseItem {
   readonly delayMs: number | null
+  /** Null: nothing failed, and the hand-out counts no attempt. */
   readonly error: string | null
+  /** Dead at once, whatever attempts are left. Only with an error. */
+  readonly isDead?: boolean
 }
 
 export type Settled =
@@ -277,6 +294,7 @@ export function* planExtend(items: readonly LeaseItem[], expiresAt: number, now:
 
 export interface ReleaseRules {
   readonly now: number
+  /** Of subscriptions that set no number of their own. */
   readonly maxAttempts: number
   readonly keyId: string
   /** From 0 to below 1. */
@@ -284,9 +302,10 @@ export interface ReleaseRules {
 }
 
 /** Gives back the events, and with an event of a run all that come after it: otherwise they would overtake it. */
-export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules): Plan<Settled[]> {
-  const { now, maxAttempts, keyId, jitter } = rules
+export function* planRelease(items: readonly ReleaseItem[], request: ReleaseRules): Plan<Settled[]> {
+  const { now, keyId, jitter } = request
   const unit = yield* readUnit(items, true)
+  const retry = yield* rules(request.maxAttempts)
   const settled = new Map<string, Settled>()
   const keyOf = ({ id, leaseId }: LeaseItem): string => `${id} ${leaseId}`
   for (const item of items.toSorted((a, b) => a.id - b.id)) {
@@ -297,9 +316,14 @@ export function* planRelease(items: readonly ReleaseItem[], rules: ReleaseRules)
       continue
     }
     const behind = row.ordered ? unit.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
-    const availableAt = now + (item.delayMs ?? backOffMs(row.attempts, jitter))
-    const failure = { what: 'released', at: now, availableAt, maxAttempts, keyId, error: item.error } as const
-    settled.set(keyOf(item), settledAs(unit.put(row, fail(row, failure))))
+    const failures = item.error === null ? 0 : row.attempts
+    const availableAt = now + (item.delayMs ?? backOffMs(failures, jitter, retry))
+    const failure = { what: 'released', at: now, availableAt, maxAttempts: retry.maxAttempts, keyId } as const
+    const change: Change =
+      item.error === null
+        ? { delivery: { ...giveBack(row), availableAt }, entry: null }
+        : fail(row, { ...failure, isFinal: item.isDead ?? false, error: item.error })
+    settled.set(keyOf(item), settledAs(unit.put(row, change)))
     for (const one of behind) {
       const back = unit.put(one, { delivery: giveBack(one), entry: null })
       settled.set(`${one.eventId} ${item.leaseId}`, settledAs(back))

@@ -3,12 +3,12 @@
 //                    hand-out (attempts + 1)
 //        ┌─ pending ─────────────────────────► leased ── ack ──► done
 //        │     ▲                                 │
-//        │     ├── released, or lease expired ───┤  attempts < max
-//        │     └── given back: an earlier event of its run was released or expired (attempts − 1)
+//        │     ├── released with an error, or lease expired, attempts < max
+//        │     └── given back (attempts − 1): released without an error, or an earlier event of its run was released or expired
 //        │                                       │
-//        └──────────── requeue (attempts = 0) ◄─ dead ◄── released or expired, attempts = max
+//        └──────────── requeue (attempts = 0) ◄─ dead ◄── released as dead; or released with an error or expired, attempts = max
 //
-// `done` is final. Every transition out of `leased` by a processor requires the lease id in the row and an unexpired
+// Max attempts and the delays after a failure are rules of the subscription. `done` is final. Every transition out of `leased` by a processor requires the lease id in the row and an unexpired
 // lease: that is the fencing. No timer expires leases: the next claim that takes the lane does.
 //
 // A lane is the unit of ordering: a conversation, or a single event without channel_ref. Lane ids cannot clash, since a
@@ -31,8 +31,33 @@ export const CLAIM_LIMITS = {
   errorUnits: 1000,
 } as const
 
-const FIRST_BACK_OFF_MS = 1000
-const LONGEST_BACK_OFF_MS = 3_600_000
+/** Ranges of what a subscription may set for itself. */
+export const RETRY_LIMITS = {
+  attempts: { min: 1, max: 1000 },
+  delayS: { min: 1, max: 43_200 },
+} as const
+
+/** How often an event may fail, and how long it waits after a failure. */
+export interface RetryRules {
+  readonly maxAttempts: number
+  readonly firstDelayMs: number
+  readonly maxDelayMs: number
+}
+
+/** What a subscription sets for itself; null: the default. */
+export type OwnRetryRules = { readonly [Rule in keyof RetryRules]: RetryRules[Rule] | null }
+
+export const NO_OWN_RULES: OwnRetryRules = { maxAttempts: null, firstDelayMs: null, maxDelayMs: null }
+
+const DEFAULT_DELAYS = { firstDelayMs: 1000, maxDelayMs: 3_600_000 } as const
+
+export function retryRules(own: OwnRetryRules, defaultMaxAttempts: number): RetryRules {
+  return {
+    maxAttempts: own.maxAttempts ?? defaultMaxAttempts,
+    firstDelayMs: own.firstDelayMs ?? DEFAULT_DELAYS.firstDelayMs,
+    maxDelayMs: own.maxDelayMs ?? DEFAULT_DELAYS.maxDelayMs,
+  }
+}
 
 /** One event in one subscription. */
 export interface Delivery {
@@ -63,7 +88,10 @@ export interface Lease {
   readonly keyId: string
 }
 
-/** One entry of an event's history: a hand-out that was not acknowledged, or a requeue. */
+/** Stands for the error of a hand-out whose lease expired. */
+export const EXPIRED = 'The lease expired.'
+
+/** One entry of an event's history: a hand-out that failed, or a requeue. */
 export interface HistoryEntry {
   readonly eventId: number
   readonly number: number
@@ -127,13 +155,15 @@ export interface Failure {
   readonly at: number
   readonly availableAt: number
   readonly maxAttempts: number
+  /** The processor says that no attempt will succeed. */
+  readonly isFinal?: boolean
   readonly keyId: string | null
   readonly error: string | null
 }
 
 /** A failed hand-out: pending again later, or dead. */
 export function fail(delivery: Delivery, failure: Failure): Change {
-  const isDead = delivery.attempts >= failure.maxAttempts
+  const isDead = failure.isFinal === true || delivery.attempts >= failure.maxAttempts
   const after: Delivery = {
     ...free(delivery),
     state: isDead ? 'dead' : 'pending',
@@ -145,7 +175,7 @@ export function fail(delivery: Delivery, failure: Failure): Change {
   return { delivery: after, entry: entryOf(after, { what, at, keyId, error }) }
 }
 
-/** Gives back an event behind a failed one of its run: it must wait for that one, and this was no attempt of its own. */
+/** Gives back an event that nobody tried to process: this hand-out was no attempt. */
 export function giveBack(delivery: Delivery): Delivery {
   return { ...free(delivery), state: 'pending', attempts: Math.max(0, delivery.attempts - 1) }
 }
@@ -162,9 +192,9 @@ export function requeue(delivery: Delivery, now: number, keyId: string): Change 
   return { delivery: after, entry: entryOf(after, { what: 'requeued', at: now, keyId, error: null }) }
 }
 
-/** 1, 2, 4, … s plus up to a quarter of jitter, so that events that failed together are not retried together. */
-export function backOffMs(attempts: number, jitter: number): number {
-  const plain = Math.min(LONGEST_BACK_OFF_MS, FIRST_BACK_OFF_MS * 2 ** Math.max(0, attempts - 1))
+/** Doubles with each attempt, plus up to a quarter of jitter, so that events that failed together are not retried together. */
+export function backOffMs(attempts: number, jitter: number, { firstDelayMs, maxDelayMs }: RetryRules): number {
+  const plain = Math.min(maxDelayMs, firstDelayMs * 2 ** Math.max(0, attempts - 1))
   return Math.round(plain * (1 + jitter / 4))
 }
 

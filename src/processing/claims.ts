@@ -2,7 +2,13 @@
 // carries out each change in one transaction, a long ack or extend in several: its items do not depend on each other.
 
 import type { Tenant } from '../model/principal.ts'
-import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../model/processing.ts'
+import {
+  DEFAULT_SUBSCRIPTION,
+  type DeliveryState,
+  type OwnRetryRules,
+  type RetryRules,
+  retryRules,
+} from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem, Settled } from '../model/processing-plan.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { newUuid } from '../runtime/id.ts'
@@ -29,6 +35,7 @@ const DAMAGED = 'its bytes no longer match their digest'
 export interface ClaimsOptions {
   readonly store: ProcessingStore
   readonly clock: Clock
+  /** Of subscriptions that set no number of their own. */
   readonly maxAttempts: number
   readonly maxSubscriptions: number
   readonly onTrouble: (doing: string, error: unknown) => void
@@ -41,6 +48,11 @@ export interface ClaimCommand {
   readonly ordered: boolean
   readonly subscription: string
   readonly channelRef: string | null
+}
+
+export interface SubscriptionCommand extends OwnRetryRules {
+  readonly name: string
+  readonly from: 'now' | 'beginning'
 }
 
 /** The caller: its tenant and its token. */
@@ -164,10 +176,15 @@ export class Claims implements Service {
     return this.#options.store.subscriptions(tenantOf(processor))
   }
 
-  /** Null: the tenant has the most subscriptions that it may have. */
-  createSubscription(processor: Processor, name: string, from: 'now' | 'beginning') {
-    const { store, clock, maxSubscriptions } = this.#options
-    return store.createSubscription(queueOf(processor, name), from, clock.now(), maxSubscriptions)
+  /** Also changes the rules of an existing one. Null: the tenant has the most subscriptions that it may have. */
+  createSubscription(processor: Processor, { name, from, ...rules }: SubscriptionCommand) {
+    const { store, clock, maxSubscriptions: max } = this.#options
+    return store.createSubscription(queueOf(processor, name), from, clock.now(), { max, ...rules })
+  }
+
+  /** The rules in force. */
+  rulesOf(own: OwnRetryRules): RetryRules {
+    return retryRules(own, this.#options.maxAttempts)
   }
 
   deleteSubscription(processor: Processor, name: string): Promise<boolean> {

@@ -2,12 +2,12 @@
 // option must not silently become its default.
 
 import type { FieldProblem, Problem } from '../model/errors.ts'
-import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION } from '../model/processing.ts'
+import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION, RETRY_LIMITS } from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
 import { isoMoment } from '../runtime/parameter.ts'
 import { redactBeginning } from '../runtime/redact.ts'
 import type { DeadFilter } from '../store/contract/processing.ts'
-import type { ClaimCommand } from './claims.ts'
+import type { ClaimCommand, SubscriptionCommand } from './claims.ts'
 
 /** The first problems of a command are named; more would make a long answer of a long mistake. */
 const MAX_PROBLEMS = 20
@@ -55,19 +55,23 @@ export function readExtend(body: Body): Read<LeaseCommand<LeaseItem> & { readonl
   return fields.done({ subscription: fields.subscription(), items: items.map(({ item }) => item), isSingle, leaseMs })
 }
 
-/** `delay_s` and `error` beside the list apply to all its events; with an event, to that one. */
+/** `delay_s`, `error` and `dead` beside the list apply to all its events; with an event, to that one. */
 export function readRelease(body: Body): Read<LeaseCommand<ReleaseItem>> {
-  const own = ['delay_s', 'error']
+  const own = ['delay_s', 'error', 'dead']
   const { fields, items, isSingle } = readItems(body, ['subscription', ...own], own)
   const optionsOf = (from: Fields) => ({
     delayS: from.whole('delay_s', CLAIM_LIMITS.delayS),
     error: from.text('error', CLAIM_LIMITS.errorUnits),
+    dead: from.boolean('dead'),
   })
   const common = optionsOf(fields)
   const released = items.map(({ item, fields: of }): ReleaseItem => {
-    const { delayS, error } = isSingle ? common : optionsOf(of)
-    const delay = delayS ?? common.delayS
-    return { ...item, delayMs: delay === null ? null : 1000 * delay, error: error ?? common.error }
+    const given = isSingle ? common : optionsOf(of)
+    const delayS = given.delayS ?? common.delayS
+    const error = given.error ?? common.error
+    const isDead = given.dead ?? common.dead ?? false
+    if (isDead && error === null) of.required('error', null, 'must be given with `dead`: it says why')
+    return { ...item, delayMs: delayS === null ? null : 1000 * delayS, error, isDead }
   })
   return fields.done({ subscription: fields.subscription(), items: released, isSingle })
 }
@@ -100,14 +104,24 @@ export function readRequeueOne(body: Body): Read<{ readonly subscription: string
   return fields.done({ subscription: fields.subscription() })
 }
 
-export function readSubscription(body: Body): Read<{ readonly name: string; readonly from: 'now' | 'beginning' }> {
-  const fields = new Fields(body, ['name', 'from'])
+export function readSubscription(body: Body): Read<SubscriptionCommand> {
+  const fields = new Fields(body, ['name', 'from', 'max_attempts', 'first_delay_s', 'max_delay_s'])
   const name = fields.text('name', 64)
   if (name === null) fields.addProblem('name', 'missing', 'must be given')
   else if (!isSubscriptionName(name)) fields.addProblem('name', 'invalid_name', NAME_FORM)
   const from = fields.text('from', 20) ?? 'now'
   if (from !== 'now' && from !== 'beginning') fields.addProblem('from', 'invalid_value', 'must be "now" or "beginning"')
-  return fields.done({ name: name ?? '', from: from === 'beginning' ? 'beginning' : 'now' })
+  const delayMs = (field: string): number | null => {
+    const delayS = fields.whole(field, RETRY_LIMITS.delayS)
+    return delayS === null ? null : 1000 * delayS
+  }
+  return fields.done({
+    name: name ?? '',
+    from: from === 'beginning' ? 'beginning' : 'now',
+    maxAttempts: fields.whole('max_attempts', RETRY_LIMITS.attempts),
+    firstDelayMs: delayMs('first_delay_s'),
+    maxDelayMs: delayMs('max_delay_s'),
+  })
 }
 
 const NAME_FORM = 'must have 1 to 64 of the characters a–z, 0–9, "_", "." and "-", and begin with a letter or digit'
@@ -159,9 +173,9 @@ class Fields {
     return null
   }
 
-  required<T>(name: string, value: T | null): T | null {
+  required<T>(name: string, value: T | null, message = 'must be given'): T | null {
     if (value === null && !this.#problems.some(({ path }) => path === `${this.#at}/${name}`)) {
-      this.addProblem(name, 'missing', 'must be given')
+      this.addProblem(name, 'missing', message)
     }
     return value
   }

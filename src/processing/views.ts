@@ -1,8 +1,9 @@
 // JSON of claims, settlements and deliveries, for the API and for commands.
 
+import type { RetryRules } from '../model/processing.ts'
 import type { Settled } from '../model/processing-plan.ts'
 import { isoTime } from '../runtime/clock.ts'
-import type { ClaimedEvent, DeliveryRecord } from '../store/contract/processing.ts'
+import type { ClaimedEvent, DeliveryRecord, Subscription } from '../store/contract/processing.ts'
 
 /**
  * A claimed event as JSON, in parts, which the caller puts together once. The payload is embedded unparsed, because parsing would change large numbers and drop repeated
@@ -48,6 +49,18 @@ export function settledView(one: Settled): Record<string, unknown> {
     state: one.state,
     ...(one.state === 'leased' ? { lease_expires_at: isoTime(one.leaseExpiresAt ?? 0) } : {}),
     ...(one.state === 'pending' ? { available_at: isoTime(one.availableAt) } : {}),
+  }
+}
+
+/** `rules`: those in force. */
+export function subscriptionView({ name, createdAt, enqueuedUpTo }: Subscription, rules: RetryRules) {
+  return {
+    name,
+    created_at: createdAt === null ? null : isoTime(createdAt),
+    enqueued_up_to: enqueuedUpTo,
+    max_attempts: rules.maxAttempts,
+    first_delay_s: rules.firstDelayMs / 1000,
+    max_delay_s: rules.maxDelayMs / 1000,
   }
 }
 

@@ -19,6 +19,9 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
       created_at: 'integer',
       enqueued_up_to: 'integer',
       deleted_at: 'integer',
+      max_attempts: 'integer',
+      first_delay_ms: 'integer',
+      max_delay_ms: 'integer',
     },
   },
   {

@@ -7,7 +7,7 @@ import type { Tenant } from '../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../model/processing.ts'
 import type { StoredRefusal } from '../model/refusal.ts'
 import { refusalView } from '../model/refusal-view.ts'
-import type { EventPosition, InboxReader, ListedEvent } from './contract/inbox.ts'
+import type { EventPosition, InboxReader, ListedEvent, StateFilter } from './contract/inbox.ts'
 import type { JsonPage, ListReader } from './contract/lists.ts'
 import type { QueueName } from './contract/processing.ts'
 
@@ -28,6 +28,7 @@ export interface PageSources {
     ) => Later<Awaited<ReturnType<InboxReader[K]>>>
   }
   readonly states: (queue: QueueName, ids: readonly number[], now: number) => Later<ReadonlyMap<number, DeliveryState>>
+  readonly lastErrors: (queue: QueueName, ids: readonly number[]) => Later<ReadonlyMap<number, string>>
   readonly counts: (
     queue: QueueName,
     ids: readonly number[],
@@ -37,7 +38,7 @@ export interface PageSources {
   readonly turn: () => Promise<void>
 }
 
-export function createJsonPages({ inbox, states, counts, refusals, turn }: PageSources): ListReader {
+export function createJsonPages({ inbox, states, lastErrors, counts, refusals, turn }: PageSources): ListReader {
   const queueOf = ({ accountId, companyId }: Tenant): QueueName => ({
     tenant: { accountId, companyId },
     subscription: DEFAULT_SUBSCRIPTION,
@@ -49,6 +50,12 @@ export function createJsonPages({ inbox, states, counts, refusals, turn }: PageS
     const known = ids.length === 0 ? null : await states(queueOf(tenant), ids, now)
     return (row: ListedEvent) =>
       eventView(row, row.event.kind === 'event' ? (known?.get(row.event.id) ?? 'pending') : null)
+  }
+
+  const viewsInState = async (tenant: Tenant, rows: readonly ListedEvent[], { is, subscription }: StateFilter) => {
+    if (is !== 'dead') return (row: ListedEvent) => eventView(row, is)
+    const errors = await lastErrors({ ...queueOf(tenant), subscription }, rows.map(idOfEvent))
+    return (row: ListedEvent) => eventView(row, is, errors.get(row.event.id) ?? null)
   }
 
   /** A page of rows of which one more than `limit` was read. */
@@ -67,8 +74,9 @@ export function createJsonPages({ inbox, states, counts, refusals, turn }: PageS
   return {
     async events(tenant, filter, after, limit, now, gone) {
       const { events, next, partial } = await inbox.events(tenant, filter, after, limit, gone)
-      const state = filter.state?.is
-      const viewOf = state ? (row: ListedEvent) => eventView(row, state) : await viewsWithState(tenant, events, now)
+      const viewOf = filter.state
+        ? await viewsInState(tenant, events, filter.state)
+        : await viewsWithState(tenant, events, now)
       const page = new EntriesWriter(turn)
       const shown = await page.addAll(events, viewOf)
       const entries = page.finish()

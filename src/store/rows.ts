@@ -6,7 +6,14 @@ import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
 import { isEmbeddable, isIntact } from '../model/payload.ts'
 import type { Tenant } from '../model/principal.ts'
-import type { Delivery, DeliveryState, HistoryEntry } from '../model/processing.ts'
+import {
+  DEFAULT_SUBSCRIPTION,
+  type Delivery,
+  type DeliveryState,
+  EXPIRED,
+  type HistoryEntry,
+  NO_OWN_RULES,
+} from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
 import type { Refusal, StoredRefusal } from '../model/refusal.ts'
 import type { TokenRecord } from '../model/token.ts'
@@ -14,7 +21,7 @@ import type { TrafficRow } from '../model/traffic.ts'
 import { formatRate, parseRate } from '../runtime/rate.ts'
 import type { Cell } from './contract/copy.ts'
 import type { SessionRecord } from './contract/operators.ts'
-import type { ClaimedEvent, ClaimRequest } from './contract/processing.ts'
+import type { ClaimedEvent, ClaimRequest, Subscription } from './contract/processing.ts'
 import type { NewToken } from './contract/tokens.ts'
 import type { RefusalCount } from './contract/traffic.ts'
 import { type EventCells, payloadOf, storedEvent, type Value } from './event-columns.ts'
@@ -84,6 +91,33 @@ export type PendingCells = [...DeliveryCells, size: number | null]
 
 export function pendingDeliveries(rows: readonly PendingCells[]): PendingDeliveries {
   return { deliveries: rows.map(delivery), sizes: new Map(rows.map((cells) => [cells[0], cells[11] ?? 0])) }
+}
+
+export const SUBSCRIPTION_COLUMNS = 'name, created_at, enqueued_up_to, max_attempts, first_delay_ms, max_delay_ms'
+
+export function subscription(row: Row): Subscription {
+  return {
+    name: row.name as string,
+    createdAt: row.created_at as number,
+    enqueuedUpTo: row.enqueued_up_to as number,
+    maxAttempts: row.max_attempts as number | null,
+    firstDelayMs: row.first_delay_ms as number | null,
+    maxDelayMs: row.max_delay_ms as number | null,
+  }
+}
+
+/** `default`, before its first use. */
+export const UNUSED_DEFAULT: Subscription = {
+  name: DEFAULT_SUBSCRIPTION,
+  createdAt: null,
+  enqueuedUpTo: 0,
+  ...NO_OWN_RULES,
+}
+
+/** By event, from the newest history entry of each. */
+export function lastErrors(rows: readonly Row[]): Map<number, string> {
+  const errors = rows.map((row) => [row.event_id as number, row.what === 'expired' ? EXPIRED : row.error] as const)
+  return new Map(errors.filter((pair): pair is [number, string] => typeof pair[1] === 'string'))
 }
 
 export function indexEntry(row: Row): EventIndexEntry {

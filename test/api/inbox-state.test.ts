@@ -74,7 +74,7 @@ for (const driver of drivers) {
       assert.deepEqual(await unprocessed('talk'), [3, 3])
       await command('/claims/ack', { events: [first] })
       const [second] = await claim({ limit: 1 })
-      await command('/claims/release', { events: [second] })
+      await command('/claims/release', { events: [second], error: 'no luck' })
       assert.deepEqual(await byState(), { ...none, pending: [c], done: [a], dead: [b] })
       assert.deepEqual([await shownState(a), await shownState(b), await shownState(c)], ['done', 'dead', 'pending'])
       assert.deepEqual(await unprocessed('talk'), [1, 3])

@@ -37,6 +37,12 @@ for (const driver of drivers) {
           'application/json; version=1',
           'application/json; version=1; charset=utf-8',
           'application/json; charset=utf-8; profile="https://a.test/b"',
+          'application/vnd.api+json',
+          'application/cloudevents+json; charset=UTF-8',
+          'text/plain',
+          'text/plain;charset=UTF-8',
+          'application/octet-stream',
+          '',
         ]
         for (const value of ACCEPTED) {
           test(`200: ${JSON.stringify(value)}`, async () => {
@@ -50,8 +56,8 @@ for (const driver of drivers) {
         })
 
         const REFUSED = [
-          '',
-          'text/plain',
+          'text/plain; charset=latin1',
+          'text/html',
           'text/json',
           'application/x-www-form-urlencoded',
           'multipart/form-data; boundary=x',
@@ -68,7 +74,7 @@ for (const driver of drivers) {
           'application/json,text/plain',
           'application/json, application/json',
           'text/plain, application/json',
-          'application/vnd.api+json',
+          'application/vnd.api+jsonx',
           'application/json+x',
           'application/ json',
           'application /json',
@@ -94,8 +100,35 @@ for (const driver of drivers) {
           })
         }
 
-        test('415: none at all', async () => {
-          assert.equal((await postAs([])).status, 415)
+        test('200: none at all', async () => {
+          assert.equal((await postAs([])).status, 200)
+        })
+
+        test('415: a form is not mended by another header, and the answer says what is', async () => {
+          for (const type of ['application/x-www-form-urlencoded', 'multipart/form-data; boundary=x']) {
+            const message = String((await postAs([`Content-Type: ${type}`])).json?.message)
+            assert.match(message, /A form is not taken\. Make one JSON object of its fields/)
+          }
+        })
+
+        test('400: a form that is not declared as one', async () => {
+          for (const body of ['name=Ada&text=Hello', 'fields%5Ba%5D=1', '--x\r\nContent-Disposition: form-data']) {
+            for (const type of ['text/plain', 'application/json']) {
+              const answer = await post(body, { 'Content-Type': type })
+              assert.deepEqual([answer.status, answer.json?.error], [400, 'invalid_json'])
+              assert.match(String(answer.json?.message), /^The body is a form, not JSON\. Make one JSON object/)
+            }
+          }
+          assert.doesNotMatch(String((await post('{"a"=1}')).json?.message), /form/)
+        })
+
+        test('a message of another type is stored as it came, and is the same message under any', async () => {
+          const { app } = shared
+          const body = JSON.stringify({ source_ref: `typed:${path}`, a: 1 })
+          const first = await post(body, { 'Content-Type': 'text/plain' })
+          const again = await post(body, { 'Content-Type': 'application/vnd.a+json' })
+          assert.deepEqual(again.json, { ok: true, id: idOf(first), duplicate: true })
+          assert.equal((await app.store.events.find(idOf(first)))?.contentType, 'text/plain')
         })
 
         test('415: two of them, equal or not', async () => {

@@ -32,7 +32,7 @@ for (const driver of drivers) {
           const all = async () => {
             for (let n = 0; n < 5; n += 1) {
               const connection = await connect(t)
-              connection.write(`${head}Content-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
+              connection.write(`${head}Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
               assert.equal((await firstAnswer(connection)).status, 415)
               connection.write('0\r\n\r\n')
               await connection.closed
@@ -153,7 +153,14 @@ for (const driver of drivers) {
             [400, rawPost(path, app.token, '{')],
             [200, rawRequest({ method: 'GET', target: '/api/ping', headers: [`Authorization: Bearer ${app.token}`] })],
             [422, rawPost(path, app.token, '{"source_ref":true}')],
-            [415, rawRequest({ target: path, headers: [`Authorization: Bearer ${app.token}`], body: '{}' })],
+            [
+              415,
+              rawRequest({
+                target: path,
+                headers: [`Authorization: Bearer ${app.token}`, 'Content-Type: text/html'],
+                body: '{}',
+              }),
+            ],
             [404, rawRequest({ target: '/nowhere', body: 'x' })],
             [405, rawRequest({ method: 'PUT', target: path, body: 'x' })],
             [200, rawRequest({ method: 'GET', target: '/livez' })],
@@ -195,7 +202,7 @@ for (const driver of drivers) {
               headers: postHeaders(app.token),
               body: BODY,
             }),
-            '415 unsupported_media_type': rawRequest({ target: path, headers: as('text/plain'), body: BODY }),
+            '415 unsupported_media_type': rawRequest({ target: path, headers: as('text/html'), body: BODY }),
             '415 unsupported_encoding': rawRequest({
               target: path,
               headers: [...postHeaders(app.token), 'Content-Encoding: br'],
@@ -332,7 +339,7 @@ for (const driver of drivers) {
             [401, ['Authorization: Bearer nonsense', 'Content-Type: application/json'], 10],
             [401, ['Content-Type: application/json'], 10],
             [403, postHeaders(processor), 10],
-            [415, [`Authorization: Bearer ${app.token}`, 'Content-Type: text/plain'], 10],
+            [415, [`Authorization: Bearer ${app.token}`, 'Content-Type: text/html'], 10],
             [415, [...postHeaders(app.token), 'Content-Encoding: br'], 10],
             [413, postHeaders(app.token), 1_048_577],
           ] as const

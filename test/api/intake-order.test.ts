@@ -50,7 +50,7 @@ const FAULTS: readonly Fault[] = [
     name: 'media type',
     status: 415,
     error: 'unsupported_media_type',
-    apply: (r) => (r.headers['Content-Type'] = 'text/plain'),
+    apply: (r) => (r.headers['Content-Type'] = 'text/html'),
   },
   { name: 'size', status: 413, error: 'payload_too_large', apply: (r) => (r.padding = MAX_BODY_BYTES) },
   { name: 'JSON', status: 400, error: 'invalid_json', apply: (r) => (r.isJson = false) },

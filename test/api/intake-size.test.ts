@@ -229,7 +229,7 @@ for (const driver of drivers) {
       test('401 and 415: the answer reaches a client that sends 10 MB', async () => {
         for (const [name, headers] of [
           ['401', ['Authorization: Bearer nonsense', 'Content-Type: application/json']],
-          ['415', [`Authorization: Bearer ${shared.app.token}`, 'Content-Type: text/plain']],
+          ['415', [`Authorization: Bearer ${shared.app.token}`, 'Content-Type: text/html']],
         ] as const) {
           const connection = await RawConnection.open(shared.app.port)
           try {

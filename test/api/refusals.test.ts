@@ -121,7 +121,7 @@ for (const driver of drivers) {
         for (const [status, bytes, headers] of [
           [400, Buffer.from(body, 'utf16le'), {}],
           [413, large, gzip],
-          [415, gzipSync(body), { ...gzip, 'Content-Type': 'text/plain' }],
+          [415, gzipSync(body), { ...gzip, 'Content-Type': 'text/html' }],
           [400, gzipSync(body).subarray(0, -8), gzip],
           [400, gzipSync(body), {}],
         ] as const) {

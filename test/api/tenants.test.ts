@@ -42,7 +42,19 @@ const STRANGERS: Partial<Record<OperationName, (data: SampleData) => Record<stri
   extend: leaseLost,
   release: leaseLost,
   requeue: () => ({ ok: true, dry_run: false, matched: 0, requeued: 0 }),
-  subscriptions: () => ({ ok: true, subscriptions: [{ name: 'default', created_at: null, enqueued_up_to: 0 }] }),
+  subscriptions: () => ({
+    ok: true,
+    subscriptions: [
+      {
+        name: 'default',
+        created_at: null,
+        enqueued_up_to: 0,
+        max_attempts: 5,
+        first_delay_s: 1,
+        max_delay_s: 3600,
+      },
+    ],
+  }),
 }
 /** It makes what is asked for in the tenant of the token: nothing of another's to be seen. */
 const MAKES: readonly OperationName[] = ['createSubscription']

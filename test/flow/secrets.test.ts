@@ -37,7 +37,7 @@ const AS_CREDENTIAL: Record<string, Door> = {
   'bearer of the alias': (token) => request('POST', '/api/inbox', [bearer(token), JSON_TYPE], '{}'),
   'bearer of a message refused for its JSON': (token) => intake([bearer(token), JSON_TYPE], '{"a":'),
   'bearer of a message refused for its refs': (token) => intake([bearer(token), JSON_TYPE], '{"source_ref":true}'),
-  'bearer of a message refused for its type': (token) => intake([bearer(token), 'Content-Type: text/plain']),
+  'bearer of a message refused for its type': (token) => intake([bearer(token), 'Content-Type: text/html']),
   'bearer of a message refused for its encoding': (token) => intake([bearer(token), JSON_TYPE, 'Content-Encoding: br']),
   'bearer of a message that is too large': (token) => intake([bearer(token), JSON_TYPE], `{"a":"${'x'.repeat(5000)}"}`),
   'bearer with Expect: 100-continue': (token) => intake([bearer(token), JSON_TYPE, 'Expect: 100-continue']),
@@ -106,10 +106,10 @@ const misplacedInIntake = (valid: string): Record<string, Door> => ({
     intake([bearer(valid), JSON_TYPE, 'Content-Encoding: gzip'], gzipSync(`["${token}"]`)),
   'as the Idempotency-Key of an accepted message': (token) =>
     intake([bearer(valid), JSON_TYPE, `Idempotency-Key: ${token}`]),
-  'in a body of another type': (token) => intake([bearer(valid), 'Content-Type: text/plain'], `token=${token}`),
+  'in a body of another type': (token) => intake([bearer(valid), 'Content-Type: text/html'], `token=${token}`),
   'in a body that is not UTF-8': (token) =>
     intake([bearer(valid), JSON_TYPE], Buffer.concat([Buffer.from(`{"token":"${token}`), Buffer.from([0xff, 0xfe])])),
-  'in the type of a refused message': (token) => intake([bearer(valid), `Content-Type: text/plain; x=${token}`]),
+  'in the type of a refused message': (token) => intake([bearer(valid), `Content-Type: text/html; x=${token}`]),
   'in the encoding of a refused message': (token) => intake([bearer(valid), JSON_TYPE, `Content-Encoding: ${token}`]),
   'in the user agent of a refused message': (token) => intake([bearer(valid), JSON_TYPE, `User-Agent: ${token}`], '[]'),
   'in the user agent of an accepted message': (token) => intake([bearer(valid), JSON_TYPE, `User-Agent: ${token}`]),

@@ -131,53 +131,57 @@ export const BODIES: readonly BodyPart[] = [
 
 export interface MediaPart {
   readonly name: string
-  readonly isJson: boolean
+  readonly takenFor: 'all' | 'messages' | 'nothing'
   readonly lines: readonly string[]
 }
 
-const media = (isJson: boolean, ...values: string[]): MediaPart[] =>
-  values.map((value) => ({ name: JSON.stringify(value), isJson, lines: [`Content-Type: ${value}`] }))
+const media = (takenFor: MediaPart['takenFor'], ...values: string[]): MediaPart[] =>
+  values.map((value) => ({ name: JSON.stringify(value), takenFor, lines: [`Content-Type: ${value}`] }))
 
 export const MEDIA: readonly MediaPart[] = [
   ...media(
-    true,
+    'all',
     'application/json',
     'APPLICATION/json ; charset="UTF-8"',
     'application/json;charset=utf8;a=b',
     'application/json;',
   ),
   ...media(
-    false,
+    'messages',
     '',
     'text/plain',
+    'application/octet-stream ;',
+    'APPLICATION/vnd.a+JSON',
+    'text/plain; a="application/json"',
+  ),
+  ...media(
+    'nothing',
+    'text/plain; charset=latin1',
+    'a/b+json; charset=utf-8; charset=utf-16',
+    'application/x-www-form-urlencoded',
     'application/json, text/plain',
     'application/json; charset=utf-16',
     'application/jsonx',
   ),
   ...media(
-    false,
+    'nothing',
     'application/json; charset=utf-8; charset=latin1',
     'application/json\xa0',
     'application/*',
     '*/*',
     'application/json a',
   ),
+  ...media('nothing', 'multipart/form-data; boundary="application/json"', 'application/json; charset="utf-8'),
   ...media(
-    false,
-    'multipart/form-data; boundary="application/json"',
-    'text/plain; a="application/json"',
-    'application/json; charset="utf-8',
-  ),
-  ...media(
-    false,
+    'nothing',
     'application/json; a="\\"; charset=latin1"',
     `application/json${';'.repeat(3000)}x`,
     `application/${'json'.repeat(2000)}`,
   ),
-  { name: 'no Content-Type', isJson: false, lines: [] },
+  { name: 'no Content-Type', takenFor: 'messages', lines: [] },
   {
     name: 'two Content-Types',
-    isJson: false,
+    takenFor: 'nothing',
     lines: ['Content-Type: application/json', 'Content-Type: application/json'],
   },
 ]

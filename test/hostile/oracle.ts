@@ -95,7 +95,10 @@ function earlyAnswer(given: Composition, { packed }: Sizes): Expected | null {
   if (door.result === 200) return { status: 200, error: null }
   if (door.result === 404) return refusal(404, 'not_found')
   if (given.packing.verdict === 'unsupported') return refusal(415, 'unsupported_encoding')
-  if (!given.media.isJson) return refusal(415, 'unsupported_media_type')
+  const { takenFor } = given.media
+  if (takenFor === 'nothing' || (takenFor === 'messages' && door.result !== 'intake')) {
+    return refusal(415, 'unsupported_media_type')
+  }
   const isDeclared = !framing.isChunked && packed > limitOf(door)
   return isDeclared || framing.verdict === 'endless' ? refusal(413, 'payload_too_large') : null
 }

@@ -84,6 +84,7 @@ test('a page is made in steps, and refusals are read a few at a time', async () 
     const pages = createJsonPages({
       inbox: { events: unused, revisions: unused, conversations: unused, conversationEvents: unused },
       states: unused,
+      lastErrors: unused,
       counts: unused,
       refusals: (_, beforeId, limit) => {
         reads.push(limit)

@@ -130,7 +130,7 @@ test('a claim that waited for a lane in vain does not hold it while it enqueues'
   await store.journal.append([item({ channelRef: 'page' })])
   await indexAll(store)
   const [first] = (await claim(NOON))!
-  const items = [{ id: first!.event.id, leaseId: first!.leaseId, delayMs: 0, error: null }]
+  const items = [{ id: first!.event.id, leaseId: first!.leaseId, delayMs: 0, error: 'no' }]
   await store.processing.release({ ...queue, items, now: NOON, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0 })
   const [holder, enqueueing, watcher] = await Promise.all([0, 1, 2].map(() => connect(database.url)))
   t.after(() => Promise.all([holder!.end(), enqueueing!.end(), watcher!.end()]))

@@ -10,7 +10,9 @@ import { type Random, random } from './seed.ts'
 
 const CHANNELS = [null, 'a', 'b', 'c'] as const
 const SUBSCRIPTIONS = ['default', 'second'] as const
-export const MAX_ATTEMPTS = 3
+/** `second` sets its number itself. */
+const MAX_ATTEMPTS: Readonly<Record<string, number>> = { default: 3, second: 2 }
+const DEFAULT_MAX = 3
 
 interface Known {
   readonly id: number
@@ -20,6 +22,8 @@ interface Known {
   expiresAt: number
   ordered: boolean
   attempts: number
+  /** Released as dead. */
+  isParked: boolean
   /** Its lease was over when somebody claimed: it may be gone even if the clock goes back. */
   unsure: boolean
 }
@@ -78,6 +82,7 @@ export class History {
       { tenant: this.#tenant, subscription: 'second' },
       'beginning',
       this.#now,
+      { maxAttempts: MAX_ATTEMPTS.second! },
     )
     await this.#arrive()
   }
@@ -159,6 +164,7 @@ export class History {
           expiresAt: 0,
           ordered: false,
           attempts: 0,
+          isParked: false,
           unsure: false,
         })
       }
@@ -193,7 +199,7 @@ export class History {
       leaseId,
       leaseExpiresAt,
       keyId: 'PPPPPPPPPP',
-      maxAttempts: MAX_ATTEMPTS,
+      maxAttempts: DEFAULT_MAX,
       now: this.#now,
     })
     assert.ok(claimed)
@@ -216,8 +222,9 @@ export class History {
       const one = known.get(event.id)
       assert.ok(one, `event ${event.id} is nobody's`)
       assert.notEqual(one.state, 'done', `event ${event.id} was acknowledged and handed out again`)
-      assert.ok(attempts <= MAX_ATTEMPTS, `event ${event.id} was handed out ${attempts} times`)
-      this.#checkLane(one, ids, before, ordered, states)
+      assert.ok(attempts <= MAX_ATTEMPTS[subscription]!, `event ${event.id} was handed out ${attempts} times`)
+      if (one.state === 'pending') assert.equal(attempts, one.attempts + 1, `attempts of event ${event.id}`)
+      this.#checkLane(one, ids, before, ordered, states, MAX_ATTEMPTS[subscription]!)
     }
     for (const { event, attempts } of claimed) {
       const one = known.get(event.id)!
@@ -233,6 +240,7 @@ export class History {
     before: readonly Known[],
     ordered: boolean,
     states: ReadonlyMap<number, string>,
+    maxAttempts: number,
   ): void {
     for (const other of before.filter(({ lane }) => lane === one.lane)) {
       const isLive = other.state === 'leased' && other.expiresAt > this.#now && !other.unsure
@@ -241,7 +249,7 @@ export class History {
       }
       if (!ordered || other.id >= one.id || other.state === 'done') continue
       if (states.get(other.id) === 'dead') {
-        assert.equal(other.attempts, MAX_ATTEMPTS, `event ${other.id} died early`)
+        assert.ok(other.isParked || other.attempts === maxAttempts, `event ${other.id} died early`)
       } else assert.ok(ids.indexOf(other.id) !== -1, `event ${one.id} overtook ${other.id}`)
       if (ids.includes(other.id)) assert.ok(ids.indexOf(other.id) < ids.indexOf(one.id), 'a run is in order')
     }
@@ -289,32 +297,45 @@ export class History {
   }
 
   async #release(subscription: string, held: readonly Held[]): Promise<void> {
-    const items = held.map((one) => ({
-      ...one,
-      delayMs: this.#random.below(2) === 0 ? null : this.#random.below(5000),
-      error: 'no',
-    }))
+    const items = held.map((one) => {
+      const how = this.#random.pick(['failed', 'failed', 'given back', 'dead'])
+      return {
+        ...one,
+        delayMs: this.#random.below(2) === 0 ? null : this.#random.below(5000),
+        error: how === 'given back' ? null : 'no',
+        isDead: how === 'dead',
+      }
+    })
     if (items.length === 0) return
     const answers = await this.#store.processing.release({
       tenant: this.#tenant,
       subscription,
       items,
       now: this.#now,
-      maxAttempts: MAX_ATTEMPTS,
+      maxAttempts: DEFAULT_MAX,
       keyId: 'PPPPPPPPPP',
       jitter: this.#random.below(100) / 100,
     })
     const released = new Set<string>()
-    for (const [n, { id, leaseId }] of Array.from(items.entries()).toSorted(([, a], [, b]) => a.id - b.id)) {
+    for (const [n, asked] of Array.from(items.entries()).toSorted(([, a], [, b]) => a.id - b.id)) {
+      const { id, leaseId, error, isDead } = asked
       const one = this.#known.get(subscription)!.get(id)!
       const answer = answers![n]!
       this.log.push(`release ${subscription} ${id}: ${answer.ok ? answer.state : 'lost'}`)
       const again = released.has(`${id} ${leaseId}`)
       this.#holdAgainst(one, leaseId, answer.ok, again, 'released')
       if (!answer.ok || again) continue
+      const isLast = error !== null && (isDead || one.attempts === MAX_ATTEMPTS[subscription])
+      assert.equal(answer.state, isLast ? 'dead' : 'pending', `event ${id} was released`)
       for (const other of this.#runOf(subscription, one).filter((behind) => behind.id >= id)) {
         released.add(`${other.id} ${leaseId}`)
-        Object.assign(other, { state: 'pending', leaseId: null })
+        const isFailed = other.id === id && error !== null
+        Object.assign(other, {
+          state: 'pending',
+          leaseId: null,
+          isParked: isFailed && isDead,
+          attempts: isFailed ? other.attempts : other.attempts - 1,
+        })
       }
     }
   }
@@ -342,6 +363,6 @@ export class History {
     })
     this.log.push(`requeue ${subscription}: ${count}`)
     assert.equal(count, dead.length, 'a dry run counts what a requeue brings back')
-    for (const one of dead) Object.assign(one, { state: 'pending', leaseId: null, attempts: 0 })
+    for (const one of dead) Object.assign(one, { state: 'pending', leaseId: null, attempts: 0, isParked: false })
   }
 }

@@ -544,7 +544,7 @@ everyDriver(
     const far = { ordered: false, maxBytes: 1 << 30 }
     const first = await claim(store, { ...far, limit: waiting })
     assert.deepEqual(idsOf(first), ids.slice(0, waiting))
-    const released = leasesOf(first).map((lease) => ({ ...lease, delayMs: 3_600_000, error: null }))
+    const released = leasesOf(first).map((lease) => ({ ...lease, delayMs: 3_600_000, error: 'no' }))
     const rules = { maxAttempts: 9, keyId: 'PPPPPPPPPP', jitter: 0, now: NOON }
     await store.processing.release({ ...QUEUE, ...rules, items: released })
     assert.deepEqual(idsOf(await claim(store, { ...far, limit: 10 })), ids.slice(waiting, waiting + 10))

@@ -83,7 +83,7 @@ everyStore('the queue is as deep as what waits, is leased, is dead, with leases 
   assert.deepEqual(await depth(NOON + 100), { pending: 5, leased: 0, dead: 0, oldestPendingAt: NOON }, 'all expired')
   const queue = { tenant: TENANT, subscription: 'default', now: NOON }
   await store.processing.ack({ ...queue, items: [{ id: ids[0]!, leaseId: 'a' }] })
-  const released = [{ id: ids[1]!, leaseId: 'a', delayMs: 0, error: null }]
+  const released = [{ id: ids[1]!, leaseId: 'a', delayMs: 0, error: 'no' }]
   await store.processing.release({ ...queue, items: released, maxAttempts: 1, keyId: 'k', jitter: 0 })
   assert.deepEqual(await depth(), { pending: 3, leased: 0, dead: 1, oldestPendingAt: NOON + 2 })
 })

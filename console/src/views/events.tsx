@@ -78,7 +78,11 @@ export function EventRow({ event }: { readonly event: Event }) {
       <span className="row-line second">
         <span className="row-id">{event.id}</span>
         <span className="row-text">
-          {event.erased_at ? (
+          {event.last_error ? (
+            <>
+              <b>Last error:</b> <SafeText text={event.last_error} maxLength={160} />
+            </>
+          ) : event.erased_at ? (
             <i>erased</i>
           ) : event.snippet ? (
             <SafeText text={event.snippet} maxLength={160} />

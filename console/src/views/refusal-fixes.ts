@@ -17,7 +17,7 @@ const FIXES: Readonly<Record<string, Fix>> = {
     fix: 'Send both as strings of at most 512 characters without U+0000, or leave them out.',
   },
   unsupported_media_type: {
-    why: 'The Content-Type is not application/json.',
+    why: 'The Content-Type is not one that JSON is sent with.',
     fix: 'Set the header Content-Type: application/json.',
   },
   unsupported_encoding: {
@@ -34,7 +34,15 @@ const FIXES: Readonly<Record<string, Fix>> = {
   },
 }
 
-export function fixFor(code: string): Fix {
+const FORM: Fix = {
+  why: 'The body is a form, not JSON.',
+  fix: 'Make one JSON object of its fields, and send it with the header Content-Type: application/json. The header alone does not help.',
+}
+const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/)/i
+
+/** `contentType`: as sent. */
+export function fixFor(code: string, contentType = ''): Fix {
+  if (code === 'unsupported_media_type' && FORM_TYPE.test(contentType)) return FORM
   return FIXES[code] ?? { why: `The request was refused with ${code}.`, fix: 'The code is explained at /docs.' }
 }
 

@@ -75,7 +75,7 @@ function RefusalRow({ refusal }: { readonly refusal: Refusal }) {
         </span>
       </span>
       <span className="row-line second">
-        <span className="row-text">{fixFor(refusal.error).why}</span>
+        <span className="row-text">{fixFor(refusal.error, refusal.headers['content-type']).why}</span>
       </span>
     </>
   )
@@ -116,7 +116,7 @@ function RefusalPane({ id, back }: { readonly id: string; readonly back: string 
 }
 
 function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
-  const { why, fix } = fixFor(refusal.error)
+  const { why, fix } = fixFor(refusal.error, refusal.headers['content-type'])
   const problem = refusal.error === 'invalid_json' ? jsonObjectProblem(refusal.body) : null
   const isCut = refusal.body_size > new TextEncoder().encode(refusal.body).length
   return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from .answers import result_of
 from .cancel import CancelToken
@@ -12,6 +12,12 @@ from .http_client import HttpClient
 
 _MAX_CLAIM_BYTES = 160 * 1024 * 1024
 """The payloads of an answer are at most 8 MiB, but for one event that is larger; base64 makes them a third longer."""
+
+
+class Failure(NamedTuple):
+    error: str
+    dead: bool
+    """No attempt will succeed."""
 
 
 class Claims:
@@ -34,9 +40,10 @@ class Claims:
     def extend(self, event: ClaimedEvent, lease_s: int, cancel: CancelToken) -> bool:
         return self._settle("extend", event, {"lease_s": lease_s}, cancel)
 
-    def release(self, event: ClaimedEvent, error: str | None, cancel: CancelToken) -> bool:
-        """Without an error it is given back at once, as if it had not been tried."""
-        return self._settle("release", event, {"delay_s": 0} if error is None else {"error": error}, cancel)
+    def release(self, event: ClaimedEvent, failure: Failure | None, cancel: CancelToken) -> bool:
+        """Without a failure it is given back at once, as if it had not been tried."""
+        more = {"delay_s": 0} if failure is None else failure._asdict()
+        return self._settle("release", event, more, cancel)
 
     def _settle(self, call: str, event: ClaimedEvent, more: dict[str, Any], cancel: CancelToken) -> bool:
         # As a list: then a lost lease is an outcome, not an error.

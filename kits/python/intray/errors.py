@@ -1,4 +1,5 @@
-"""The errors of the client. Whatever it raises or reports about the service is one of these; none of them holds the token."""
+"""The errors of the client. Whatever it raises or reports about the service is one of the first three; none of them holds the
+token. A handler may raise the last."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ class FieldProblem(NamedTuple):
 
 
 class IntrayError(Exception):
-    """What the three errors have in common."""
+    """What the errors about the service have in common."""
 
 
 class Refused(IntrayError):
@@ -63,3 +64,7 @@ class LeaseLost(IntrayError):
     def __init__(self, event_id: int) -> None:
         super().__init__(f"The lease of event {event_id} was lost: another processor may have the event.")
         self.event_id = event_id
+
+
+class Unrecoverable(Exception):
+    """Raised by a handler: no attempt will succeed. The event is dead at once, with this message as its error."""

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from .backoff import backoff_s
 from .cancel import CancelToken
-from .claims import Claims
-from .errors import LeaseLost, Unavailable
+from .claims import Claims, Failure
+from .errors import LeaseLost, Unavailable, Unrecoverable
 from .events import ClaimedEvent
 from .lease import Lease
 
@@ -158,14 +158,14 @@ class Worker:
         """False if the rest of the run has to wait."""
         # A handler whose lease is lost keeps its place until it ends; one that has no more time is left alone.
         ended = CancelToken(self._time_is_over)
-        failures: list[str | None] = []
+        failures: list[Failure | None] = []
 
         def handle() -> None:
             try:
                 self._handler(event, WorkContext(lease))
                 failures.append(None)
             except BaseException as error:
-                failures.append(_text_of(error))
+                failures.append(Failure(_text_of(error), isinstance(error, Unrecoverable)))
             finally:
                 ended.cancel()
 
@@ -181,11 +181,11 @@ class Worker:
         self._release(event, lease, None if is_late else failures[0])
         return False
 
-    def _release(self, event: ClaimedEvent, lease: Lease, error: str | None) -> None:
+    def _release(self, event: ClaimedEvent, lease: Lease, failure: Failure | None) -> None:
         with self._changed:
             # A claim of ours that still waits would get what is given back.
             self._changed.wait_for(lambda: not self._must_stop() or not self._is_claiming)
-        self._settle(event, lease, lambda: self._claims.release(event, error, lease.lost))
+        self._settle(event, lease, lambda: self._claims.release(event, failure, lease.lost))
 
     def _settle(self, event: ClaimedEvent, lease: Lease, call: Callable[[], bool]) -> None:
         """Tries until the service has answered or the lease is lost, which raises. When the time is over, one try is left."""

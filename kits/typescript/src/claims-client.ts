@@ -12,6 +12,12 @@ export interface LeasedEvent {
   readonly lease_id: string
 }
 
+export interface Failure {
+  readonly error: string
+  /** No attempt will succeed. */
+  readonly dead: boolean
+}
+
 export class ClaimsClient {
   readonly #http: HttpClient
   readonly #subscription: { readonly subscription?: string }
@@ -37,9 +43,9 @@ export class ClaimsClient {
     return this.#settle('extend', event, { lease_s: leaseS }, signal)
   }
 
-  /** Without an error it is given back at once, as if it had not been tried. */
-  release(event: LeasedEvent, error: string | null, signal?: AbortSignal): Promise<boolean> {
-    return this.#settle('release', event, error === null ? { delay_s: 0 } : { error }, signal)
+  /** Without a failure it is given back at once, as if it had not been tried. */
+  release(event: LeasedEvent, failure: Failure | null, signal?: AbortSignal): Promise<boolean> {
+    return this.#settle('release', event, failure ?? { delay_s: 0 }, signal)
   }
 
   async #settle(call: string, { id, lease_id }: LeasedEvent, more: object, signal?: AbortSignal): Promise<boolean> {

@@ -1,4 +1,5 @@
-// The errors of the client. Whatever it throws or reports about the service is one of these; none of them holds the token.
+// The errors of the client. Whatever it throws or reports about the service is one of the first three; none of them holds the
+// token. A handler may throw the last.
 
 export interface FieldProblem {
   /** A JSON Pointer, such as /source_ref. */
@@ -63,4 +64,9 @@ export class LeaseLost extends Error {
     super(`The lease of event ${eventId} was lost: another processor may have the event.`)
     this.eventId = eventId
   }
+}
+
+/** Thrown by a handler: no attempt will succeed. The event is dead at once, with this message as its error. */
+export class Unrecoverable extends Error {
+  override readonly name = 'Unrecoverable'
 }

@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import { outcomeOf, outcomeOfError, type Outcome } from './answers.ts'
 import { pause } from './backoff.ts'
 import { ClaimsClient } from './claims-client.ts'
-import { LeaseLost, Refused, Unavailable } from './errors.ts'
+import { LeaseLost, Refused, Unavailable, Unrecoverable } from './errors.ts'
 import { follow } from './follow.ts'
 import { CONNECT_TIMEOUT_MS, HttpClient, REQUEST_TIMEOUT_MS } from './http-client.ts'
 import { openOutbox } from './open-outbox.ts'
@@ -13,7 +13,7 @@ import type { ClaimedEvent, FollowedEvent, InboxEvent, Receipt } from './schema.
 import { Sender } from './sender.ts'
 import { type Handler, type WorkContext, Worker } from './worker.ts'
 
-export { LeaseLost, Refused, Unavailable }
+export { LeaseLost, Refused, Unavailable, Unrecoverable }
 export type { ClaimedEvent, FollowedEvent, Handler, InboxEvent, OutboxCounts, Receipt, WorkContext }
 
 export interface IntrayOptions {

@@ -115,6 +115,8 @@ export type CreatedSubscription = {
   readonly subscription: Subscription
 }
 
+export type Dead = boolean
+
 export type Delay = number
 
 export type DeletedSubscription = {
@@ -139,6 +141,7 @@ export type Event = {
   readonly id: EventId
   readonly kind: "event" | "revision"
   readonly state: EventState
+  readonly last_error?: string | null
   readonly revises: number | null
   readonly promoted_from: number | null
   readonly received_at: Time
@@ -394,6 +397,7 @@ export type ReleaseList = {
   readonly events: readonly (ReleasedEvent)[]
   readonly delay_s?: Delay
   readonly error?: ProcessingError
+  readonly dead?: Dead
   readonly subscription?: SubscriptionName
 }
 
@@ -402,6 +406,7 @@ export type ReleaseOne = {
   readonly lease_id: LeaseId
   readonly delay_s?: Delay
   readonly error?: ProcessingError
+  readonly dead?: Dead
   readonly subscription?: SubscriptionName
 }
 
@@ -410,6 +415,7 @@ export type ReleasedEvent = {
   readonly lease_id: LeaseId
   readonly delay_s?: Delay
   readonly error?: ProcessingError
+  readonly dead?: Dead
 }
 
 export type RequestId = string
@@ -500,11 +506,17 @@ export type Subscription = {
   readonly name: string
   readonly created_at: string | null
   readonly enqueued_up_to: number
+  readonly max_attempts: number
+  readonly first_delay_s: number
+  readonly max_delay_s: number
 }
 
 export type SubscriptionCommand = {
   readonly name: SubscriptionName
   readonly from?: "now" | "beginning"
+  readonly max_attempts?: number
+  readonly first_delay_s?: number
+  readonly max_delay_s?: number
 }
 
 export type SubscriptionName = string

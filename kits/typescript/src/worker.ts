@@ -3,8 +3,8 @@
 // gives back what is left.
 
 import { backoffMs, pause } from './backoff.ts'
-import type { ClaimsClient } from './claims-client.ts'
-import { LeaseLost, Unavailable } from './errors.ts'
+import type { ClaimsClient, Failure } from './claims-client.ts'
+import { LeaseLost, Unavailable, Unrecoverable } from './errors.ts'
 import { Lease } from './lease.ts'
 import type { ClaimedEvent } from './schema.ts'
 
@@ -142,7 +142,7 @@ export class Worker {
     const { handler, claims } = this.#options
     const handled = (async () => handler(event, { signal: lease.over }))().then(
       () => ({ failure: null }),
-      (error: unknown) => ({ failure: textOf(error) }),
+      (error: unknown) => ({ failure: { error: textOf(error), dead: error instanceof Unrecoverable } }),
     )
     // A handler whose lease is lost keeps its place until it ends; one that has no more time is left alone.
     const result = await this.#orOutOfTime(handled)
@@ -171,10 +171,10 @@ export class Worker {
     }
   }
 
-  async #release(event: ClaimedEvent, lease: Lease, error: string | null): Promise<void> {
+  async #release(event: ClaimedEvent, lease: Lease, failure: Failure | null): Promise<void> {
     // A claim of ours that still waits would get what is given back.
     if (this.#isStopping) await this.#claiming
-    await this.#settle(event, lease, () => this.#options.claims.release(event, error, lease.lost))
+    await this.#settle(event, lease, () => this.#options.claims.release(event, failure, lease.lost))
   }
 
   /** Tries until the service has answered or the lease is lost, which throws. When the time is over, one try is left. */

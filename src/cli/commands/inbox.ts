@@ -7,6 +7,7 @@ import { inboxList } from './inbox-list.ts'
 import { inboxRelease } from './inbox-release.ts'
 import { inboxRequeue } from './inbox-requeue.ts'
 import { inboxShow } from './inbox-show.ts'
+import { inboxSubscription } from './inbox-subscription.ts'
 import { inboxTail } from './inbox-tail.ts'
 
 export const inbox = commandGroup(
@@ -20,5 +21,6 @@ export const inbox = commandGroup(
     ack: inboxAck,
     release: inboxRelease,
     requeue: inboxRequeue,
+    subscription: inboxSubscription,
   },
 )

@@ -3,8 +3,7 @@
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { isSubscriptionName, readRequeue, readRequeueOne, readSubscription } from '../../processing/commands.ts'
-import { deliveryView } from '../../processing/views.ts'
-import { isoTime } from '../../runtime/clock.ts'
+import { deliveryView, subscriptionView } from '../../processing/views.ts'
 import type { EventReader } from '../../store/contract/events.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation, type Outcome } from '../call.ts'
 import { invalidRequest } from '../problem.ts'
@@ -22,6 +21,8 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
     const event = id === null ? null : await events.find(id, callerOf(call))
     return event?.kind === 'event' ? event.id : null
   }
+
+  const subscriptionBody = (one: Subscription) => subscriptionView(one, claims.rulesOf(one))
 
   return {
     ...createClaimOperations(claims),
@@ -47,9 +48,9 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
     subscriptions: withoutQuery(async (call) =>
       jsonAnswer({ subscriptions: (await claims.subscriptions(callerOf(call))).map(subscriptionBody) }),
     ),
-    createSubscription: withCommand(readSubscription, async (call, { name, from }) => {
-      call.exchange.auditTarget = name
-      const made = await claims.createSubscription(callerOf(call), name, from)
+    createSubscription: withCommand(readSubscription, async (call, command) => {
+      call.exchange.auditTarget = command.name
+      const made = await claims.createSubscription(callerOf(call), command)
       if (made === null) return { code: 'too_many_subscriptions' }
       return jsonAnswer({ created: made.created, subscription: subscriptionBody(made.subscription) })
     }),
@@ -70,8 +71,4 @@ export type ProcessingOperations = ReturnType<typeof createProcessingOperations>
 
 function withoutQuery(work: (call: Call) => Promise<Outcome>): Operation {
   return withQuery({}, (call) => orUnavailable(() => work(call), OUTCOME_UNKNOWN))
-}
-
-function subscriptionBody({ name, createdAt, enqueuedUpTo }: Subscription): Record<string, unknown> {
-  return { name, created_at: createdAt === null ? null : isoTime(createdAt), enqueued_up_to: enqueuedUpTo }
 }

@@ -5,7 +5,7 @@ import { bearerToken, type Credentials } from '../../auth/bearer.ts'
 import type { Problem } from '../../model/errors.ts'
 import { createRedactor } from '../../runtime/redact.ts'
 import type { RequestHead } from './head.ts'
-import { type BodyEncoding, contentEncoding, mediaProblem } from './media.ts'
+import { type BodyEncoding, contentEncoding, messageMediaProblem } from './media.ts'
 import { headerValues } from './raw-headers.ts'
 
 export const MAX_HEADER_KEPT = 512
@@ -39,7 +39,7 @@ function read(head: RequestHead): IntakeHead {
   const agent = head.headers['user-agent']
   return {
     encoding: contentEncoding(head),
-    mediaProblem: mediaProblem(head),
+    mediaProblem: messageMediaProblem(head),
     contentType: redactType(head.headers['content-type'] ?? ''),
     idempotencyKeys: headerValues(head.rawHeaders, 'idempotency-key'),
     traceparent: traceparent(head),

@@ -136,6 +136,11 @@ export class JsonScan {
     return stringAt(this.#bytes, this.#starts[field]!, this.#ends[field]!)
   }
 
+  /** The first bytes, as sent. */
+  beginning(maxBytes: number): string {
+    return this.#bytes.toString('latin1', 0, Math.min(maxBytes, this.#bytes.length))
+  }
+
   /** The beginning of a field's value, as sent. */
   sourceOf(field: number, maxBytes: number): string {
     const start = this.#starts[field]!

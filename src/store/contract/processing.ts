@@ -13,7 +13,7 @@
 
 import type { StoredEvent } from '../../model/event.ts'
 import type { Tenant } from '../../model/principal.ts'
-import type { DeliveryState, HistoryEntry } from '../../model/processing.ts'
+import type { DeliveryState, HistoryEntry, OwnRetryRules } from '../../model/processing.ts'
 import type { LeaseItem, ReleaseItem, Settled } from '../../model/processing-plan.ts'
 
 /** A tenant's queue, as one subscription sees it. */
@@ -33,6 +33,7 @@ export interface ClaimRequest extends QueueName {
   readonly leaseId: string
   readonly leaseExpiresAt: number
   readonly keyId: string
+  /** Of subscriptions that set no number of their own. */
   readonly maxAttempts: number
   readonly now: number
 }
@@ -63,6 +64,7 @@ export interface ExtendRequest extends AckRequest {
 
 export interface ReleaseRequest extends SettleRequest {
   readonly items: readonly ReleaseItem[]
+  /** Of subscriptions that set no number of their own. */
   readonly maxAttempts: number
   readonly keyId: string
   /** From 0 to below 1. */
@@ -83,11 +85,15 @@ export interface RequeueRequest extends SettleRequest {
   readonly keyId: string
 }
 
-export interface Subscription {
+export interface Subscription extends OwnRetryRules {
   readonly name: string
   readonly createdAt: number | null
   /** Index entries up to this id are enqueued, or older than the subscription. */
   readonly enqueuedUpTo: number
+}
+
+export interface SubscriptionOptions extends Partial<OwnRetryRules> {
+  readonly max?: number
 }
 
 /** The state of an event in one subscription. */
@@ -124,14 +130,14 @@ export interface ProcessingStore {
   /** `default` first, used or not; then in order of creation. */
   subscriptions(tenant: Tenant): Promise<Subscription[]>
   /**
-   * An existing subscription stays as it is. `now`: events stored from now on; `beginning`: all events. Null if the
-   * tenant already has `max` subscriptions, `default` included.
+   * An existing subscription keeps its place, and the rules that are not given. `now`: events stored from now on;
+   * `beginning`: all events. Null if the tenant already has `max` subscriptions, `default` included.
    */
   createSubscription(
     queue: QueueName,
     from: 'now' | 'beginning',
     at: number,
-    max?: number,
+    options?: SubscriptionOptions,
   ): Promise<{ readonly subscription: Subscription; readonly created: boolean } | null>
   /** False if there is none. Its rows are deleted in bounded steps. `default` cannot be deleted. */
   deleteSubscription(queue: QueueName, at: number): Promise<boolean>
@@ -148,4 +154,6 @@ export interface ProcessingStore {
   ): Promise<ReadonlyMap<number, { readonly done: number; readonly dead: number }>>
   /** The states of those events that are enqueued. With an expired lease: pending. */
   states(queue: QueueName, ids: readonly number[], now: number): Promise<ReadonlyMap<number, DeliveryState>>
+  /** The errors of their latest failures: EXPIRED if the lease expired. No entry: none, or a requeue since. */
+  lastErrors(queue: QueueName, ids: readonly number[]): Promise<ReadonlyMap<number, string>>
 }

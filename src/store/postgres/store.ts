@@ -119,10 +119,10 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const processing = createProcessing(pool)
-  const { countDead, history, counts, states, subscriptions } = processing
+  const { countDead, history, counts, states, lastErrors, subscriptions } = processing
   const refusals = createRefusalStore(pool)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
-  const lists = createJsonPages({ inbox, states, counts, refusals: refusals.list, turn: nextTurn })
+  const lists = createJsonPages({ inbox, states, lastErrors, counts, refusals: refusals.list, turn: nextTurn })
   const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
   const slots = new FairSlots({
     slots: readSlots,
@@ -150,7 +150,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     index: lifecycle.guard(createIndexing(pool)),
     processing: lifecycle.guard({
       ...processing,
-      ...inTurn({ countDead, history, counts, states, subscriptions }),
+      ...inTurn({ countDead, history, counts, states, lastErrors, subscriptions }),
       ...callsInTurn(changes, changeSlots),
     }),
     tokens: lifecycle.guard(createTokenStore(pool)),

@@ -34,6 +34,7 @@ export function prepareReads(db: DatabaseSync) {
     const pages = createJsonPages({
       inbox,
       states: processing.states,
+      lastErrors: processing.lastErrors,
       counts: processing.counts,
       refusals: listRefusals.bind(null, db),
       turn,
@@ -63,6 +64,7 @@ export function prepareReads(db: DatabaseSync) {
       history: processing.history,
       counts: processing.counts,
       states: processing.states,
+      lastErrors: processing.lastErrors,
       countDead: (queue: QueueName, filter: DeadFilter) => countDead(db, queue, filter, turn),
       findDead: (queue: QueueName, filter: DeadFilter, limit: number) => findDead(db, queue, filter, limit, turn),
       subscriptions: readSubscriptions.bind(null, db),

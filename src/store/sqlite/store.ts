@@ -263,7 +263,8 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
       ready: (queues, now) => readOwn('ready', [queues, now]),
       subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),
-      createSubscription: (queue, from, at, max) => write(queue.tenant, 'createSubscription', [queue, from, at, max]),
+      createSubscription: (queue, from, at, options) =>
+        write(queue.tenant, 'createSubscription', [queue, from, at, options]),
       deleteSubscription: async (queue, at) => {
         const begin = await write(queue.tenant, 'deleteSubscription', [queue, at])
         let step: Clearing | null = begin
@@ -273,6 +274,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       history: (tenant, eventId) => read(tenant, 'history', [tenant, eventId]),
       counts: (queue, ids) => read(queue.tenant, 'counts', [queue, ids]),
       states: (queue, ids, now) => read(queue.tenant, 'states', [queue, ids, now]),
+      lastErrors: (queue, ids) => read(queue.tenant, 'lastErrors', [queue, ids]),
     },
     tokens: {
       create: (token) => writer.run('createToken', [token]),

@@ -6,7 +6,7 @@ import queue
 import sys
 import threading
 
-from intray import Intray, LeaseLost, Refused, Unavailable
+from intray import Intray, LeaseLost, Refused, Unavailable, Unrecoverable
 
 options = json.loads(sys.argv[1])
 clock = options.pop("now", None)
@@ -41,7 +41,7 @@ def handle(event, context):
     say(handle=event)
     failure = answers.get()
     if failure is not None:
-        raise RuntimeError(failure)
+        raise (Unrecoverable if failure.startswith("dead: ") else RuntimeError)(failure)
 
 
 def call(name, args):

@@ -28,6 +28,7 @@ export interface PythonEvent {
   readonly id: number
   readonly conversation_id: number | null
   readonly payload: unknown
+  readonly attempts: number
 }
 
 /** Resolves when the event is done; rejects if it failed. */

@@ -95,6 +95,14 @@ test('every read of the inbox goes by its index', async (t) => {
       },
       ['events_by_conversation', 'deliveries_pkey'],
     ],
+    'the last errors of events': [
+      () =>
+        store.processing.lastErrors(
+          { tenant: TENANT, subscription: 'default' },
+          Array.from({ length: 50 }, (_, n) => 2000 + n),
+        ),
+      ['delivery_history_pkey'],
+    ],
     'traffic by minute': [() => store.traffic.minutes(TENANT, NOON), ['traffic_pkey']],
     'traffic by hour': [() => store.traffic.hours(TENANT, NOON), ['traffic_pkey']],
     'the depth of the queue': [
@@ -126,7 +134,15 @@ test('every read of the inbox goes by its index', async (t) => {
   await checkAll()
 })
 
-const LARGE_TABLES = ['events', 'event_index', 'event_words', 'conversations', 'deliveries', 'lanes']
+const LARGE_TABLES = [
+  'events',
+  'event_index',
+  'event_words',
+  'conversations',
+  'deliveries',
+  'delivery_history',
+  'lanes',
+]
   .map((table) => `intray.${table}`)
   .join(', ')
 
@@ -137,7 +153,7 @@ async function processSome({ processing }: Store): Promise<void> {
   for (let n = 0; n < 12; n++) {
     const lease = { leaseId: `l${n}`, leaseExpiresAt: NOON + 1000 }
     const claimed = (await processing.claim({ ...queue, ...rest, ...lease, limit: 200 }))!
-    const items = claimed.map(({ event, leaseId }) => ({ id: event.id, leaseId, delayMs: 0, error: null }))
+    const items = claimed.map(({ event, leaseId }) => ({ id: event.id, leaseId, delayMs: 0, error: 'no' }))
     if (n < 9) await processing.ack({ ...queue, items })
     else if (n < 11) await processing.release({ ...queue, items, maxAttempts: n === 9 ? 9 : 1, keyId: 'k', jitter: 0 })
   }

@@ -202,7 +202,7 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
       now: NOON,
     })
   const items = [{ id, leaseId: 'l' }]
-  await processing.createSubscription(queue, 'beginning', NOON)
+  await processing.createSubscription(queue, 'beginning', NOON, { maxAttempts: 1 })
   for (const ordered of [true, false]) {
     for (const subscription of ['default', 'crm']) {
       await claim(subscription, ordered, 'page')
@@ -221,6 +221,7 @@ async function processEverything({ processing }: Store, id: number): Promise<voi
   await processing.subscriptions(TENANT)
   await processing.history(TENANT, id)
   await processing.states(queue, [id], NOON)
+  await processing.lastErrors(queue, [id])
   await processing.counts(queue, [id])
   await processing.deleteSubscription(queue, NOON)
 }

@@ -11,7 +11,9 @@ import {
   laneTimes,
   leaseFacts,
   newDelivery,
+  NO_OWN_RULES,
   requeue,
+  retryRules,
 } from '../../../src/model/processing.ts'
 
 const LEASE = { id: 'lease', expiresAt: 1000, ordered: true, keyId: 'K' }
@@ -42,17 +44,37 @@ test('a failure sets it back, and the last one makes it dead', () => {
   assert.deepEqual([back.delivery.state, back.delivery.attempts, back.delivery.availableAt], ['pending', 0, 900])
 })
 
-test('what was behind a failed one has no attempt counted', () => {
+test('a failure that is final makes it dead at once, whatever attempts are left', () => {
+  const { delivery, entry } = fail(leased(), { ...FAILED, isFinal: true })
+  assert.deepEqual([delivery.state, delivery.attempts, entry?.error], ['dead', 1, 'no'])
+})
+
+test('what is given back has no attempt counted', () => {
   assert.deepEqual([giveBack(leased()).state, giveBack(leased()).attempts], ['pending', 0])
 })
 
 test('the back-off doubles from one second, with up to a quarter more, and ends at an hour', () => {
+  const rules = retryRules(NO_OWN_RULES, 5)
   assert.deepEqual(
-    [1, 2, 3, 4].map((attempts) => backOffMs(attempts, 0)),
-    [1000, 2000, 4000, 8000],
+    [0, 1, 2, 3, 4].map((attempts) => backOffMs(attempts, 0, rules)),
+    [1000, 1000, 2000, 4000, 8000],
   )
-  assert.equal(backOffMs(1, 0.999), 1250)
-  assert.equal(backOffMs(50, 0), 3_600_000)
+  assert.equal(backOffMs(1, 0.999, rules), 1250)
+  assert.equal(backOffMs(50, 0, rules), 3_600_000)
+})
+
+test('a subscription has its own attempts and back-off, and the default for what it does not set', () => {
+  assert.deepEqual(retryRules({ maxAttempts: null, firstDelayMs: 5000, maxDelayMs: null }, 7), {
+    maxAttempts: 7,
+    firstDelayMs: 5000,
+    maxDelayMs: 3_600_000,
+  })
+  const own = retryRules({ maxAttempts: 1000, firstDelayMs: 3000, maxDelayMs: 10_000 }, 7)
+  assert.deepEqual(
+    [1, 2, 3, 999].map((attempts) => backOffMs(attempts, 0, own)),
+    [3000, 6000, 10_000, 10_000],
+  )
+  assert.equal(own.maxAttempts, 1000)
 })
 
 test('a lane is ready when its head is, and open when anything in it is', () => {

@@ -330,7 +330,8 @@ CREATE INDEX traffic_by_age ON intray.traffic (span, at);
 -- locked in id order; a claim locks free lanes (SKIP LOCKED) and waits for none while it holds one.
 
 -- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
--- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
+-- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted. max_attempts and the
+-- delays after failures: null where it has the default.
 CREATE TABLE intray.subscriptions (
   company_id     bigint NOT NULL,
   account_id     bigint NOT NULL,
@@ -338,6 +339,9 @@ CREATE TABLE intray.subscriptions (
   created_at     bigint NOT NULL,
   enqueued_up_to bigint NOT NULL,
   deleted_at     bigint,
+  max_attempts   bigint,
+  first_delay_ms bigint,
+  max_delay_ms   bigint,
   name           text   COLLATE "C" NOT NULL,
   PRIMARY KEY (company_id, account_id, id)
 );

@@ -7,7 +7,7 @@ import type { Grant } from '../../../model/processing-enqueue.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
-import { claimedEvent, historyEntry } from '../../rows.ts'
+import { claimedEvent, historyEntry, lastErrors } from '../../rows.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { stateAt } from '../index/inbox-states.ts'
@@ -53,6 +53,13 @@ const SELECT_STATES: Statement = {
   name: 'intray_delivery_states',
   text: `SELECT event_id, ${stateAt('$5')} AS state FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
     AND event_id = ANY ($4::bigint[])`,
+}
+const SELECT_LAST_ENTRIES: Statement = {
+  name: 'intray_last_entries',
+  text: `SELECT q.event_id, h.what, h.error FROM unnest($4::bigint[]) AS q (event_id)
+  CROSS JOIN LATERAL (SELECT what, error FROM intray.delivery_history d
+    WHERE d.company_id = $1 AND d.account_id = $2 AND d.subscription = $3 AND d.event_id = q.event_id
+    ORDER BY d.number DESC LIMIT 1) h`,
 }
 
 const SELECT_COUNTS: Statement = {
@@ -152,4 +159,8 @@ export async function readStates(connection: Connection, queue: Queue, ids: read
     now,
   ])
   return new Map(rows.map((row) => [row.event_id, row.state]))
+}
+
+export async function readLastErrors(connection: Connection, queue: Queue, ids: readonly number[]) {
+  return lastErrors(await connection.query(SELECT_LAST_ENTRIES, [...queue, bigints(ids)]))
 }

@@ -1,7 +1,13 @@
 // Answers the questions of a processing plan on PostgreSQL, one statement each for all lanes at once. A lane's row is
 // the lock of the whole lane; the migration states the lock order.
 
-import type { Delivery, LeaseFacts, PendingFacts } from '../../../model/processing.ts'
+import {
+  type Delivery,
+  type LeaseFacts,
+  NO_OWN_RULES,
+  type OwnRetryRules,
+  type PendingFacts,
+} from '../../../model/processing.ts'
 import type { IndexedEvent, LaneChange, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
@@ -74,6 +80,10 @@ const answers: Answers = {
   },
   pendingFacts: async (connection, queue, { lanes, now }) =>
     (await connection.query(sql.FACTS, [...queue, bigints(lanes), now])).map(pendingFacts),
+  retryRules: async (connection, queue) => {
+    const [row] = await connection.query<OwnRetryRules>(sql.RETRY_RULES, queue)
+    return row ?? NO_OWN_RULES
+  },
   sizes: async (connection, [companyId], { ids }) => {
     const rows = await connection.query<{ id: number; size: number }>(sql.SIZES, [companyId, bigints(ids)])
     return new Map(rows.map(({ id, size }) => [id, size]))

@@ -155,6 +155,11 @@ export const TAKE = statement(
     open_at = CASE WHEN ${TAKEN_OPEN_AT} < greatest(l.ready_at, excluded.ready_at) THEN ${TAKEN_OPEN_AT} END
   WHERE l.head IS NULL OR (l.held <> 1 AND NOT $9) RETURNING lane`,
 )
+export const RETRY_RULES = statement(
+  'retry_rules',
+  `SELECT max_attempts AS "maxAttempts", first_delay_ms AS "firstDelayMs", max_delay_ms AS "maxDelayMs"
+    FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3`,
+)
 export const LOCK_SUBSCRIPTION = statement(
   'lock_subscription',
   `SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3

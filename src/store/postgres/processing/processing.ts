@@ -9,22 +9,14 @@ import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueReque
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
-import { readClaimed, readCounts, readHistory, readReady, readStates } from './processing-reads.ts'
+import { readClaimed, readCounts, readHistory, readLastErrors, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
-import { createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
+import { ADD_DEFAULT, createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
 
 const SELECT_ID: Statement = {
   name: 'intray_subscription_id',
   text: `SELECT id FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND name = $3
     AND deleted_at IS NULL`,
-}
-const ADD_DEFAULT: Statement = {
-  name: 'intray_add_default',
-  // The row nearly always exists, and finding that by a conflict costs many times a lookup.
-  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
-    SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
-    WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
-    ON CONFLICT DO NOTHING`,
 }
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_id',
@@ -105,7 +97,7 @@ export function createProcessing(pool: Pool): ProcessingStore {
       }),
     ready: (queues, now) => pool.use((connection) => readReady(connection, queues, now)),
     subscriptions: (tenant) => pool.use((connection) => readSubscriptions(connection, tenant)),
-    createSubscription: (name, from, at, max) => createSubscription(pool, name, from, at, max),
+    createSubscription: (name, from, at, options) => createSubscription(pool, name, from, at, options),
     deleteSubscription: (name, at) => deleteSubscription(pool, name, at),
     history: (tenant, eventId) => pool.use((connection) => readHistory(connection, tenant, eventId)),
     counts: (name, ids) =>
@@ -117,6 +109,11 @@ export function createProcessing(pool: Pool): ProcessingStore {
       pool.use(async (connection) => {
         const queue = await queueOf(connection, name)
         return queue ? readStates(connection, queue, ids, now) : new Map()
+      }),
+    lastErrors: (name, ids) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        return queue ? readLastErrors(connection, queue, ids) : new Map()
       }),
   }
 }

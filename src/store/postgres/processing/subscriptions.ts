@@ -4,7 +4,8 @@
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { StoreFailure } from '../../contract/failure.ts'
-import type { QueueName, Subscription } from '../../contract/processing.ts'
+import type { QueueName, Subscription, SubscriptionOptions } from '../../contract/processing.ts'
+import { SUBSCRIPTION_COLUMNS, subscription as subscriptionOf, UNUSED_DEFAULT } from '../../rows.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
@@ -16,11 +17,22 @@ const CLEAR_ROWS = 5000
 
 const SELECT_ALL: Statement = {
   name: 'intray_subscriptions',
-  text: `SELECT name, created_at, enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
+  text: `SELECT ${SUBSCRIPTION_COLUMNS} FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2
     AND deleted_at IS NULL ORDER BY id`,
 }
 const INSERT = `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT $1, $2, coalesce(max(id), 0) + 1, $3, $4, $5 FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2`
+export const ADD_DEFAULT: Statement = {
+  name: 'intray_add_default',
+  // The row nearly always exists, and finding that by a conflict costs many times a lookup.
+  text: `INSERT INTO intray.subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
+    SELECT $1, $2, 0, '${DEFAULT_SUBSCRIPTION}', $3, 0
+    WHERE NOT EXISTS (SELECT FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = 0)
+    ON CONFLICT DO NOTHING`,
+}
+const SET_RULES = `UPDATE intray.subscriptions SET max_attempts = coalesce($4, max_attempts),
+  first_delay_ms = coalesce($5, first_delay_ms), max_delay_ms = coalesce($6, max_delay_ms)
+  WHERE company_id = $1 AND account_id = $2 AND name = $3 AND deleted_at IS NULL`
 const MARK = `UPDATE intray.subscriptions SET deleted_at = $4 WHERE company_id = $1 AND account_id = $2 AND name = $3
   AND deleted_at IS NULL RETURNING id`
 const TABLES: readonly (readonly [name: string, key: string])[] = [
@@ -34,19 +46,26 @@ export function createSubscription(
   { tenant, subscription }: QueueName,
   from: 'now' | 'beginning',
   at: number,
-  max?: number,
+  { max, maxAttempts = null, firstDelayMs = null, maxDelayMs = null }: SubscriptionOptions = {},
 ): Promise<{ subscription: Subscription; created: boolean } | null> {
   return pool.transaction(async (connection) => {
     await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.subscriptions)
     const named = ({ name }: Subscription) => name === subscription
     const all = await readSubscriptions(connection, tenant)
-    const existing = all.find(named)
-    if (existing) return { subscription: existing, created: false }
-    if (max !== undefined && all.length >= max) return null
-    // Everything up to the watermark is committed: later commits have higher ids.
-    const enqueuedUpTo = from === 'now' ? await readWatermark(connection) : 0
-    await connection.query(INSERT, [tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo])
-    return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: true }
+    const exists = all.some(named)
+    if (!exists && max !== undefined && all.length >= max) return null
+    const key = [tenant.companyId, tenant.accountId] as const
+    if (!exists) {
+      // Everything up to the watermark is committed: later commits have higher ids.
+      const enqueuedUpTo = from === 'now' ? await readWatermark(connection) : 0
+      await connection.query(INSERT, [...key, subscription, at, enqueuedUpTo])
+    }
+    const rules = [maxAttempts, firstDelayMs, maxDelayMs]
+    if (rules.some((rule) => rule !== null)) {
+      if (subscription === DEFAULT_SUBSCRIPTION) await connection.query(ADD_DEFAULT, [...key, at])
+      await connection.query(SET_RULES, [...key, subscription, ...rules])
+    }
+    return { subscription: (await readSubscriptions(connection, tenant)).find(named)!, created: !exists }
   })
 }
 
@@ -100,11 +119,6 @@ export async function readSubscriptions(
   connection: Connection,
   { companyId, accountId }: Tenant,
 ): Promise<Subscription[]> {
-  const rows = await connection.query<{ name: string; created_at: number; enqueued_up_to: number }>(SELECT_ALL, [
-    companyId,
-    accountId,
-  ])
-  const all = rows.map((row) => ({ name: row.name, createdAt: row.created_at, enqueuedUpTo: row.enqueued_up_to }))
-  if (all.some(({ name }) => name === DEFAULT_SUBSCRIPTION)) return all
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...all]
+  const all = (await connection.query(SELECT_ALL, [companyId, accountId])).map(subscriptionOf)
+  return all.some(({ name }) => name === DEFAULT_SUBSCRIPTION) ? all : [UNUSED_DEFAULT, ...all]
 }

@@ -129,7 +129,8 @@ CREATE INDEX refusals_by_age ON refusals (received_at);
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
 
 -- One consumer's view of a tenant's queue. Id 0 is `default`, which every tenant has; its row is inserted at first use.
--- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted.
+-- enqueued_up_to: index entries up to this id are enqueued. deleted_at: its rows are being deleted. max_attempts and the
+-- delays after failures: null where it has the default.
 CREATE TABLE subscriptions (
   company_id     INTEGER NOT NULL,
   account_id     INTEGER NOT NULL,
@@ -138,6 +139,9 @@ CREATE TABLE subscriptions (
   created_at     INTEGER NOT NULL,
   enqueued_up_to INTEGER NOT NULL,
   deleted_at     INTEGER,
+  max_attempts   INTEGER,
+  first_delay_ms INTEGER,
+  max_delay_ms   INTEGER,
   PRIMARY KEY (company_id, account_id, id)
 ) STRICT, WITHOUT ROWID;
 

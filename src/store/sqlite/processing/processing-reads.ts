@@ -7,7 +7,7 @@ import type { Grant } from '../../../model/processing-enqueue.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
 import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
-import { claimedEvent, historyEntry } from '../../rows.ts'
+import { claimedEvent, historyEntry, lastErrors, type Row } from '../../rows.ts'
 import { STATE_NOW } from '../index/inbox-states.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
 import { queueOf } from './processing.ts'
@@ -27,6 +27,8 @@ const SELECT_STATE = `SELECT ${STATE_NOW} AS state FROM deliveries WHERE ${OF_QU
 const SELECT_COUNTS = `SELECT done_count, dead_count FROM lanes WHERE ${OF_QUEUE} AND lane = ?`
 const SELECT_HISTORY = `SELECT event_id, number, at, what, state, attempts, key_id, error FROM delivery_history
   WHERE ${OF_QUEUE} AND event_id = ? ORDER BY number`
+const SELECT_LAST_ENTRY = `SELECT event_id, what, error FROM delivery_history WHERE ${OF_QUEUE} AND event_id = ?
+  ORDER BY number DESC LIMIT 1`
 
 /** What one step reads: payloads, with a price for each row, and queues. */
 const STEP_BYTES = 256 * 1024
@@ -41,6 +43,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
   const hasNews = db.prepare(HAS_NEWS)
   const selectDelivery = db.prepare(SELECT_DELIVERY)
   const selectState = db.prepare(SELECT_STATE)
+  const selectLastEntry = db.prepare(SELECT_LAST_ENTRY)
 
   function readiness(queue: QueueName & { readonly ordered: boolean }, now: number): Readiness {
     const subscription = readSubscription(db, queue)
@@ -126,6 +129,12 @@ export function prepareProcessingReads(db: DatabaseSync) {
         if (row) states.set(id, row.state as DeliveryState)
       }
       return states
+    },
+
+    lastErrors(queue: QueueName, ids: readonly number[]): Map<number, string> {
+      const key = queueOf(db, queue)
+      const rows = key ? ids.map((id): Row | undefined => selectLastEntry.get(...key, id)) : []
+      return lastErrors(rows.filter((row) => row !== undefined))
     },
   })
 }

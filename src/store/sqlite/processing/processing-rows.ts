@@ -2,7 +2,13 @@
 // the lock.
 
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
-import type { Delivery, HistoryEntry, PendingFacts } from '../../../model/processing.ts'
+import {
+  type Delivery,
+  type HistoryEntry,
+  NO_OWN_RULES,
+  type OwnRetryRules,
+  type PendingFacts,
+} from '../../../model/processing.ts'
 import { LOOK_FOR_AVAILABLE } from '../../../model/processing-plan.ts'
 import type { IndexedEvent, LaneState, Plan, Questions, ReadyLane } from '../../../model/processing-plan.ts'
 import { DELIVERY_COLUMNS, type DeliveryCells, delivery, type PendingCells, pendingDeliveries } from '../../rows.ts'
@@ -66,6 +72,8 @@ const ENQUEUE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscripti
       THEN min(coalesce(l.open_at, excluded.ready_at), excluded.ready_at) ELSE l.open_at END
   WHERE l.head IS NULL OR l.ready_at IS NULL
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`
+const RETRY_RULES = `SELECT max_attempts AS maxAttempts, first_delay_ms AS firstDelayMs, max_delay_ms AS maxDelayMs
+  FROM subscriptions WHERE company_id = ? AND account_id = ? AND id = ?`
 const SET_ENQUEUED_UP_TO =
   'UPDATE subscriptions SET enqueued_up_to = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
@@ -94,6 +102,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     first: db.prepare(FIRST),
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
+    retryRules: db.prepare(RETRY_RULES),
     update: db.prepare(UPDATE),
     updateLane: db.prepare(UPDATE_LANE),
     take: db.prepare(TAKE),
@@ -162,6 +171,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       return { leased, pending: pendingDeliveries(rows) }
     },
     pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
+    retryRules: (queue) => (prepared.retryRules.get(...queue) as OwnRetryRules | undefined) ?? NO_OWN_RULES,
     sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
     saveDeliveries: (queue, { deliveries, entries }) => {
       for (const one of deliveries) prepared.update.run(...cellsOf(one), ...queue, one.eventId)

@@ -25,11 +25,10 @@ import type {
 import { inTransaction } from '../connection.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
 import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
+import { ADD_DEFAULT } from './subscriptions.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
-  VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
 const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
 const SELECT_DEAD = `SELECT event_id, lane, settled_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
   AND account_id = ? AND subscription = ? AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?

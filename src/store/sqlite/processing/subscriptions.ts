@@ -4,16 +4,22 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { StoreFailure } from '../../contract/failure.ts'
-import type { QueueName, Subscription } from '../../contract/processing.ts'
+import type { QueueName, Subscription, SubscriptionOptions } from '../../contract/processing.ts'
+import { SUBSCRIPTION_COLUMNS, subscription as subscriptionOf, UNUSED_DEFAULT } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 
-const SELECT_ALL = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ?
+const SELECT_ALL = `SELECT ${SUBSCRIPTION_COLUMNS} FROM subscriptions WHERE company_id = ? AND account_id = ?
   AND deleted_at IS NULL ORDER BY id`
-const SELECT = `SELECT name, created_at, enqueued_up_to FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
+const SELECT = `SELECT ${SUBSCRIPTION_COLUMNS} FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
 const INSERT = `INSERT INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
   SELECT ?1, ?2, coalesce(max(id), 0) + 1, ?3, ?4, ?5 FROM subscriptions WHERE company_id = ?1 AND account_id = ?2`
+export const ADD_DEFAULT = `INSERT OR IGNORE INTO subscriptions (company_id, account_id, id, name, created_at, enqueued_up_to)
+  VALUES (?, ?, 0, '${DEFAULT_SUBSCRIPTION}', ?, 0)`
+const SET_RULES = `UPDATE subscriptions SET max_attempts = coalesce(?, max_attempts),
+  first_delay_ms = coalesce(?, first_delay_ms), max_delay_ms = coalesce(?, max_delay_ms)
+  WHERE company_id = ? AND account_id = ? AND name = ? AND deleted_at IS NULL`
 const MARK = `UPDATE subscriptions SET deleted_at = ? WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL RETURNING id`
 const TABLES: readonly (readonly [name: string, key: string])[] = [
@@ -24,15 +30,21 @@ const TABLES: readonly (readonly [name: string, key: string])[] = [
 
 export function prepareSubscriptionWrites(db: DatabaseSync) {
   return {
-    create: ({ tenant, subscription }: QueueName, from: 'now' | 'beginning', at: number, max?: number) =>
+    create: (queue: QueueName, from: 'now' | 'beginning', at: number, options: SubscriptionOptions = {}) =>
       inTransaction(db, () => {
+        const { tenant, subscription } = queue
+        const { max, maxAttempts = null, firstDelayMs = null, maxDelayMs = null } = options
         const all = readSubscriptions(db, tenant)
-        const existing = all.find(({ name }) => name === subscription)
-        if (existing) return { subscription: existing, created: false }
-        if (max !== undefined && all.length >= max) return null
-        const enqueuedUpTo = from === 'now' ? readSequence(db, 'events') : 0
-        db.prepare(INSERT).run(tenant.companyId, tenant.accountId, subscription, at, enqueuedUpTo)
-        return { subscription: readSubscription(db, { tenant, subscription })!, created: true }
+        const exists = all.some(({ name }) => name === subscription)
+        if (!exists && max !== undefined && all.length >= max) return null
+        const key = [tenant.companyId, tenant.accountId] as const
+        if (!exists) db.prepare(INSERT).run(...key, subscription, at, from === 'now' ? readSequence(db, 'events') : 0)
+        const rules = [maxAttempts, firstDelayMs, maxDelayMs]
+        if (rules.some((rule) => rule !== null)) {
+          if (subscription === DEFAULT_SUBSCRIPTION) db.prepare(ADD_DEFAULT).run(...key, at)
+          db.prepare(SET_RULES).run(...rules, ...key, subscription)
+        }
+        return { subscription: readSubscription(db, queue)!, created: !exists }
       }),
     /** Where deleting its rows begins; null if there is no such subscription. */
     remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
@@ -73,19 +85,11 @@ export function readSubscriptions(db: DatabaseSync, { companyId, accountId }: Te
   const rows = db.prepare(SELECT_ALL).all(companyId, accountId).map(subscriptionOf)
   const byDefault = rows.find(({ name }) => name === DEFAULT_SUBSCRIPTION)
   if (byDefault) return rows
-  return [{ name: DEFAULT_SUBSCRIPTION, createdAt: null, enqueuedUpTo: 0 }, ...rows]
+  return [UNUSED_DEFAULT, ...rows]
 }
 
 export function readSubscription(db: DatabaseSync, { tenant, subscription }: QueueName): Subscription | null {
   const row = db.prepare(SELECT).get(tenant.companyId, tenant.accountId, subscription)
   if (row) return subscriptionOf(row)
-  return subscription === DEFAULT_SUBSCRIPTION ? { name: subscription, createdAt: null, enqueuedUpTo: 0 } : null
-}
-
-function subscriptionOf(row: Record<string, unknown>): Subscription {
-  return {
-    name: row.name as string,
-    createdAt: row.created_at as number,
-    enqueuedUpTo: row.enqueued_up_to as number,
-  }
+  return subscription === DEFAULT_SUBSCRIPTION ? UNUSED_DEFAULT : null
 }
