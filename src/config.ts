@@ -202,6 +202,7 @@ export const SETTINGS = {
   ),
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
+  maxHeaders: integer(100, 16, 10_000, 'Header fields of a request; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
   connectionsPerAddress: integer(
     1000,
