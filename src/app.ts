@@ -220,7 +220,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       lists: store.lists,
       claims,
       clock,
-      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
+      awaitIndex: createAwaitIndex({
+        inbox: store.inbox,
+        hurry: (needed) => indexer.hurry(needed),
+        stepped: (timeoutMs) => indexer.stepped(timeoutMs),
+      }),
       resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },

@@ -76,9 +76,8 @@ export class SerialRequests {
   /** Bytes from the client. */
   receive(chunk: Buffer): void {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-    if (this.#isWaiting) return this.#advance()
-    const hasTurn = !this.#isQueued && this.#turns.hasRoom()
-    if (!hasTurn) this.#queue()
+    const hasTurn = !this.#isWaiting && !this.#isQueued && this.#turns.hasRoom()
+    if (!this.#isWaiting && !hasTurn) this.#queue()
     this.#advance(hasTurn)
   }
 
