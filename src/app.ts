@@ -147,6 +147,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     },
     inbox: () => ({ ...loadShedder.inProgress, streams: streams.size }),
     receivingBytes: () => bodyMemory.bytes,
+    droppedRefusals: () => refusals.dropped,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000

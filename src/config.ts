@@ -248,7 +248,7 @@ export const SETTINGS = {
     256,
     0,
     100_000,
-    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted',
+    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted (intray_refusals_dropped_total)',
   ),
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),
