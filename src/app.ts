@@ -147,6 +147,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     },
     inbox: () => ({ ...loadShedder.inProgress, streams: streams.size }),
     receivingBytes: () => bodyMemory.bytes,
+    droppedRefusals: () => refusals.dropped,
     queue: () => {
       const { events, bytes, oldestReceivedAt } = batcher.waiting
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
@@ -220,7 +221,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       lists: store.lists,
       claims,
       clock,
-      awaitIndex: createAwaitIndex({ inbox: store.inbox, hurry: (needed) => indexer.hurry(needed) }),
+      awaitIndex: createAwaitIndex({
+        inbox: store.inbox,
+        hurry: (needed) => indexer.hurry(needed),
+        stepped: (timeoutMs) => indexer.stepped(timeoutMs),
+      }),
       resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
     },

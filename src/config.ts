@@ -202,6 +202,7 @@ export const SETTINGS = {
   ),
   keepAliveTimeout: duration('65s', '50ms', '1h', 'An idle connection is closed after this'),
   maxHeaderBytes: integer(16_384, 1024, 1_048_576, 'Largest request line and headers, in bytes; above: 431'),
+  maxHeaders: integer(100, 16, 10_000, 'Header fields of a request; above: 431'),
   maxConnections: integer(10_000, 1, 1_000_000, 'Connections open at once; further ones are closed at accept'),
   connectionsPerAddress: integer(
     1000,
@@ -247,7 +248,7 @@ export const SETTINGS = {
     256,
     0,
     100_000,
-    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted',
+    'Refused requests waiting to be written, of a tenant as many as are free; others are only counted (intray_refusals_dropped_total)',
   ),
   console: choice(['on', 'off'], 'on', "The operators' console at /console and its interface; off: 404"),
   sessionMaxAge: duration('12h', '1m', '30d', 'An operator has to sign in again after this'),

@@ -78,7 +78,7 @@ export async function readPayload(
   if (media) return { problem: media }
   if ((declaredLength(req) ?? 0) > maxBytes) return { problem: tooLarge }
   const collected = await collectBody(req, maxBytes)
-  exchange.bytesIn = collected.bytes.length
+  exchange.bytesIn = collected.size
   if (collected.state !== 'whole') return { problem: tooLarge }
   const holder = exchange.principal === null ? '' : tenantText(exchange.principal)
   const payload =

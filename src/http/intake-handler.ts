@@ -105,8 +105,8 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
     if (waitS !== null) return answerProblem(call, { ...TOO_MANY_BYTES, retryAfterS: waitS })
     const reading = call.readBody(maxBodyBytes, reservation)
     const collected = reading instanceof Promise ? await reading : reading
-    exchange.bytesIn = collected.bytes.length
-    byteRates.count(tenant, collected.bytes.length)
+    exchange.bytesIn = collected.size
+    byteRates.count(tenant, collected.size)
     if (collected.state === 'aborted') return
     if (collected.state === 'no_memory') return answerProblem(call, { code: 'overloaded' })
     if (collected.state === 'too_large') {

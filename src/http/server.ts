@@ -34,6 +34,7 @@ export interface HttpServerOptions
   readonly requestTimeout: number
   readonly keepAliveTimeout: number
   readonly maxHeaderBytes: number
+  readonly maxHeaders: number
   readonly maxConnections: number
   readonly connectionsPerAddress: number
   readonly forwardedHeader: ForwardedHeader
@@ -51,7 +52,10 @@ const CONNECT_LINGER_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
 /** Connections that the kernel queues before accept. With Node's 511, clients of a burst retry after 1, 3 and 7 s. */
 const BACKLOG = 4096
+/** As if Node's parser had found that the head is too large. */
+const TOO_MANY_HEADERS = Object.assign(new Error('too many headers'), { code: 'HPE_HEADER_OVERFLOW' })
 
+type OnClientError = (error: Error, socket: Socket) => void
 type Dispatch = (req: IncomingMessage, res: ServerResponse, awaitsContinue: boolean) => void
 
 export class HttpServer implements Service {
@@ -84,7 +88,7 @@ export class HttpServer implements Service {
       intakeHandler,
       clientErrorHandler: onClientError,
       serverFactory: (fastifyHandler) => {
-        server = this.#createServer(this.#createDispatch(intakeHandler, fastifyHandler))
+        server = this.#createServer(this.#createDispatch(intakeHandler, fastifyHandler, onClientError))
         return server
       },
     })
@@ -147,8 +151,8 @@ export class HttpServer implements Service {
     server.timeout = 2 * Math.max(requestTimeout, keepAliveTimeout)
     // A client may half-close after its request and still gets the answer.
     ;(server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true
-    // maxHeaderSize bounds the bytes; a bound on the count would drop headers silently.
-    server.maxHeadersCount = 0
+    // Node drops further ones silently; #createDispatch() refuses a request with one more.
+    server.maxHeadersCount = this.#options.maxHeaders + 1
     server.on('checkContinue', (req, res) => dispatch(req, res, true))
     // An empty Expect expects nothing; dispatch checks other values.
     server.on('checkExpectation', (req, res) => dispatch(req, res, req.headers.expect?.trim() !== ''))
@@ -157,22 +161,24 @@ export class HttpServer implements Service {
   }
 
   /** Connections go to the fast path first, which passes others to Node's own listeners. */
-  #installFastPath(server: Server, onClientError: (error: Error, socket: Socket) => void): FastPath {
+  #installFastPath(server: Server, onClientError: OnClientError): FastPath {
     const { intakeHandler, trustedProxies } = this.#options
     const listeners = server.listeners('connection')
+    const turnsOf = (socket: Socket) => this.#turns.of(this.#shares.holderOf(socket))
     const fastPath = new FastPath({
       routes: this.#intakeRoutes,
       handler: trustedProxies.length === 0 ? intakeHandler : (call) => this.#runShared(call),
       maxHeaderBytes: this.#options.maxHeaderBytes,
+      maxHeaders: this.#options.maxHeaders,
       keepAliveTimeout: this.#options.keepAliveTimeout,
       lifecycle: this.#lifecycle,
-      turns: this.#turns,
+      turnsOf,
       logger: this.#options.logger,
       passToNode: (socket, bytes) => {
         const attach = () => {
           for (const listener of listeners) listener.call(server, socket)
         }
-        new SerialRequests(socket, this.#turns, attach).receive(bytes)
+        new SerialRequests(socket, turnsOf(socket), attach).receive(bytes)
       },
       onClientError,
       begin: (head) => {
@@ -202,9 +208,11 @@ export class HttpServer implements Service {
   #createDispatch(
     intakeHandler: Handler,
     fastifyHandler: (req: IncomingMessage, res: ServerResponse) => void,
+    onClientError: OnClientError,
   ): Dispatch {
-    const { logger } = this.#options
+    const { logger, maxHeaders } = this.#options
     return (req, res, awaitsContinue) => {
+      if (req.rawHeaders.length > 2 * maxHeaders) return onClientError(TOO_MANY_HEADERS, req.socket)
       if (!serialRequests(req.socket)!.begin(req, res)) {
         req.socket.destroy()
         return

@@ -1,11 +1,11 @@
 // Makes a read wait until the index covers every id given out before the read arrived, at most MAX_WAIT_MS: a search waits for
 // the words, every other read for the entries. Then the read answers from the index as it is and reports how many rows are missing.
 
-import { setTimeout as pause } from 'node:timers/promises'
+import { coalesceCalls } from '../runtime/coalesce-calls.ts'
 import type { Coverage, InboxReader } from '../store/contract/inbox.ts'
 
 export const MAX_WAIT_MS = 2000
-/** Another node may be the one that indexes, so the store is polled, at growing intervals. */
+/** The store is asked again after each step, and, as another node may be the one that indexes, at growing intervals. */
 const FIRST_POLL_MS = 2
 const LONGEST_POLL_MS = 100
 
@@ -17,13 +17,17 @@ export interface AwaitIndexOptions {
   readonly inbox: Pick<InboxReader, 'coverage'>
   /** Tells the indexer that a reader waits; repeated, since each hint counts for one round. */
   readonly hurry: (needed: Needed) => void
+  /** Resolves after the next step of this node that indexed anything, or when the time is over. */
+  readonly stepped: (timeoutMs: number) => Promise<void>
   readonly maxWaitMs?: number
 }
 
 /** Resolves with the number of rows that the index still lacks, usually 0. */
-export function createAwaitIndex({ inbox, hurry, maxWaitMs = MAX_WAIT_MS }: AwaitIndexOptions): AwaitIndex {
+export function createAwaitIndex({ inbox, hurry, stepped, maxWaitMs = MAX_WAIT_MS }: AwaitIndexOptions): AwaitIndex {
+  // Many reads may wait for one step.
+  const askCoverage = coalesceCalls(() => inbox.coverage())
   return async (needed = 'entries') => {
-    let coverage = await inbox.coverage()
+    let coverage = await askCoverage()
     const { newest } = coverage
     if (lagOf(newest, coverage, needed) === 0) return 0
     const deadline = performance.now() + maxWaitMs
@@ -31,8 +35,8 @@ export function createAwaitIndex({ inbox, hurry, maxWaitMs = MAX_WAIT_MS }: Awai
       const left = deadline - performance.now()
       if (left <= 0) return lagOf(newest, coverage, needed)
       hurry(needed)
-      await pause(Math.min(pollMs, left))
-      coverage = await inbox.coverage()
+      await stepped(Math.min(pollMs, left))
+      coverage = await askCoverage()
       if (lagOf(newest, coverage, needed) === 0) return 0
     }
   }

@@ -40,6 +40,7 @@ export class Indexer implements Service {
   readonly #wake = new Signal()
   readonly #hurry = new Signal()
   readonly #halt = new Signal()
+  readonly #watchers = new Set<() => void>()
   #searchWaits = false
   /** Rounds without a step for words. */
   #roundsWithout = 0
@@ -66,6 +67,19 @@ export class Indexer implements Service {
     this.#hurry.raise()
   }
 
+  /** Resolves after the next step of this node that indexed anything, or when the time is over. */
+  stepped(timeoutMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const done = () => {
+        clearTimeout(timer)
+        this.#watchers.delete(done)
+        resolve()
+      }
+      const timer = setTimeout(done, timeoutMs)
+      this.#watchers.add(done)
+    })
+  }
+
   async stop(): Promise<void> {
     this.#stopped = true
     this.hurry()
@@ -82,6 +96,7 @@ export class Indexer implements Service {
         const startedAt = performance.now()
         const entries = await index.step(limits)
         onStep?.(entries)
+        this.#tellWatchers(entries)
         const more = (await this.#stepWords(entries)) || entries.more
         const endedAt = performance.now()
         if (!entries.more) behindSince = endedAt
@@ -108,6 +123,12 @@ export class Indexer implements Service {
     const { index, wordLimits, onWords } = this.#options
     const words = await index.stepWords(wordLimits)
     onWords?.(words)
+    this.#tellWatchers(words)
     return words.more
+  }
+
+  #tellWatchers({ indexed }: IndexStepResult): void {
+    if (indexed === 0) return
+    for (const done of this.#watchers) done()
   }
 }

@@ -166,7 +166,7 @@ export const ERRORS = {
   headers_too_large: {
     kind: 'headers_too_large',
     retryable: false,
-    message: 'The request line and headers are larger than this service takes. Send fewer or shorter ones.',
+    message: 'The request line and headers are too large, or the headers too many. Send fewer or shorter ones.',
   },
   internal_error: {
     kind: 'bug',

@@ -46,6 +46,8 @@ export interface MetricSources {
   /** Inbox requests in progress. */
   readonly inbox: () => { readonly requests: number; readonly claims: number; readonly streams: number }
   readonly receivingBytes: () => number
+  /** Refusals that were not kept. */
+  readonly droppedRefusals: () => number
   readonly isReady: () => boolean
 }
 
@@ -110,6 +112,7 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_queue_oldest_seconds', 'Age of the oldest message that waits for its commit.', () => {
       return sources.queue().oldestSeconds
     })
+    metrics.gauge('intray_refusals_dropped_total', 'Refusals that were not kept.', sources.droppedRefusals)
     metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss())
     metrics.gauge('process_cpu_seconds_total', 'CPU time, user and system.', () => {
       const { user, system } = process.cpuUsage()

@@ -56,6 +56,16 @@ for (const driver of drivers) {
   })
 }
 
+test('refusals that are not kept are counted', async (t) => {
+  const droppedWith = async (refusalsBuffer: string) => {
+    const app = await startTestApp(t, drivers[0]!, { settings: { ...SETTINGS.settings, refusalsBuffer } })
+    for (let n = 0; n < 3; n += 1) assert.equal((await app.post('{')).status, 400)
+    return (await scrape(app)).get('intray_refusals_dropped_total')
+  }
+  assert.equal(await droppedWith('0'), 3)
+  assert.equal(await droppedWith('256'), 0)
+})
+
 for (const driver of drivers) {
   test(`${driver.name}: leases, what is pending and for how long, and why tokens were refused`, async (t) => {
     const clock = new TestClock(Date.now())

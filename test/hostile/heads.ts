@@ -114,7 +114,7 @@ export const FURTHER: readonly HeaderPart[] = [
   part('bytes above ASCII', 'fine', 'User-Agent: \xff\xfe\x80', 'X-Text: \xc3\xa4'),
   part('encoded CRLF', 'fine', 'User-Agent: a%0d%0aX-Injected: 1', 'Traceparent: 00-%0d%0a'),
   part('a range and conditions', 'fine', 'Range: bytes=0-1', 'If-None-Match: *', 'If-Match: "x"'),
-  part('many headers', 'fine', ...Array.from({ length: 500 }, (_, n) => `X${n}: y`)),
+  part('many headers', 'fine', ...Array.from({ length: 80 }, (_, n) => `X${n}: y`)),
   part('no colon', 'broken', 'No colon here'),
   part('no name', 'broken', ': value'),
   part('a space before the colon', 'broken', 'X-A : b'),
@@ -131,6 +131,7 @@ export const FURTHER: readonly HeaderPart[] = [
   part('the end by LF LF', 'broken', 'X-A: b\n'),
   part('a header of 20 kB', 'huge', `X-A: ${'x'.repeat(20_000)}`),
   part('a header name of 20 kB', 'huge', `${'x'.repeat(20_000)}: a`),
+  part('101 headers', 'huge', ...Array.from({ length: 101 }, (_, n) => `X${n}: y`)),
   part('4,000 headers', 'huge', ...Array.from({ length: 4000 }, (_, n) => `X-${n}: y`)),
 ]
 

@@ -1,7 +1,7 @@
 // What somebody without any token can send.
 
 import { randomBytes } from 'node:crypto'
-import type { Attack } from '../attack.ts'
+import type { Attack, AttackClient } from '../attack.ts'
 import { bearer, type Wire } from '../wire.ts'
 import { ref } from './refs.ts'
 
@@ -79,11 +79,21 @@ export const headerFlood: Attack = {
   about: 'requests with 15 kB of small headers, pipelined',
   by: 'stranger',
   connections: 32,
-  prepare: (client) => {
-    const headers = Array.from({ length: 1000 }, (_, n) => `x-${n}: ${ref(4)}`)
-    const request = client.request({ path: '/livez', headers })
-    return () => client.pipeline(() => request, 8)
-  },
+  prepare: (client) => pipelineHeaders(client, 1000, 4),
+}
+
+export const allowedHeaders: Attack = {
+  name: 'allowed-headers',
+  about: 'requests with as many headers and bytes as are allowed, pipelined',
+  by: 'stranger',
+  connections: 32,
+  prepare: (client) => pipelineHeaders(client, 95, 155),
+}
+
+function pipelineHeaders(client: AttackClient, count: number, length: number): () => Promise<void> {
+  const headers = Array.from({ length: count }, (_, n) => `x-${n}: ${ref(length)}`)
+  const request = client.request({ path: '/livez', headers })
+  return () => client.pipeline(() => request, 8)
 }
 
 export const newConnections: Attack = {

@@ -39,6 +39,11 @@ export class AddressShares {
     return release !== null
   }
 
+  /** Whose turn it is when the connection has bytes: its peer's, or, behind a trusted proxy, the connection's own. */
+  holderOf({ remoteAddress = '', remotePort }: Socket): string {
+    return this.#isTrusted(remoteAddress) ? `${remoteAddress} ${remotePort}` : networkOf(remoteAddress)
+  }
+
   /** Null if the client that the proxy names has as many requests in progress as it may. */
   admitRequest(socket: Socket, address: string | undefined): Release | null {
     if (address === undefined || !this.#isTrusted(socket.remoteAddress) || this.#isTrusted(address)) return NOTHING

@@ -1,16 +1,20 @@
 // Reads the body of a request up to a limit, and discards bodies that nobody reads.
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { declaredLength } from './head.ts'
+import { BodyChunks } from './body-chunks.ts'
 import type { BodyReservation } from './body-memory.ts'
 
 /** Lingering close: time and bytes to discard after an early answer, so that a TCP reset does not destroy the answer. */
 const LINGER_MS = 2000
 const LINGER_BYTES = 16 * 1024 * 1024
+/** Joined of a body whose client disconnects or that has no room: many may end in one turn of the event loop. */
+const MAX_START_BYTES = 64 * 1024
 
 export interface CollectedBody {
-  /** What arrived, at most the limit. */
+  /** What arrived, at most the limit. If it is `no_memory` or `aborted`, only the start. */
   readonly bytes: Buffer
+  /** Of what arrived, at most the limit. */
+  readonly size: number
   /** `no_memory`: the memory for bodies is in use. `aborted`: the client disconnected. */
   readonly state: 'whole' | 'too_large' | 'no_memory' | 'aborted'
 }
@@ -43,21 +47,23 @@ function collect(
   reservation: BodyReservation | null,
 ): Promise<CollectedBody> {
   return new Promise((resolve) => {
-    const buffer = new BodyBuffer(declaredLength(req), reservation)
+    const chunks = new BodyChunks(reservation)
     let done = false
     const finish = (state: CollectedBody['state']) => {
       if (done) return
       done = true
       req.off('close', onClose)
-      resolve({ bytes: buffer.bytes(maxBytes), state })
+      const size = Math.min(chunks.size, maxBytes)
+      const isLost = state === 'no_memory' || state === 'aborted'
+      resolve({ bytes: chunks.take(isLost ? Math.min(size, MAX_START_BYTES) : size), size, state })
     }
     const onClose = () => finish('aborted')
     if (req.errored || req.destroyed) return finish('aborted')
     const onChunk = (chunk: Buffer | null) => {
       if (done) return
       if (chunk === null) return finish('whole')
-      if (!buffer.add(chunk)) return finish('no_memory')
-      if (buffer.size > maxBytes) finish('too_large')
+      if (!chunks.add(chunk)) return finish('no_memory')
+      if (chunks.size > maxBytes) finish('too_large')
     }
     source(req, onChunk, () => done)
     req.on('close', onClose)
@@ -97,50 +103,6 @@ function markEnded(stream: NodeInternals): void {
   stream._readableState.ended = true
   stream._readableState.endEmitted = true
 }
-
-/**
- * Joins chunks. The first is not copied, since most bodies are one chunk; later ones are: a million chunks of one byte, each with
- * a Buffer object, would take 240 MB.
- */
-class BodyBuffer {
-  readonly #declared: number | null
-  readonly #reservation: BodyReservation | null
-  #buffer: Buffer = EMPTY
-  size = 0
-
-  constructor(declared: number | null, reservation: BodyReservation | null) {
-    this.#declared = declared
-    this.#reservation = reservation
-  }
-
-  /** False if the memory for bodies is in use. */
-  add(chunk: Buffer): boolean {
-    const size = this.size + chunk.length
-    if (this.size === 0) {
-      this.#buffer = chunk
-    } else {
-      if (size > this.#buffer.length) {
-        // The declared length bounds the capacity but allocates nothing.
-        const wanted = Math.max(2 * size, SMALLEST_COPY)
-        const capacity = Math.max(size, Math.min(wanted, this.#declared ?? wanted))
-        if (this.#reservation && !this.#reservation.growTo(capacity)) return false
-        const grown = Buffer.allocUnsafeSlow(capacity)
-        this.#buffer.copy(grown, 0, 0, this.size)
-        this.#buffer = grown
-      }
-      chunk.copy(this.#buffer, this.size)
-    }
-    this.size = size
-    return true
-  }
-
-  bytes(maxBytes: number): Buffer {
-    return this.#buffer.subarray(0, Math.min(this.size, maxBytes))
-  }
-}
-
-const EMPTY = Buffer.alloc(0)
-const SMALLEST_COPY = 16 * 1024
 
 /** Lingering close: answers at once while the body still arrives, and closes when the client stops sending or after the linger. */
 export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {

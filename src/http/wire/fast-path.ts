@@ -10,7 +10,7 @@
 
 import type { Socket } from 'node:net'
 import type { Logger } from '../../runtime/log.ts'
-import type { TurnQueue } from '../../runtime/turn-queue.ts'
+import type { Turns } from '../../runtime/turn-queue.ts'
 import type { SentAnswer } from '../access-log.ts'
 import type { Exchange } from '../exchange.ts'
 import { logUnexpected } from '../handler.ts'
@@ -27,9 +27,11 @@ export interface FastPathOptions {
   readonly routes: ReadonlyMap<string, Route>
   readonly handler: IntakeHandler
   readonly maxHeaderBytes: number
+  readonly maxHeaders: number
   readonly keepAliveTimeout: number
   readonly lifecycle: { readonly stopping: boolean }
-  readonly turns: TurnQueue
+  /** The turns of the connection's client address. */
+  readonly turnsOf: (socket: Socket) => Turns
   readonly logger: Logger
   /** Passes a connection to Node's HTTP server, with the bytes that have arrived. */
   readonly passToNode: (socket: Socket, bytes: Buffer) => void
@@ -65,7 +67,7 @@ export class FastPath {
 
   constructor(options: FastPathOptions) {
     this.options = options
-    this.newReader = createPlainReaders(options.routes, options.maxHeaderBytes)
+    this.newReader = createPlainReaders(options.routes, options)
     this.keepAlive = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(options.keepAliveTimeout / 1000)}`
   }
 
@@ -102,6 +104,7 @@ class Connection {
   readonly #fastPath: FastPath
   readonly #onDetach: () => void
   readonly #read: ReadPlainRequest
+  readonly #turns: Turns
   /** The first part of a request. */
   #partial: Buffer | null = null
   #isBusy = false
@@ -118,6 +121,7 @@ class Connection {
     this.socket = socket
     this.#onDetach = onDetach
     this.#read = fastPath.newReader(socket)
+    this.#turns = fastPath.options.turnsOf(socket)
     socket.on('data', this.#onData).on('end', this.#onEnd).on('error', this.#onError)
     socket.on('close', this.#onClose)
     this.#startTimeout(RECEIVE_TIMEOUT_MS)
@@ -165,13 +169,12 @@ class Connection {
       this.socket.unshift(chunk)
       return
     }
-    const { turns } = this.#fastPath.options
-    if (turns.hasRoom()) {
+    if (this.#turns.hasRoom()) {
       this.#receive(chunk)
       return
     }
     this.#isBusy = true
-    turns.runLater(() => this.#receiveLater(chunk))
+    this.#turns.runLater(() => this.#receiveLater(chunk))
   }
 
   #receive(chunk: Buffer): void {
@@ -292,7 +295,7 @@ class PlainCall implements IntakeCall {
 
   /** Ignores the limit: the handler has checked the declared length. */
   readBody(): CollectedBody {
-    return { bytes: this.#body, state: 'whole' }
+    return { bytes: this.#body, size: this.#body.length, state: 'whole' }
   }
 
   readBodyStart(maxBytes: number): Buffer {

@@ -79,7 +79,15 @@ interface KnownHead {
 /** Each connection has its own reader. */
 export type NewPlainReader = (socket: Socket) => ReadPlainRequest
 
-export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeaderBytes: number): NewPlainReader {
+export interface HeadLimits {
+  readonly maxHeaderBytes: number
+  readonly maxHeaders: number
+}
+
+export function createPlainReaders(
+  routes: ReadonlyMap<string, Route>,
+  { maxHeaderBytes, maxHeaders }: HeadLimits,
+): NewPlainReader {
   /** Names as sent, to lower case; '' for an invalid or not plain name. */
   const names = new Map<string, string>()
 
@@ -148,7 +156,7 @@ export function createPlainReaders(routes: ReadonlyMap<string, Route>, maxHeader
       if (colon === -1 || colon > end) return 'not_plain'
       const sent = text.slice(at, colon)
       const name = nameOf(sent)
-      if (name === '' || headers[name] !== undefined) return 'not_plain'
+      if (name === '' || headers[name] !== undefined || rawHeaders.length === 2 * maxHeaders) return 'not_plain'
       const value = text.slice(colon + 1, end).trim()
       headers[name] = value
       rawHeaders.push(sent, value)

@@ -16,7 +16,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { TurnQueue } from '../../runtime/turn-queue.ts'
+import type { Turns } from '../../runtime/turn-queue.ts'
 import { declaredLength } from './head.ts'
 import { isClosing } from './open-answer.ts'
 
@@ -38,7 +38,7 @@ export function serialRequests(socket: SerialSocket): SerialRequests | null {
 
 export class SerialRequests {
   readonly #socket: Socket
-  readonly #turns: TurnQueue
+  readonly #turns: Turns
   readonly #parse: Listener
   readonly #parseEnd: Listener
   #held: Buffer = NONE
@@ -55,7 +55,7 @@ export class SerialRequests {
   #isOver = false
 
   /** `attach` adds the listeners of Node's HTTP server; those for bytes and for their end are taken over. */
-  constructor(socket: SerialSocket, turns: TurnQueue, attach: () => void) {
+  constructor(socket: SerialSocket, turns: Turns, attach: () => void) {
     this.#socket = socket
     this.#turns = turns
     socket[SERIAL] = this
@@ -76,9 +76,9 @@ export class SerialRequests {
   /** Bytes from the client. */
   receive(chunk: Buffer): void {
     this.#held = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk])
-    // A new request takes its turn; a body goes on.
-    if (this.#request === null && (this.#isQueued || !this.#turns.hasRoom())) this.#queue()
-    this.#advance()
+    const hasTurn = !this.#isWaiting && !this.#isQueued && this.#turns.hasRoom()
+    if (!this.#isWaiting && !hasTurn) this.#queue()
+    this.#advance(hasTurn)
   }
 
   /** Called with each request that the parser found. False: a request is still open, and this one must not be run. */
@@ -107,7 +107,7 @@ export class SerialRequests {
     this.#socket.resume()
   }
 
-  /** `hasTurn`: this job waited for its turn. */
+  /** `hasTurn`: this job was counted, or waited for its turn. */
   #advance(hasTurn = false): void {
     for (let cuts = 0; ; cuts += 1) {
       const size = this.#nextSize()
@@ -119,10 +119,14 @@ export class SerialRequests {
       }
       const bytes = this.#held.subarray(0, size)
       this.#held = size === this.#held.length ? NONE : this.#held.subarray(size)
-      if (this.#bodyLeft > 0) this.#bodyLeft -= size
-      this.#lastGiven = Buffer.concat([this.#lastGiven, bytes.subarray(1 - HEAD_END.length)]).subarray(
-        1 - HEAD_END.length,
-      )
+      if (this.#bodyLeft > 0) {
+        this.#bodyLeft -= size
+        this.#lastGiven = NONE
+      } else {
+        this.#lastGiven = Buffer.concat([this.#lastGiven, bytes.subarray(1 - HEAD_END.length)]).subarray(
+          1 - HEAD_END.length,
+        )
+      }
       this.#parse(bytes)
     }
     if (this.#held.length > 0 && (this.#isWaiting || this.#isQueued)) {

@@ -358,3 +358,18 @@ test('stopping twice, or what was never started, is fine', async (t) => {
   const never = new Indexer({ index: new ScriptedIndex(), ...options })
   await never.stop()
 })
+
+test('who waits for a step learns of the next one that indexed anything, or that the time is over', async (t) => {
+  const { indexer, settle, pass } = await start(t, new ScriptedIndex(IDLE, IDLE, NEARLY_DONE))
+  const watched = indexer.stepped(1000)
+  indexer.wake()
+  assert.equal(await isSettled(watched, settle), false, 'a step that found nothing')
+  indexer.hurry()
+  await pass(20)
+  indexer.wake()
+  assert.equal(await isSettled(watched, settle), true)
+  const late = indexer.stepped(30)
+  assert.equal(await isSettled(late, settle), false)
+  await pass(30)
+  assert.equal(await isSettled(late, settle), true)
+})

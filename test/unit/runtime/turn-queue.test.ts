@@ -1,39 +1,63 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { TurnQueue } from '../../../src/runtime/turn-queue.ts'
+import { TurnQueue, type TurnQueueOptions } from '../../../src/runtime/turn-queue.ts'
 
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve))
 
-test('a turn has room for so many jobs; further ones run in order in the next turns', async () => {
-  const queue = new TurnQueue(3)
-  const ran: number[] = []
-  const perTurn: number[] = []
-  for (let n = 0; n < 10; n += 1) {
-    if (queue.hasRoom()) ran.push(n)
-    else queue.runLater(() => ran.push(n))
+/** Runs ten jobs of these holders, and notes which ran in which turn. `costMs`: how far each job moves the clock. */
+async function turnsOf(holders: readonly string[], options: TurnQueueOptions, costMs = 0): Promise<string[][]> {
+  let nowMs = 0
+  const queue = new TurnQueue({ maxTurnMs: Number.POSITIVE_INFINITY, ...options, now: () => nowMs })
+  const turns: string[][] = [[]]
+  const job = (holder: string) => {
+    turns.at(-1)!.push(holder)
+    nowMs += costMs
   }
-  for (let before = 0; before < ran.length || queue.size > 0; ) {
-    perTurn.push(ran.length - before)
-    before = ran.length
+  for (const holder of holders) {
+    const own = queue.of(holder)
+    if (own.hasRoom()) job(holder)
+    else own.runLater(() => job(holder))
+  }
+  while (queue.size > 0) {
+    turns.push([])
     await nextTurn()
   }
-  assert.deepEqual(perTurn, [3, 3, 3, 1])
-  assert.deepEqual(ran, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+  return turns
+}
+
+const TEN = Array.from({ length: 10 }, () => 'a')
+const lengths = (turns: readonly string[][]) => turns.map(({ length }) => length)
+
+test('a turn has room for so many jobs; further ones run in the next turns', async () => {
+  assert.deepEqual(lengths(await turnsOf(TEN, { maxPerTurn: 3 })), [3, 3, 3, 1])
 })
 
-test('without a limit all of them would run in one turn', () => {
-  const queue = new TurnQueue(Number.POSITIVE_INFINITY)
-  assert.ok(Array.from({ length: 1000 }, () => queue.hasRoom()).every((hasRoom) => hasRoom))
+test('jobs that take long are fewer in a turn, at least one', async () => {
+  const options = { maxPerTurn: 6, maxTurnMs: 2 }
+  assert.deepEqual(lengths(await turnsOf(TEN, options, 1)), [2, 2, 2, 2, 2])
+  assert.deepEqual(lengths(await turnsOf(TEN, options, 100)), [1, 1, 1, 1, 1, 1, 1, 1, 1, 1])
+  assert.deepEqual(lengths(await turnsOf(TEN, options, 0)), [6, 4], 'control: jobs that take no time')
+})
+
+test('without a limit all of them would run in one turn', async () => {
+  assert.deepEqual(lengths(await turnsOf(TEN, { maxPerTurn: Number.POSITIVE_INFINITY })), [10])
+})
+
+test('a holder that comes last waits for one job of each of the others, however many they have', async () => {
+  const greedy = ['a', 'a', 'a', 'a', 'a', 'b', 'b', 'b']
+  const order = (await turnsOf([...greedy, 'c'], { maxPerTurn: 1 })).flat().join('')
+  assert.equal(order, 'aabcababa')
 })
 
 test('a new job does not overtake those that wait, and there is room again afterwards', async () => {
-  const queue = new TurnQueue(1)
-  assert.ok(queue.hasRoom())
+  const queue = new TurnQueue({ maxPerTurn: 1 })
+  const [one, other] = [queue.of('one'), queue.of('other')]
+  assert.ok(one.hasRoom())
   await nextTurn()
-  assert.ok(queue.hasRoom())
-  queue.runLater(() => {})
-  assert.equal(queue.hasRoom(), false)
+  assert.ok(one.hasRoom())
+  one.runLater(() => {})
+  assert.equal(other.hasRoom(), false)
   await nextTurn()
   await nextTurn()
-  assert.ok(queue.hasRoom())
+  assert.ok(other.hasRoom())
 })

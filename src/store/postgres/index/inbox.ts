@@ -111,11 +111,11 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: reado
 
   const loadStep = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
     const values = [bigints(ids), companyId, accountId]
-    const found = await pool.use((connection) => connection.rows<EventCells>(SELECT_EVENTS, values))
-    const events = new Map(found.map(storedEvent).map((event) => [event.id, event]))
-    const entries = new Map(
-      (await query(SELECT_ENTRIES, values)).map((row) => [row.event_id as number, indexEntry(row)]),
+    const [foundEvents, foundEntries] = await pool.use((connection) =>
+      Promise.all([connection.rows<EventCells>(SELECT_EVENTS, values), connection.query(SELECT_ENTRIES, values)]),
     )
+    const events = new Map(foundEvents.map(storedEvent).map((event) => [event.id, event]))
+    const entries = new Map(foundEntries.map((row) => [row.event_id as number, indexEntry(row)]))
     return ids.flatMap((id) => {
       const event = events.get(id)
       const entry = entries.get(id)

@@ -100,13 +100,14 @@ async function writeAlone(connection: Connection, one: Derived): Promise<Derived
   return marked
 }
 
+/** Does not wait for the entries: if they fail, so does the next awaited statement. */
 async function write(connection: Connection, derived: readonly Derived[]): Promise<void> {
   const conversations = await upsertConversations(connection, Array.from(groupByConversation(derived).values()))
   const entries = derived.map((one) => {
     const key = conversationKey(one.row)
     return entryValues(one, key === null ? null : (conversations.get(key) ?? null))
   })
-  await connection.query(INSERT_ENTRIES, valuesFor(ENTRIES, entries))
+  connection.send(INSERT_ENTRIES, valuesFor(ENTRIES, entries))
 }
 
 /** The ids of the conversations, by key. */
@@ -158,11 +159,13 @@ async function insertWords(connection: Connection, derived: readonly Derived[], 
   ])
 }
 
-export async function writeRepeats(connection: Connection, counts: readonly RepeatCount[]): Promise<void> {
-  if (counts.length > 0) await connection.query(UPSERT_REPEATS, valuesFor(REPEATS, counts.map(repeatValues)))
+/** Does not wait, like write(). */
+export function writeRepeats(connection: Connection, counts: readonly RepeatCount[]): void {
+  if (counts.length > 0) connection.send(UPSERT_REPEATS, valuesFor(REPEATS, counts.map(repeatValues)))
 }
 
-export async function writeTraffic(connection: Connection, tally: TrafficTally): Promise<void> {
+/** Does not wait, like write(). */
+export function writeTraffic(connection: Connection, tally: TrafficTally): void {
   const rows = tally.rows()
-  if (rows.length > 0) await connection.query(UPSERT_TRAFFIC, valuesFor(TRAFFIC, rows.map(trafficValues)))
+  if (rows.length > 0) connection.send(UPSERT_TRAFFIC, valuesFor(TRAFFIC, rows.map(trafficValues)))
 }

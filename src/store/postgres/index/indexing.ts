@@ -35,6 +35,10 @@ const COUNTED = 2000
 /** A node that stalls in the middle of a step loses the lock after this long. */
 const MAX_SILENCE_MS = 5000
 
+/** Held to the end of the transaction, whose other locks have the same timeout. */
+const TAKE_TURN = `SET LOCAL lock_timeout = ${TURN_MS};
+SET LOCAL idle_in_transaction_session_timeout = ${MAX_SILENCE_MS};
+SELECT pg_advisory_xact_lock(${LOCKS.indexer.join()})`
 const SELECT_CURSORS: Statement = {
   name: 'intray_cursors',
   text: 'SELECT source, position, watermark, clearing FROM intray.index_cursors',
@@ -157,13 +161,13 @@ export function createIndexing(pool: Pool) {
       pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
     requestRebuild: (): Promise<void> =>
       pool.transaction(async (connection) => {
-        await takeTurn(connection)
+        await connection.script(TAKE_TURN)
         await connection.query(REQUEST_REBUILD)
       }),
     // In turn with the steps: a rebuild that counts what it clears would miss rows that were deleted meanwhile.
     pruneTraffic: (minutesBefore: number, hoursBefore: number): Promise<void> =>
       pool.transaction(async (connection) => {
-        await takeTurn(connection)
+        await connection.script(TAKE_TURN)
         await pruneTraffic(connection, minutesBefore, hoursBefore)
       }, 'reads'),
   }
@@ -185,8 +189,9 @@ async function eachAloneIfRejected(
 /** Runs a step under the lock of the indexer; does nothing if another node holds it for too long. */
 async function inTurn(connection: Connection, step: () => Promise<IndexStepResult>): Promise<IndexStepResult> {
   try {
-    return await connection.transaction(async () => {
-      await takeTurn(connection)
+    return await connection.transaction(() => {
+      // A step reads first: the statement goes out together with this one.
+      connection.send(TAKE_TURN)
       return step()
     }, 'reads')
   } catch (error) {
@@ -218,14 +223,14 @@ async function stepInTurn(
   const rows = await connection.query<JournalRow>(SELECT_EVENTS, [after, upTo.events, maxRows, maxBytes])
   const derived = await write(connection, await deriveInTurns(rows, limits.extractBytes))
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
-  await writeRepeats(connection, countRepeats(derived, resends))
-  await writeTraffic(connection, tallyTraffic(derived, resends))
+  writeRepeats(connection, countRepeats(derived, resends))
+  writeTraffic(connection, tallyTraffic(derived, resends))
   const end = endOfStep(derived, upTo.events, bounds)
   const position = {
     events: end.position,
     resends: resends.length < maxRows ? upTo.resends : resends.at(-1)!.id,
   }
-  await connection.query(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
+  connection.send(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
   const progress = await progressAt(connection, { ...before, position, watermark: upTo })
   return {
     ...progress,
@@ -248,17 +253,9 @@ async function stepWordsInTurn(
   const derived = await deriveInTurns(rows, extractBytes)
   const unindexed = await write(connection, derived, maxWords)
   const end = endOfStep(derived, upTo, bounds)
-  await connection.query(MOVE_WORDS, [end.position])
+  connection.send(MOVE_WORDS, [end.position])
   const progress = await progressAt(connection, { ...before, words: end.position })
   return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
-}
-
-/** Held to the end of the transaction, whose other locks have the same timeout. */
-async function takeTurn(connection: Connection): Promise<void> {
-  const [group, lock] = LOCKS.indexer
-  await connection.script(`SET LOCAL lock_timeout = ${TURN_MS};
-SET LOCAL idle_in_transaction_session_timeout = ${MAX_SILENCE_MS};
-SELECT pg_advisory_xact_lock(${group}, ${lock})`)
 }
 
 const NOWHERE = { position: { events: 0, resends: 0 }, words: 0 } as const

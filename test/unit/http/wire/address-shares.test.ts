@@ -46,3 +46,13 @@ test('control: a client without a proxy is bounded by its connections, not by wh
   const shares = new AddressShares(1, ['loopback'])
   for (let n = 0; n < 10; n += 1) assert.ok(shares.admitRequest(from('192.0.2.1'), '203.0.113.7'))
 })
+
+test('connections of one address take turns together; those of a trusted proxy each have their own', () => {
+  const shares = new AddressShares(1, ['loopback'])
+  const holderOf = (remoteAddress: string, remotePort: number) =>
+    shares.holderOf(Object.assign(from(remoteAddress), { remotePort }))
+  assert.equal(holderOf('192.0.2.1', 1), holderOf('::ffff:192.0.2.1', 2))
+  assert.equal(holderOf('2001:db8::1', 1), holderOf('2001:db8::2', 2))
+  assert.notEqual(holderOf('192.0.2.1', 1), holderOf('192.0.2.2', 1))
+  assert.notEqual(holderOf('127.0.0.1', 1), holderOf('127.0.0.1', 2))
+})

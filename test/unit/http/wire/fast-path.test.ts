@@ -35,13 +35,18 @@ const answerOk: FastPathOptions['handler'] = async (call) =>
 
 function newFastPath({ passToNode, handler = answerOk, end = () => {}, maxPerTurn, onClientError }: Options): FastPath {
   const lifecycle = { stopping: false }
+  const turns = new TurnQueue({
+    ...(maxPerTurn === undefined ? {} : { maxPerTurn }),
+    maxTurnMs: Number.POSITIVE_INFINITY,
+  })
   return new FastPath({
     routes: new Map([[PATH, ROUTES.find(({ path }) => path === PATH)!]]),
     handler,
     maxHeaderBytes: 4096,
+    maxHeaders: 100,
     keepAliveTimeout: 1000,
     lifecycle,
-    turns: new TurnQueue(maxPerTurn),
+    turnsOf: () => turns.of('one'),
     logger: createLogger('silent', () => {}),
     passToNode,
     onClientError: onClientError ?? ((error) => assert.fail(error)),

@@ -18,12 +18,17 @@ import { ROUTES } from '../../../../src/http/routes.ts'
 
 const PATH = '/v1/inbox/events'
 const MAX_HEADER_BYTES = 4096
+const MAX_HEADERS = 100
 const ROUTE = ROUTES.find(({ path }) => path === PATH)!
 const SOCKET = {} as Socket
-const newReader = createPlainReaders(new Map([[PATH, ROUTE]]), MAX_HEADER_BYTES)
+const newReader = createPlainReaders(new Map([[PATH, ROUTE]]), {
+  maxHeaderBytes: MAX_HEADER_BYTES,
+  maxHeaders: MAX_HEADERS,
+})
 const read = (bytes: Buffer) => newReader(SOCKET)(bytes)
 const SMALL_LIMIT = 1024
-const readerWith = (maxHeaderBytes: number) => createPlainReaders(new Map([[PATH, ROUTE]]), maxHeaderBytes)(SOCKET)
+const readerWith = (maxHeaderBytes: number) =>
+  createPlainReaders(new Map([[PATH, ROUTE]]), { maxHeaderBytes, maxHeaders: MAX_HEADERS })(SOCKET)
 
 const HEAD = ['Host: a.test', 'Authorization: Bearer x', 'Content-Type: application/json']
 
@@ -40,6 +45,12 @@ function wholeOf(bytes: Buffer): PlainRequest {
   if (typeof reading === 'string' || !reading.isComplete) assert.fail(`not taken: ${bytes}`)
   return reading
 }
+
+test('a request with as many header fields as allowed is read; with one more it is not plain', () => {
+  const more = Array.from({ length: MAX_HEADERS - HEAD.length - 1 }, (_, n) => `X-${n}: x`)
+  assert.equal(wholeOf(good('{}', ...more)).head.rawHeaders.length, 2 * MAX_HEADERS)
+  assert.equal(read(good('{}', ...more, 'X-More: x')), 'not_plain')
+})
 
 test('a plain request is read: its head, its route and its body', () => {
   const { head, route, body } = wholeOf(good('{"b":2}', 'X-Odd:  two  words '))

@@ -23,7 +23,7 @@ interface Connection {
 }
 
 /** A connection whose requests are passed to `run`. Node's clientError closes it. */
-function connect(run: Run, isSerial = true): Connection {
+function connect(run: Run, isSerial = true, turns = new TurnQueue()): Connection {
   const server = http.createServer((req, res) => {
     if (isSerial) assert.ok(serialRequests(req.socket)!.begin(req, res), 'two requests at once')
     run(req, res)
@@ -38,7 +38,7 @@ function connect(run: Run, isSerial = true): Connection {
   const socket = side as unknown as Socket
   const attach = () => server.emit('connection', socket)
   if (!isSerial) attach()
-  return { client, socket, serial: isSerial ? new SerialRequests(socket, new TurnQueue(), attach) : null! }
+  return { client, socket, serial: isSerial ? new SerialRequests(socket, turns.of('one'), attach) : null! }
 }
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`
@@ -253,4 +253,38 @@ test('of chunks of one byte few are parsed in one turn, and the body arrives who
     if (isSerial) assert.ok(most <= TURN_CHUNKS, `${most} chunks in one turn`)
     else assert.ok(most > TURN_CHUNKS, `control: Node parses all of them, ${most}`)
   }
+})
+
+test('bodies that arrive on many connections at once are parsed a few in a turn; without the limit, all in one', async () => {
+  const [CONNECTIONS, PER_TURN] = [40, 8]
+  const mostInOneTurn = async (maxPerTurn: number) => {
+    const turns = new TurnQueue({ maxPerTurn, maxTurnMs: Number.POSITIVE_INFINITY })
+    const part = Buffer.alloc(20_000, 'x')
+    let [inTurn, most, received] = [0, 0, 0]
+    const arrived = Promise.withResolvers<void>()
+    const run: Run = (req) => {
+      req.on('data', (chunk: Buffer) => {
+        if (inTurn === 0) setImmediate(() => (inTurn = 0))
+        inTurn += 1
+        most = Math.max(most, inTurn)
+        received += chunk.length
+        if (received === CONNECTIONS * part.length) arrived.resolve()
+      })
+    }
+    const connections = Array.from({ length: CONNECTIONS }, () => connect(run, true, turns))
+    const head = Buffer.from('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 30000\r\n\r\n')
+    for (const { socket } of connections) socket.emit('data', head)
+    await settled()
+    for (const { socket } of connections) socket.emit('data', part)
+    await arrived.promise
+    for (const { client, socket } of connections) {
+      client.destroy()
+      socket.destroy()
+    }
+    return most
+  }
+  // Some in the turn that read them, and as many in the one that follows it at once.
+  const most = await mostInOneTurn(PER_TURN)
+  assert.ok(most <= 2 * PER_TURN, `${most} in one turn`)
+  assert.equal(await mostInOneTurn(Number.POSITIVE_INFINITY), CONNECTIONS)
 })
