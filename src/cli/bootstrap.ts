@@ -42,7 +42,7 @@ Open the console with this link. It signs you in as the operator admin, once, wi
   ${linkUrl(address, code)}
 
 For another link: ./intray operator link admin
-For a password:   ./intray operator passwd admin
+For a password:   ./intray operator password admin
 
 `
 }

@@ -4,6 +4,7 @@
 import { parseArgs, type ParseArgsConfig } from 'node:util'
 import { nearest } from '../runtime/nearest.ts'
 import { printable, wrapped } from './output.ts'
+import { outputIsForProgram } from './used-database.ts'
 
 export interface Flag {
   /** The name of its value in the help; a flag without it is a switch. */
@@ -70,6 +71,7 @@ export function command<const F extends Flags>(options: CommandOptions<F>): Comm
     run: async (args) => {
       const { values, positionals } = parse(args, flags)
       if (!argsText?.startsWith('[')) requireArguments(positionals, argsText ? [argsText] : [])
+      if ('json' in values || 'raw' in values) outputIsForProgram()
       return (await options.run(values as FlagValues<F>, positionals)) ?? 0
     },
   }

@@ -1,17 +1,19 @@
 // Finds the command that the arguments name, runs it, and reports a failure as a sentence on stderr and an exit code.
 //
-//   0  success      1  failure      2  wrong usage
+//   0  success      1  failure      2  wrong usage, or no database where the command looks
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
 import { VERSION } from '../runtime/version.ts'
-import { StoreFailure, StoreRefused } from '../store/contract/failure.ts'
+import { DatabaseMissing, StoreFailure, StoreRefused } from '../store/contract/failure.ts'
 import { type Command, CommandError, type CommandGroup, UsageError } from './command.ts'
 import { printable } from './output.ts'
+import { runningServers } from './server-notes.ts'
 
 /** Loaded on demand, so that a command does not load the code of the others. */
 export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGroup>>> = {
   serve: async () => (await import('./commands/serve.ts')).serve,
+  init: async () => (await import('./commands/init.ts')).init,
   token: async () => (await import('./commands/token.ts')).token,
   operator: async () => (await import('./commands/operator.ts')).operator,
   send: async () => (await import('./commands/send.ts')).send,
@@ -117,7 +119,19 @@ function report(error: unknown, call: string): number {
     return 2
   }
   process.stderr.write(`intray: ${failureText(error)}\n`)
-  return 1
+  if (!(error instanceof DatabaseMissing)) return 1
+  process.stderr.write(whereDatabasesAre())
+  return 2
+}
+
+/** A command is often started in another folder than the server. */
+function whereDatabasesAre(): string {
+  const servers = runningServers().map(({ address, database }) => {
+    const secret = database.includes('://') ? ' (with its password and parameters, which are left out here)' : ''
+    return `The server on ${address} uses another database. For that one: INTRAY_DATABASE_URL=${database}${secret}`
+  })
+  if (servers.length === 0) servers.push(`No server of this user runs here. For a new database: ${LAUNCHER} init`)
+  return servers.map((line) => `${printable(line)}\n`).join('')
 }
 
 function failureText(error: unknown): string {

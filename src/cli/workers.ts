@@ -17,7 +17,9 @@ import { CommandError } from './command.ts'
 import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
 import { bootstrap } from './bootstrap.ts'
+import { leaveServerNote } from './server-notes.ts'
 import { closeUnacceptedConnections } from './unaccepted-connections.ts'
+import { databaseLine } from './used-database.ts'
 
 const SHORT_LIFE_MS = 10_000
 const PAUSE_MS = 1000
@@ -47,8 +49,10 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
   const ended = new Fleet(count, log, stopLimitMs, async (address) => {
     // After a worker listens: a start that fails must not use up the starter token.
+    const database = databaseLine(config.databaseUrl)
     const text = await withStore((store) => bootstrap(store, config, address, systemClock.now()), config)
-    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${text}`)
+    leaveServerNote(address, config, log.logger)
+    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${database}\n${text}`)
     if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   }).run()
   const code = await ended

@@ -57,7 +57,9 @@ export type AuditAction =
   | 'subscription_create'
   | 'subscription_delete'
   | 'operator_add'
-  | 'operator_passwd'
+  | 'operator_password'
+  | 'operator_role'
+  | 'operator_remove'
   | 'operator_disable'
   | 'operator_enable'
   | 'operator_link'
@@ -76,6 +78,12 @@ export function isOperatorName(text: string): boolean {
 
 export function roleAllows(needed: OperatorRole, role: OperatorRole): boolean {
   return needed === 'viewer' || role === 'admin'
+}
+
+/** Whether no other enabled admin is among all operators. */
+export function isLastAdmin({ id, role, disabledAt }: OperatorRecord, all: readonly OperatorRecord[]): boolean {
+  if (role !== 'admin' || disabledAt !== null) return false
+  return !all.some((other) => other.id !== id && other.role === 'admin' && other.disabledAt === null)
 }
 
 export function maySee({ tenants }: Operator, { accountId, companyId }: Tenant): boolean {

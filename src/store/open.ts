@@ -104,6 +104,13 @@ function unknownUrl(what: string): StoreRefused {
   return new StoreRefused(`${what} must look like sqlite:./data/intray.db or postgres://user:password@host/database.`)
 }
 
+/** The URL without password and parameters, and with an absolute path: safe to show, and right in every folder. */
+export function publicUrl(url: string): string {
+  if (url.startsWith('sqlite:')) return `sqlite:${sqlitePath(url)}`
+  const [, scheme = '', user = '', place = ''] = /^([^:]+:\/\/)(?:([^:/?#]*)[^/?#]*@)?([^?#]*)/.exec(url) ?? []
+  return `${scheme}${user === '' ? '' : `${user}@`}${place}`
+}
+
 /** sqlite:./relative, sqlite:/absolute and sqlite:///absolute. */
 function sqlitePath(url: string): string {
   const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')

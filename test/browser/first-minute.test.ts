@@ -47,7 +47,7 @@ describe('the first minute with the console', { skip: missingChromium() }, () =>
   test('an operator with a password signs in, looks, changes nothing, and signs out', async () => {
     await intray(['operator', 'add', 'vera', '--role', 'viewer'], shared.desk.env)
     const password = 'correct horse battery staple'
-    const command = `printf '%s\\n' '${password}' | ./intray operator passwd vera`
+    const command = `printf '%s\\n' '${password}' | ./intray operator password vera`
     const { code, stderr } = await runToEnd(['sh', '-c', command], shared.desk.env)
     assert.equal(code, 0, stderr)
     const viewer = await shared.desk.newContext()

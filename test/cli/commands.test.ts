@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { COMMANDS } from '../../src/cli/run.ts'
 import { flagName, SETTING_NAMES } from '../../src/config.ts'
-import { runToEnd } from '../support/command.ts'
+import { newDatabaseEnv, runToEnd } from '../support/command.ts'
 import { cleanEnvironment, intray, LAUNCHER, ROOT } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
@@ -65,9 +65,19 @@ test('every command and sub-command answers --help and help with its own usage, 
 const HELP: Record<string, readonly string[]> = {
   serve: ['--print-config', ...SETTING_NAMES.map((name) => `--${flagName(name)}`)],
   token: ['create', 'list', 'show', 'disable', 'enable', 'limit', 'rotate'],
+  'token list': [
+    '--account',
+    '--company',
+    '--scope',
+    '--active',
+    '--inactive',
+    '--expired',
+    '--unused-since',
+    '--json',
+  ],
   'token create': ['--account', '--company', '--scope', '--expires', '--label', '--rate-limit', '--json'],
   'token rotate': ['KEY_ID', '--overlap', '--expires', '--json'],
-  operator: ['add', 'list', 'link', 'passwd', 'disable', 'enable'],
+  operator: ['add', 'list', 'link', 'password', 'role', 'disable', 'enable', 'remove'],
   'operator add': ['NAME', '--role', '--tenant', '--json'],
   send: ['--token-file', '--token', '--url', '--ndjson', '--concurrency', '--tries', '--new', '--json'],
   inbox: ['list', 'show', 'tail', 'claim', 'ack', 'release', 'requeue', '--account'],
@@ -152,13 +162,11 @@ test('commands honour the settings: a misspelt one is refused with code 2', asyn
   assert.match(stderr, /INTRAY_DATABASE_URI is not a setting\. Did you mean INTRAY_DATABASE_URL\?/)
 })
 
-const CREATE_TOKEN = ['token', 'create', '--account', '1', '--company', '1']
-
 test('a database URL in a file is read from there', async () => {
   const folder = tempFolder('cli-file')
   const path = join(folder, 'elsewhere', 'intray.db')
   writeFileSync(join(folder, 'url'), `sqlite:${path}\n`)
-  const { code, stderr } = await intray(CREATE_TOKEN, { INTRAY_DATABASE_URL_FILE: join(folder, 'url') })
+  const { code, stderr } = await intray(['init'], { INTRAY_DATABASE_URL_FILE: join(folder, 'url') })
   assert.equal(code, 0, stderr)
   assert.ok(readdirSync(join(folder, 'elsewhere')).includes('intray.db'))
   const twice = await intray(['token', 'list'], {
@@ -182,18 +190,18 @@ test('the launcher says what to do where nothing is installed', async () => {
 test('the launcher works through a link and from any folder, and relative databases are relative to that folder', async () => {
   const folder = tempFolder('cli-link')
   symlinkSync(LAUNCHER, join(folder, 'link'))
-  const { code, stderr } = await runToEnd(['./link', ...CREATE_TOKEN], {}, { cwd: folder })
+  const { code, stderr } = await runToEnd(['./link', 'init'], {}, { cwd: folder })
   assert.equal(code, 0, stderr)
   assert.ok(readdirSync(join(folder, 'data')).includes('intray.db'))
 })
 
-test('a reader that has enough is left alone: no complaint, and what was begun is done', () => {
-  const path = join(tempFolder('cli-pipe'), 'intray.db')
-  const env = cleanEnvironment({ INTRAY_DATABASE_URL: `sqlite:${path}` })
+test('a reader that has enough is left alone: no complaint, and what was begun is done', async () => {
+  const settings = await newDatabaseEnv('cli-pipe')
+  const env = cleanEnvironment(settings)
   // The reader is gone long before the first line; the code is the command's own.
   const line = '"$0" token create --account 7 --company 42 --scope cf --label piped | true'
   const { stderr, status } = spawnSync('bash', ['-o', 'pipefail', '-c', line, LAUNCHER], { env })
-  assert.deepEqual([status, stderr.toString()], [0, `The database is new: ${path}\n`])
+  assert.deepEqual([status, stderr.toString()], [0, `Database: ${settings.INTRAY_DATABASE_URL}\n`])
   const listed = spawnSync(LAUNCHER, ['token', 'list', '--json'], { env })
   assert.equal((JSON.parse(listed.stdout.toString()) as { label: string }).label, 'piped')
 })

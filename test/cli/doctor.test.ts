@@ -149,7 +149,7 @@ test('files that every user of the machine can open are wrong, with the command 
 test('where there is no database, doctor says so and makes none', async () => {
   const path = join(tempFolder('doctor'), 'none.db')
   const { code, stderr } = await runToEnd([LAUNCHER, 'doctor'], { INTRAY_DATABASE_URL: `sqlite:${path}` })
-  assert.equal(code, 1)
+  assert.equal(code, 2)
   assert.match(stderr, /There is no database at/)
   assert.equal(existsSync(path), false)
 })

@@ -1,20 +1,18 @@
 // `./intray operator`: who may sign in to the console, beside a running server and without one.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { send } from '../support/client.ts'
-import { intrayJson } from '../support/command.ts'
+import { intrayJson, newDatabaseEnv } from '../support/command.ts'
 import { startCommand } from '../support/fed-command.ts'
 import { withStore } from '../support/journal.ts'
 import { intray, startServer } from '../support/process.ts'
-import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-const newEnv = () => ({ INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-operator'), 'intray.db')}` })
+const newEnv = () => newDatabaseEnv('cli-operator')
 
 test('add makes an operator and a link; list shows each; every call is in the audit log', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const { link, ...made } = await intrayJson(['operator', 'add', 'ada', '--tenant', '1/1', '--tenant', '7/42'], env)
   assert.match(String(link), /^http:\/\/127\.0\.0\.1:8080\/console#link=[0-9A-Za-z]{43}$/)
   assert.deepEqual(
@@ -34,8 +32,40 @@ test('add makes an operator and a link; list shows each; every call is in the au
   })
 })
 
+test('role and remove keep the last admin unless told otherwise, end sessions, and are in the audit log', async () => {
+  const env = await newEnv()
+  await intrayJson(['operator', 'add', 'ada', '--role', 'admin'], env)
+  await intrayJson(['operator', 'add', 'bob'], env)
+  for (const args of [
+    ['remove', 'ada'],
+    ['role', 'ada', 'viewer'],
+  ]) {
+    const { code, stderr } = await intray(['operator', ...args], env)
+    assert.equal(code, 1)
+    assert.match(
+      stderr,
+      /^intray: Operator ada is the last admin who can sign in\. Add another first .* or add --yes\.$/m,
+    )
+  }
+  assert.equal((await intrayJson(['operator', 'role', 'bob', 'admin'], env)).role, 'admin')
+  assert.equal((await intrayJson(['operator', 'remove', 'ada'], env)).name, 'ada')
+  const last = await intray(['operator', 'remove', 'bob', '--yes'], env)
+  assert.deepEqual([last.code, last.stdout.toString()], [0, 'Operator bob is removed.\n'])
+  await withStore(env.INTRAY_DATABASE_URL, async ({ operators }) => {
+    assert.deepEqual(await operators.list(), [])
+    const actions = (await operators.listAudit(null, 9)).map(({ action, target }) => `${action} ${target}`)
+    assert.deepEqual(actions.toSorted(), [
+      'operator_add ada',
+      'operator_add bob',
+      'operator_remove ada',
+      'operator_remove bob',
+      'operator_role bob',
+    ])
+  })
+})
+
 test('a call that is wrong changes nothing and says what to do', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   await intrayJson(['operator', 'add', 'ada'], env)
   const wrong: [args: string[], code: number, says: RegExp][] = [
     [['add', 'Ada!'], 2, /NAME takes/],
@@ -46,6 +76,10 @@ test('a call that is wrong changes nothing and says what to do', async () => {
     [['list', 'ada'], 2, /Unexpected argument "ada"/],
     [['disable', 'nobody'], 1, /There is no operator nobody/],
     [['disable', 'ada', '--role', 'admin'], 2, /There is no flag --role/],
+    [['role', 'ada'], 2, /Give the name and the role/],
+    [['role', 'ada', 'root'], 2, /ROLE is one of: viewer, admin/],
+    [['role', 'nobody', 'admin'], 1, /There is no operator nobody/],
+    [['remove', 'nobody'], 1, /There is no operator nobody/],
     [['fire', 'ada'], 2, /There is no command "operator fire"/],
   ]
   for (const [args, code, says] of wrong) {
@@ -60,13 +94,13 @@ test('a call that is wrong changes nothing and says what to do', async () => {
   )
 })
 
-test('passwd reads from stdin; with it one signs in at a running server, and disable ends the session', async (t) => {
-  const env = newEnv()
+test('password reads from stdin; with it one signs in at a running server, and disable ends the session', async (t) => {
+  const env = await newEnv()
   await intrayJson(['operator', 'add', 'ada'], env)
-  const short = await startCommand(t, ['operator', 'passwd', 'ada'], env, 'short\n').finished
+  const short = await startCommand(t, ['operator', 'password', 'ada'], env, 'short\n').finished
   assert.equal(short.code, 1)
   assert.match(short.stderr, /10 to 256 characters/)
-  const set = await startCommand(t, ['operator', 'passwd', 'ada'], env, 'correct horse battery\n').finished
+  const set = await startCommand(t, ['operator', 'password', 'ada'], env, 'correct horse battery\n').finished
   assert.equal(set.code, 0, set.stderr)
   assert.ok(!set.stdout.includes('correct'))
 
@@ -88,4 +122,16 @@ test('passwd reads from stdin; with it one signs in at a running server, and dis
   assert.equal((await ask()).status, 401, 'what was ended stays ended')
   const { link } = await intrayJson(['operator', 'link', 'ada'], env)
   assert.match(String(link), /#link=/)
+
+  const byLink = await send(server.port, {
+    method: 'POST',
+    path: '/v1/console/session',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ link: String(link).split('#link=')[1] }),
+  })
+  const cookie = { Cookie: byLink.headers['set-cookie']![0]!.split(';')[0]! }
+  const askAgain = () => send(server.port, { path: '/v1/console/session', headers: cookie })
+  assert.equal((await askAgain()).status, 200, 'control')
+  await intrayJson(['operator', 'remove', 'ada'], env)
+  await until('the session of the removed operator is over', async () => (await askAgain()).status === 401)
 })

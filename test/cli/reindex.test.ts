@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { indexPath } from '../../src/store/sqlite/index/index-file.ts'
-import { intrayJson } from '../support/command.ts'
+import { intrayJson, newDatabaseEnv } from '../support/command.ts'
 import { createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
 import { intray, startServer } from '../support/process.ts'
@@ -106,8 +106,7 @@ test('--status only tells how far the index is', async (t) => {
 })
 
 test('a new database, and an option that does not exist', async () => {
-  const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-reindex'), 'intray.db')}` }
-  await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
+  const env = await newDatabaseEnv('cli-reindex')
   assert.deepEqual(await intrayJson(['reindex'], env), {
     cursor: 0,
     lag: 0,

@@ -1,16 +1,14 @@
 // `./intray token` without a server: what it makes, prints and refuses.
 
 import assert from 'node:assert/strict'
-import { join } from 'node:path'
 import { test } from 'node:test'
 import { tokenKeyId } from '../../src/auth/token.ts'
-import { intrayJson } from '../support/command.ts'
+import { intrayJson, newDatabaseEnv } from '../support/command.ts'
 import { drivers } from '../support/drivers.ts'
 import { withStore } from '../support/journal.ts'
 import { intray } from '../support/process.ts'
-import { tempFolder } from '../support/temp.ts'
 
-const newEnv = () => ({ INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('cli-token'), 'intray.db')}` })
+const newEnv = () => newDatabaseEnv('cli-token')
 
 const SHOWN = [
   'key_id',
@@ -31,7 +29,7 @@ const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 const ms = (value: unknown) => Date.parse(String(value))
 
 test('create, show, list, disable, enable and rotate print the same JSON object, and only create and rotate the token', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const create = ['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--label', 'contact form']
   const { token, ...made } = await intrayJson(create, env)
   assert.deepEqual(Object.keys(made), SHOWN)
@@ -80,7 +78,7 @@ test('create, show, list, disable, enable and rotate print the same JSON object,
 })
 
 test('text output shows the token once, when it is made', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   await intrayJson(['operator', 'add', 'ada'], env)
   const empty = await intray(['token', 'list'], env)
   assert.equal(empty.code, 0)
@@ -103,7 +101,7 @@ test('text output shows the token once, when it is made', async () => {
 })
 
 test('what is stored of a token is its key id and the SHA-256 of the whole, never the secret', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const { token, key_id: keyId } = await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
   const stored = await withStore(env.INTRAY_DATABASE_URL, (store) => store.tokens.find(String(keyId)))
   const digest = await crypto.subtle.digest('SHA-256', Buffer.from(String(token)))
@@ -111,7 +109,7 @@ test('what is stored of a token is its key id and the SHA-256 of the whole, neve
 })
 
 test('--expires takes 2s to 365d from now, or an ISO time, a past one too', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const create = (expires: string) =>
     intrayJson(['token', 'create', '--account', '1', '--company', '1', '--expires', expires], env)
   for (const [expires, after] of [
@@ -168,7 +166,7 @@ const REFUSED: Record<string, [args: readonly string[], sentence: RegExp]> = {
 }
 
 test('a rate of its own is set when a token is made, changed, shown, and kept by its successor', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const made = await intrayJson(['token', ...CREATE, '--rate-limit', '100/1s'], env)
   assert.equal(made.rate_limit, '100/1s')
   const keyId = String(made.key_id)
@@ -183,7 +181,7 @@ test('a rate of its own is set when a token is made, changed, shown, and kept by
 })
 
 test('bad input is refused with a sentence and code 2, and makes nothing', async (t) => {
-  const env = newEnv()
+  const env = await newEnv()
   const { key_id: keyId } = await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
   for (const [name, [args, sentence]] of Object.entries(REFUSED)) {
     await t.test(name, async () => {
@@ -201,7 +199,7 @@ test('bad input is refused with a sentence and code 2, and makes nothing', async
 })
 
 test('an unknown key id is told with code 1', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   await intrayJson(['token', 'create', '--account', '1', '--company', '1'], env)
   for (const action of ['show', 'disable', 'enable', 'rotate', 'limit']) {
     const { code, stdout, stderr } = await intray(
@@ -215,7 +213,7 @@ test('an unknown key id is told with code 1', async () => {
 })
 
 test('control characters in a label do not reach the terminal', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const label = 'red \u001b[31m, back \u202e, next\nline'
   const made = await intrayJson([...'token create --account 1 --company 1 --label'.split(' '), label], env)
   assert.equal(made.label, label, 'kept as given')
@@ -226,7 +224,7 @@ test('control characters in a label do not reach the terminal', async () => {
 })
 
 test('rotating an expired token asks for a new expiry, and takes it', async () => {
-  const env = newEnv()
+  const env = await newEnv()
   const made = await intrayJson(
     ['token', 'create', '--account', '1', '--company', '1', '--expires', '2001-01-31T00:00:00Z'],
     env,
@@ -241,6 +239,7 @@ test('rotating an expired token asks for a new expiry, and takes it', async () =
 for (const driver of drivers) {
   test(`every change of a token is in the audit log with its tenant, on ${driver.name}`, async () => {
     const url = await driver.newDatabase()
+    await withStore(url, async () => {})
     const run = (...args: string[]) => intrayJson(['token', ...args], { INTRAY_DATABASE_URL: url })
     const keyId = String((await run('create', '--account', '7', '--company', '42')).key_id)
     for (const args of [['disable'], ['enable'], ['limit', '--rate-limit', '5/1s'], ['rotate']]) {
@@ -261,3 +260,37 @@ for (const driver of drivers) {
     )
   })
 }
+
+test('list shows the tokens that match all flags', async () => {
+  const env = await newEnv()
+  const create = async (account: string, company: string, ...more: string[]) =>
+    String((await intrayJson(['token', 'create', '--account', account, '--company', company, ...more], env)).key_id)
+  const form = await create('1', '1', '--scope', 'cf')
+  const bot = await create('2', '1', '--scope', 'bot', '--expires', '2001-01-31T00:00:00Z')
+  const other = await create('1', '2', '--scope', 'cf')
+  await intrayJson(['token', 'disable', other], env)
+  const list = async (...flags: string[]) => {
+    const { code, stdout, stderr } = await intray(['token', 'list', '--json', ...flags], env)
+    assert.equal(code, 0, stderr)
+    return Array.from(stdout.toString().matchAll(/"key_id":"(\w+)"/g), ([, keyId]) => keyId)
+  }
+  assert.deepEqual(await list(), [form, bot, other])
+  assert.deepEqual(await list('--account', '1'), [form, other])
+  assert.deepEqual(await list('--company', '1', '--scope', 'cf'), [form])
+  assert.deepEqual(await list('--active'), [form])
+  assert.deepEqual(await list('--inactive'), [other])
+  assert.deepEqual(await list('--expired'), [bot])
+  assert.deepEqual(await list('--unused-since', '1d'), [], 'made today')
+  assert.deepEqual(await list('--unused-since', '2999-01-01T00:00:00Z', '--company', '2'), [other])
+  const none = await intray(['token', 'list', '--account', '9'], env)
+  assert.equal(none.stdout.toString(), 'No token matches.\n')
+  for (const [flags, says] of [
+    [['--active', '--expired'], /Give one of --active, --inactive, --expired\./],
+    [['--account', 'x'], /--account must be a whole number/],
+    [['--unused-since', 'monday'], /--unused-since must be a time such as .*, or a duration such as 30d\./],
+  ] as const) {
+    const { code, stderr } = await intray(['token', 'list', ...flags], env)
+    assert.equal(code, 2)
+    assert.match(stderr, says)
+  }
+})

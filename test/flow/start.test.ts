@@ -67,7 +67,7 @@ test('the first start prints its address, a starter token and a curl line that w
   const second = await startServer(t, env)
   assert.equal((await send(second.port, { path: '/livez' })).status, 200)
   await stop(second)
-  assert.equal(second.stdout(), `Intray is listening on ${second.url}\n`)
+  assert.equal(second.stdout(), `Intray is listening on ${second.url}\nDatabase: ${env.INTRAY_DATABASE_URL}\n`)
   assert.doesNotMatch(second.stderr(), TOKEN)
 })
 
@@ -78,7 +78,8 @@ test('bound to all addresses, or on a database that has tokens, a start makes no
   const closed = await startServer(t, { INTRAY_DATABASE_URL: withTokens, INTRAY_CONSOLE: 'off' })
   for (const server of [open, closed]) {
     await stop(server)
-    const [first, ...rest] = server.stdout().split('\n')
+    const [first, second, ...rest] = server.stdout().split('\n')
+    assert.match(second!, /^Database: sqlite:\//)
     assert.equal(first, `Intray is listening on ${server.url}`)
     assert.deepEqual(rest, server === open ? [HOW_TO_ADD, ''] : [''])
     assert.doesNotMatch(server.stderr(), TOKEN)
@@ -106,7 +107,7 @@ test('the first start on loopback prints a link that signs in once as admin; the
   assert.ok(!server.stderr().includes(link!), 'the link is in no log line')
   const second = await startServer(t, env)
   await stop(second)
-  assert.equal(second.stdout(), `Intray is listening on ${second.url}\n`)
+  assert.equal(second.stdout(), `Intray is listening on ${second.url}\nDatabase: ${env.INTRAY_DATABASE_URL}\n`)
 })
 
 test('bound to all addresses no operator is made: a console that lets anybody in there is not', async (t) => {

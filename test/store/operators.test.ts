@@ -55,6 +55,52 @@ everyStore('an operator comes back as made, and names are compared exactly', asy
   }
 })
 
+everyStore('a new role and a removal end sessions and links, and the last admin stays unless told', async (store) => {
+  const { operators } = store
+  const [ada, bob] = [operator({ name: 'ada', role: 'admin' }), operator({ name: 'bob', role: 'admin' })]
+  const disabled = operator({ name: 'eve', role: 'admin' })
+  for (const one of [ada, bob, disabled, operator({ name: 'vera' })]) await operators.create(one)
+  await operators.setDisabled('eve', NOON)
+  const signedIn = async ({ id, name }: NewOperator) => {
+    assert.ok(await operators.openSession(session(id, name), 5, null))
+    await operators.addLink({ operatorId: id, hash: digest(`link ${name}`), expiresAt: NOON + 9 })
+    assert.ok(await operators.findSession(digest(name), NOON), 'control')
+    return async () => [
+      await operators.findSession(digest(name), NOON),
+      await operators.useLink(digest(`link ${name}`), NOON),
+    ]
+  }
+  const [ofAda, ofBob] = [await signedIn(ada), await signedIn(bob)]
+  assert.deepEqual(await operators.setRole('ada', 'viewer', false), { ...ada, role: 'viewer', disabledAt: null })
+  assert.deepEqual(await ofAda(), [null, null])
+
+  assert.equal(await operators.remove('bob', false), 'last_admin')
+  assert.equal(await operators.setRole('bob', 'viewer', false), 'last_admin')
+  assert.equal((await operators.findByName('bob'))?.role, 'admin')
+  assert.ok(
+    (await ofBob()).every((found) => found !== null),
+    'a refused change ends nothing',
+  )
+  assert.equal(
+    await operators.setRole('bob', 'viewer', true).then((changed) => (changed as { role: string }).role),
+    'viewer',
+  )
+})
+
+everyStore('of two admins that are removed at once one stays', async (store) => {
+  const { operators } = store
+  for (const name of ['ada', 'bob']) await operators.create(operator({ name, role: 'admin' }))
+  const outcomes = await Promise.all(['ada', 'bob'].map((name) => operators.remove(name, false)))
+  assert.equal(outcomes.filter((outcome) => outcome === 'last_admin').length, 1)
+  assert.equal((await operators.list()).length, 1)
+  const [left] = await operators.list()
+  assert.equal(((await operators.remove(left!.name, true)) as { name: string }).name, left!.name)
+  assert.deepEqual(await operators.list(), [])
+  assert.equal(await operators.remove('nobody', true), null)
+  assert.equal(await operators.setRole('nobody', 'admin', true), null)
+  await operators.create(operator({ name: left!.name }))
+})
+
 everyStore('a name that exists is rejected, and the operator who has it stays', async (store) => {
   const first = operator({ name: 'ada' })
   await store.operators.create(first)

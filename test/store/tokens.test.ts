@@ -1,6 +1,8 @@
 // Conformance: tokens. Every promise of src/store/contract/tokens.ts.
 
 import assert from 'node:assert/strict'
+import type { TokenRecord } from '../../src/model/token.ts'
+import type { TokenFilter } from '../../src/store/contract/tokens.ts'
 import { NOON, newToken } from './rows.ts'
 import { everyDriver, everyStore, failure } from './suite.ts'
 
@@ -39,23 +41,61 @@ everyStore('a key id that exists is rejected, and the token that has it stays', 
   assert.equal((await store.tokens.list()).length, 1)
 })
 
-everyStore('tokens are listed in the order of creation', async (store) => {
+everyStore('tokens are listed by tenant and in the order of creation, in pages that miss none', async (store) => {
   assert.deepEqual(await store.tokens.list(), [])
-  // Two made in the same millisecond keep their order too.
-  const made = [NOON, NOON, NOON + 1, NOON + 1, NOON + 2].map((createdAt) => newToken({ createdAt }))
-  for (const token of made) await store.tokens.create(token)
-  await store.tokens.setActive(made[0]!.keyId, false, NOON + 9)
+  const made = [
+    { companyId: 1, accountId: 1, createdAt: NOON + 9 },
+    { companyId: 1, accountId: 2, createdAt: NOON, keyId: 'AAAAAAAAAA' },
+    { companyId: 1, accountId: 2, createdAt: NOON, keyId: 'BBBBBBBBBB' },
+    { companyId: 1, accountId: 2, createdAt: NOON + 1 },
+    { companyId: 2, accountId: 1, createdAt: NOON },
+  ].map((fields) => newToken(fields))
+  for (const token of made.toReversed()) await store.tokens.create(token)
+  const listed: string[] = []
+  for (let after: TokenRecord | null = null; ; ) {
+    const page: TokenRecord[] = await store.tokens.list({ after, limit: 2 })
+    listed.push(...page.map(({ keyId }) => keyId))
+    if (page.length < 2) break
+    after = page.at(-1)!
+  }
   assert.deepEqual(
-    (await store.tokens.list()).map(({ keyId }) => keyId),
+    listed,
     made.map(({ keyId }) => keyId),
   )
+})
+
+everyStore('a list of tokens has those that match every part of its filter', async (store) => {
+  const plain = newToken({ companyId: 1, accountId: 1, scope: 'cf', createdAt: NOON })
+  const scopeless = newToken({ companyId: 1, accountId: 2, scope: '', createdAt: NOON })
+  const expired = newToken({ companyId: 2, accountId: 1, scope: 'cf', createdAt: NOON, expiresAt: NOON + 10 })
+  const disabled = newToken({ companyId: 2, accountId: 1, scope: 'processor', createdAt: NOON, expiresAt: NOON + 10 })
+  const expiring = newToken({ companyId: 2, accountId: 2, scope: 'cf', createdAt: NOON + 5, expiresAt: NOON + 11 })
+  const made = { plain, scopeless, expired, disabled, expiring }
+  for (const token of Object.values(made)) await store.tokens.create(token)
+  await store.tokens.setActive(disabled.keyId, false, NOON + 1)
+  await store.tokens.touch([{ keyId: plain.keyId, usedAt: NOON + 4 }])
+  const listed = async (filter: TokenFilter) => {
+    const keyIds = (await store.tokens.list({ filter, now: NOON + 10 })).map(({ keyId }) => keyId)
+    return Object.entries(made).flatMap(([name, { keyId }]) => (keyIds.includes(keyId) ? name : []))
+  }
+  assert.deepEqual(await listed({}), Object.keys(made))
+  assert.deepEqual(await listed({ accountId: 1 }), ['plain', 'expired', 'disabled'])
+  assert.deepEqual(await listed({ companyId: 2 }), ['expired', 'disabled', 'expiring'])
+  assert.deepEqual(await listed({ companyId: 2, accountId: 2 }), ['expiring'])
+  assert.deepEqual(await listed({ scope: '' }), ['scopeless'])
+  assert.deepEqual(await listed({ state: 'active' }), ['plain', 'scopeless', 'expiring'])
+  assert.deepEqual(await listed({ state: 'disabled' }), ['disabled'], 'disabled wins over expired')
+  assert.deepEqual(await listed({ state: 'expired' }), ['expired'])
+  assert.deepEqual(await listed({ unusedSince: NOON + 4 }), ['scopeless', 'expired', 'disabled'])
+  assert.deepEqual(await listed({ unusedSince: NOON + 5, scope: 'cf', state: 'active' }), ['plain'])
 })
 
 everyStore('a rate of its own is kept with a token, changed, and draws a generation', async (store) => {
   const rateLimit = { requests: 100, windowMs: 1000 }
   const [limited, unlimited, plain] = [newToken({ rateLimit }), newToken({ rateLimit: 'off' }), newToken()]
   for (const token of [limited, unlimited, plain]) await store.tokens.create(token)
-  const kept = async () => (await store.tokens.list()).map((token) => token.rateLimit)
+  const kept = () =>
+    Promise.all([limited, unlimited, plain].map(async ({ keyId }) => (await store.tokens.find(keyId))?.rateLimit))
   assert.deepEqual(await kept(), [rateLimit, 'off', null])
   const generation = await store.tokens.generation()
   const other = { requests: 5, windowMs: 60_000 }

@@ -3,7 +3,10 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cleanEnvironment, type Finished, intray } from './process.ts'
+import { join } from 'node:path'
+import { withStore } from './journal.ts'
+import { cleanEnvironment, type Finished, finishedWith, intray } from './process.ts'
+import { tempFolder } from './temp.ts'
 import { within } from './until.ts'
 
 export interface RunOptions {
@@ -27,12 +30,19 @@ export async function runToEnd(
   const closed = once(child, 'close').then(([code]) => code as number | null)
   try {
     const code = await within(`the end of ${command.join(' ')}`, closed)
-    return { code, stdout: Buffer.concat(stdout), stderr }
+    return finishedWith(code, Buffer.concat(stdout), stderr)
   } catch (error) {
     child.kill('SIGKILL')
     await closed
     throw new Error(`${(error as Error).message}; it had printed:\n${Buffer.concat(stdout)}${stderr.slice(0, 2000)}`)
   }
+}
+
+/** The settings of commands for an empty database of their own. */
+export async function newDatabaseEnv(name: string): Promise<{ INTRAY_DATABASE_URL: string }> {
+  const url = `sqlite:${join(tempFolder(name), 'intray.db')}`
+  await withStore(url, async () => {})
+  return { INTRAY_DATABASE_URL: url }
 }
 
 /** The one JSON object that a command with --json printed. */

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
-import { cleanEnvironment, type Finished, LAUNCHER } from './process.ts'
+import { cleanEnvironment, type Finished, finishedWith, LAUNCHER } from './process.ts'
 
 export interface RunningCommand {
   readonly child: ChildProcess
@@ -24,11 +24,9 @@ export function startCommand(
   child.stderr.on('data', (chunk: Buffer) => (stderr += chunk))
   child.stdin.on('error', () => {})
   child.stdin.end(input ?? '')
-  const finished = once(child, 'close').then(([code]) => ({
-    code: code as number | null,
-    stdout: Buffer.concat(stdout),
-    stderr,
-  }))
+  const finished = once(child, 'close').then(([code]) =>
+    finishedWith(code as number | null, Buffer.concat(stdout), stderr),
+  )
   t.after(async () => {
     if (child.exitCode === null && child.signalCode === null) child.kill('SIGKILL')
     await finished

@@ -4,6 +4,7 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { tempFolder } from './temp.ts'
 
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 export const LAUNCHER = fileURLToPath(new URL('../../intray', import.meta.url))
@@ -11,7 +12,16 @@ export const LAUNCHER = fileURLToPath(new URL('../../intray', import.meta.url))
 export interface Finished {
   readonly code: number | null
   readonly stdout: Buffer
+  /** Without the lines that name databases. */
   readonly stderr: string
+  /** The databases that it named, as it named them. */
+  readonly databases?: readonly string[]
+}
+
+export function finishedWith(code: number | null, stdout: Buffer, said: string): Finished {
+  const NAMING = /^Database: (\S+)\n/gm
+  const databases = Array.from(said.matchAll(NAMING), ([, name]) => name!)
+  return { code, stdout, stderr: said.replaceAll(NAMING, ''), databases }
 }
 
 /** Runs a command to its end. */
@@ -22,7 +32,7 @@ export async function intray(args: readonly string[], env: Record<string, string
     collect(child.stderr),
     once(child, 'close'),
   ])
-  return { code: code as number | null, stdout, stderr: stderr.toString() }
+  return finishedWith(code as number | null, stdout, stderr.toString())
 }
 
 export interface ServerProcess {
@@ -64,12 +74,15 @@ export async function startServer(
   return { child, url, port: Number(new URL(url).port), exited, stdout: () => stdout, stderr: () => stderr }
 }
 
+let stateFolder: string | null = null
+
 /** Nothing of the tester's own settings reaches the service. */
 export function cleanEnvironment(env: Record<string, string>): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('INTRAY_') && name !== 'NODE_TEST_CONTEXT',
   )
-  return { ...Object.fromEntries(inherited), ...env }
+  // Servers of other tests leave their notes elsewhere.
+  return { ...Object.fromEntries(inherited), XDG_STATE_HOME: (stateFolder ??= tempFolder('state')), ...env }
 }
 
 async function collect(stream: NodeJS.ReadableStream): Promise<Buffer> {

@@ -13,6 +13,7 @@ import { createPart, publish, removeOld, removePart, sealPart, targetOf } from '
 import { command, CommandError, UsageError } from '../command.ts'
 import { flag, JSON_FLAG } from '../flags.ts'
 import { inSteps, note, print, printable, printJson } from '../output.ts'
+import { nameDatabase } from '../used-database.ts'
 
 const ABOUT = `Writes a backup of the database into a file, while servers run.
 
@@ -69,6 +70,7 @@ async function write(path: string, needsFolder: boolean): Promise<Written> {
   const { databaseUrl } = loadConfig(process.env)
   const source = await openBackupSource(databaseUrl)
   try {
+    nameDatabase(databaseUrl)
     const target = targetOf(path, source.extension, begunAt)
     if (needsFolder && target.folder === null)
       throw new UsageError('--keep needs a folder that exists instead of FILE.')

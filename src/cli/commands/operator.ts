@@ -1,5 +1,5 @@
-// `./intray operator …`: adds, lists, disables and enables the operators of the console, whether a server runs or not. Every
-// change is in the audit log.
+// `./intray operator …`: adds, lists, changes and removes the operators of the console, whether a server runs or not. Every change is in
+// the audit log.
 
 import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
@@ -18,11 +18,15 @@ import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { randomBase62 } from '../../runtime/id.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
-import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
+import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
 import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
-import { withNewStore, withStore } from '../open.ts'
+import { withStore } from '../open.ts'
 import { print, printJson, printList, record } from '../output.ts'
 import { linkUrl } from '../bootstrap.ts'
+
+const YES = {
+  yes: { about: 'Do it even if no admin is left who can sign in.' },
+} as const satisfies Flags
 
 const add = command({
   args: 'NAME',
@@ -40,13 +44,12 @@ const add = command({
     if (!isOperatorName(name)) {
       throw new UsageError('NAME takes 1 to 64 of a-z, 0-9, "_", ".", "@" and "-", starting with a letter or digit.')
     }
-    const role = (values.role ?? 'viewer') as OperatorRole
-    if (!OPERATOR_ROLES.includes(role)) throw new UsageError(`--role takes one of: ${OPERATOR_ROLES.join(', ')}.`)
+    const role = roleIn(values.role ?? 'viewer', '--role takes')
     const tenants = values.tenant?.map(tenantIn) ?? null
     if (tenants && tenants.length > MAX_OPERATOR_TENANTS) {
       throw new UsageError(`An operator takes at most ${MAX_OPERATOR_TENANTS} tenants.`)
     }
-    await withNewStore(async (store) => {
+    await withStore(async (store) => {
       if (await store.operators.findByName(name)) {
         throw new CommandError(`Operator ${name} already exists. For a new link: ./intray operator link ${name}`)
       }
@@ -88,14 +91,14 @@ const link = changeCommand(
   },
 )
 
-const passwd = changeCommand(
+const setPassword = changeCommand(
   `Sets a password. Asks for ${PASSWORD_LENGTH.min} to ${PASSWORD_LENGTH.max} characters; without a terminal the password is the first line of stdin. Ends every
 session of the operator within a second.`,
   async (store, name, isJson) => {
     known(await store.operators.findByName(name), name)
-    const password = await readPassword(name)
-    show(known(await store.operators.setPassword(name, await hashPassword(password)), name), isJson)
-    await recordCommand(store, 'operator_passwd', name)
+    const given = await readPassword(name)
+    show(known(await store.operators.setPassword(name, await hashPassword(given)), name), isJson)
+    await recordCommand(store, 'operator_password', name)
   },
 )
 
@@ -109,10 +112,41 @@ const enable = changeCommand(
   (store, name, isJson) => setDisabled(store, name, null, isJson),
 )
 
+const changeRole = command({
+  args: '[NAME ROLE]',
+  about:
+    'Changes what an operator may do: viewer reads, admin also changes things. Ends every session of the operator within a second.',
+  flags: { ...YES, ...JSON_FLAG },
+  async run(values, [name = '', given = '', ...more]) {
+    if (given === '' || more.length > 0) throw new UsageError('Give the name and the role: operator role ada viewer')
+    const newRole = roleIn(given, 'ROLE is')
+    await withStore(async (store) => {
+      const changed = await store.operators.setRole(name, newRole, values.yes === true)
+      show(known(keptAdmin(changed, name), name), values.json === true)
+      await recordCommand(store, 'operator_role', name)
+    })
+  },
+})
+
+const remove = command({
+  args: 'NAME',
+  about:
+    'Removes an operator, whose sessions end within a second. The audit log keeps the name. To lock somebody out for a while: operator disable.',
+  flags: { ...YES, ...JSON_FLAG },
+  async run(values, [name = '']) {
+    await withStore(async (store) => {
+      const removed = known(keptAdmin(await store.operators.remove(name, values.yes === true), name), name)
+      await recordCommand(store, 'operator_remove', name)
+      if (values.json) printJson(jsonOf(removed))
+      else print(`Operator ${name} is removed.\n`)
+    })
+  },
+})
+
 export const operator = commandGroup(
   'Manages the operators of the console',
   'Operators sign in to the console at /console, with a link or a password. Every change is in the audit log.',
-  { add, list, link, passwd, disable, enable },
+  { add, list, link, password: setPassword, role: changeRole, disable, enable, remove },
 )
 
 function changeCommand(about: string, action: (store: Store, name: string, isJson: boolean) => Promise<void>): Command {
@@ -147,6 +181,19 @@ function tenantIn(text: string): Tenant {
   const tenant = parseTenant(text)
   if (!tenant) throw new UsageError('--tenant takes ACCOUNT/COMPANY, for example 1/1.')
   return tenant
+}
+
+function roleIn(text: string, takes: string): OperatorRole {
+  const found = OPERATOR_ROLES.find((one) => one === text)
+  if (!found) throw new UsageError(`${takes} one of: ${OPERATOR_ROLES.join(', ')}.`)
+  return found
+}
+
+function keptAdmin(changed: OperatorRecord | 'last_admin' | null, name: string): OperatorRecord | null {
+  if (changed !== 'last_admin') return changed
+  throw new CommandError(
+    `Operator ${name} is the last admin who can sign in. Add another first (./intray operator add NAME --role admin), or add --yes.`,
+  )
 }
 
 function known(found: OperatorRecord | null, name: string): OperatorRecord {

@@ -7,6 +7,7 @@ import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { inSteps, print, printJson } from '../output.ts'
 import { urlOf } from '../url-flag.ts'
+import { nameDatabase } from '../used-database.ts'
 
 const ABOUT = `Makes a new database of a backup.
 
@@ -42,6 +43,7 @@ export const restore = command({
 async function restoreInto(file: string, to: string) {
   const target = await openRestore(file, to)
   try {
+    nameDatabase(to)
     const digest = await digestProblem(file)
     if (digest !== null) throw new CommandError(`${digest} Nothing was restored.`)
     const loaded = await target.load()

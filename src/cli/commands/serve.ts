@@ -21,6 +21,8 @@ import { BackupSchedule } from '../backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
 import { buildConsole } from '../console-build.ts'
 import { bootstrap } from '../bootstrap.ts'
+import { leaveServerNote } from '../server-notes.ts'
+import { databaseLine } from '../used-database.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** Time for the last answers after a fatal failure. */
@@ -50,7 +52,8 @@ async function runServer(config: Config, log: Log): Promise<number> {
   const ended = untilEnded(app, store, log)
   try {
     const text = await bootstrap(store, config, app.address, systemClock.now())
-    process.stdout.write(`Intray is listening on ${app.address}\n${text}`)
+    leaveServerNote(app.address, config, log.logger)
+    process.stdout.write(`Intray is listening on ${app.address}\n${databaseLine(config.databaseUrl)}\n${text}`)
     if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
   } catch (error) {
     await app.stop()

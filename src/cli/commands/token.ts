@@ -6,15 +6,17 @@ import type { AuditAction } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
 import type { TokenRateLimit } from '../../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
-import { isoTime, systemClock } from '../../runtime/clock.ts'
+import { systemClock } from '../../runtime/clock.ts'
 import { parseDuration } from '../../runtime/duration.ts'
-import { formatRate, parseRate } from '../../runtime/rate.ts'
+import { parseRate } from '../../runtime/rate.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
-import { JSON_FLAG, JSON_LINES_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
-import { withNewStore, withStore } from '../open.ts'
-import { print, printJson, printList, record } from '../output.ts'
+import { JSON_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { withStore } from '../open.ts'
+import { print, printJson, record } from '../output.ts'
+import { tokenJson } from '../token-json.ts'
+import { tokenList } from './token-list.ts'
 
 const IN_EFFECT_TIMEOUT_MS = 10_000
 
@@ -49,36 +51,12 @@ const create = command({
     if (label.length > MAX_LABEL) throw new UsageError(`--label takes at most ${MAX_LABEL} characters.`)
     const request = { scope, label, expiresAt: expiry(values.expires, now), rateLimit: rateLimit(values['rate-limit']) }
     const tenant = tenantOf(values)
-    const issued = await withNewStore(async (store) => {
+    const issued = await withStore(async (store) => {
       const made = await issueToken(store.tokens, tenant, request, now)
       await recordCommand(store, 'token_create', made.record.keyId, tenant)
       return made
     })
     showSecret(issued.record, issued.token, values.json)
-  },
-})
-
-const list = command({
-  about:
-    'Lists the tokens of all tenants, without their secrets. Shows key id, state, tenant, scope, limits, last use, label.',
-  flags: JSON_LINES_FLAG,
-  async run(values) {
-    const time = (ms: number | null) => (ms === null ? '-' : isoTime(ms))
-    printList(await withStore((store) => store.tokens.list()), values.json === true, {
-      jsonOf,
-      empty: 'No tokens yet. Create one: ./intray token create --account 1 --company 1 --scope cf',
-      columns: {
-        'KEY ID': ({ keyId }) => keyId,
-        STATE: (one) => tokenState(one, systemClock.now()),
-        ACCOUNT: ({ accountId }) => String(accountId),
-        COMPANY: ({ companyId }) => String(companyId),
-        SCOPE: ({ scope }) => scope || '-',
-        'RATE LIMIT': ({ rateLimit: limit }) => (limit === null ? '-' : formatRate(limit)),
-        EXPIRES: ({ expiresAt }) => time(expiresAt),
-        'LAST USED': ({ lastUsedAt }) => time(lastUsedAt),
-        LABEL: ({ label }) => label,
-      },
-    })
   },
 })
 
@@ -151,7 +129,7 @@ when this is in effect on every running server.`,
 export const token = commandGroup(
   'Manages the tokens of integrations',
   'Tokens let integrations send and read. A token belongs to one account and one company.',
-  { create, list, show, disable, enable, limit, rotate },
+  { create, list: tokenList, show, disable, enable, limit, rotate },
 )
 
 function activeCommand(isActive: boolean, about: string): Command {
@@ -198,7 +176,7 @@ function known(found: TokenRecord | null, keyId: string): TokenRecord {
 
 function showSecret(issued: TokenRecord, secret: string, isJson = false): void {
   if (isJson) {
-    printJson({ ...jsonOf(issued), token: secret })
+    printJson({ ...tokenJson(issued), token: secret })
     return
   }
   showToken(issued)
@@ -206,27 +184,9 @@ function showSecret(issued: TokenRecord, secret: string, isJson = false): void {
 }
 
 function showToken(one: TokenRecord, isJson = false): void {
-  const json = jsonOf(one)
+  const json = tokenJson(one)
   if (isJson) printJson(json)
   else print(record({ ...json, state: tokenState(one, systemClock.now()) }))
-}
-
-function jsonOf(one: TokenRecord) {
-  const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
-  return {
-    key_id: one.keyId,
-    account_id: one.accountId,
-    company_id: one.companyId,
-    scope: one.scope,
-    is_active: one.isActive ? 1 : 0,
-    expires_at: time(one.expiresAt),
-    label: one.label,
-    created_at: isoTime(one.createdAt),
-    disabled_at: time(one.disabledAt),
-    last_used_at: time(one.lastUsedAt),
-    rotated_from: one.rotatedFrom,
-    rate_limit: one.rateLimit === null ? null : formatRate(one.rateLimit),
-  }
 }
 
 /** Null: the limit of the setting. */

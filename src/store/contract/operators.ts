@@ -2,13 +2,14 @@
 // not to a tenant.
 //
 // Promises
-// - Names are unique, compared exactly. Operators are never deleted, so that the audit log can name them.
+// - Names are unique, compared exactly. The audit log keeps the name of an operator that was removed.
 // - Of sessions and links only the SHA-256 is stored: a reader of the database cannot sign in with it.
-// - A new password, and disabling, end every session and every link of the operator in the same transaction.
+// - A new password, a new role, disabling and removal end every session and every link of the operator in the same transaction.
+// - The last enabled admin stays one, unless the caller says otherwise; of two that are removed at once, one stays.
 // - A link works once: of several concurrent attempts one succeeds.
 // - Expired rows are never found, deleted yet or not.
 
-import type { AuditEntry, OperatorRecord } from '../../model/operator.ts'
+import type { AuditEntry, OperatorRecord, OperatorRole } from '../../model/operator.ts'
 
 export type NewOperator = Omit<OperatorRecord, 'disabledAt'>
 
@@ -38,6 +39,10 @@ export interface OperatorStore {
   /** Null when there is no such operator. */
   setPassword(name: string, password: string): Promise<OperatorRecord | null>
   setDisabled(name: string, disabledAt: number | null): Promise<OperatorRecord | null>
+  /** Changes nothing and returns 'last_admin' if no enabled admin would be left, unless `evenLastAdmin`. */
+  setRole(name: string, role: OperatorRole, evenLastAdmin: boolean): Promise<OperatorRecord | 'last_admin' | null>
+  /** Like setRole. Returns the operator as it was. */
+  remove(name: string, evenLastAdmin: boolean): Promise<OperatorRecord | 'last_admin' | null>
 
   /**
    * An operator has at most `maxSessions`: the oldest are deleted. Returns false and changes nothing if the operator

@@ -4,7 +4,7 @@
 // it has applied; the process that made the change can wait for that report.
 
 import type { Tenant } from '../../model/principal.ts'
-import type { TokenRecord } from '../../model/token.ts'
+import type { TokenRecord, TokenState } from '../../model/token.ts'
 
 export interface NewToken extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit'> {
   readonly rateLimit?: TokenRecord['rateLimit']
@@ -20,14 +20,34 @@ export interface TokenPosition {
   readonly keyId: string
 }
 
+/** A field that is left out excludes nothing. */
+export interface TokenFilter {
+  readonly accountId?: number | undefined
+  readonly companyId?: number | undefined
+  readonly scope?: string | undefined
+  readonly state?: TokenState | undefined
+  /** Not used since then. A token that was never used counts as used when it was made. */
+  readonly unusedSince?: number | undefined
+}
+
+export interface TokenQuery {
+  readonly filter?: TokenFilter
+  /** Decides what has expired. Required by a filter by state. */
+  readonly now?: number
+  /** Continues after this token. */
+  readonly after?: TokenRecord | null | undefined
+  /** 500 if left out. */
+  readonly limit?: number
+}
+
 export interface TokenStore {
   /** Fails with `rejected` if the key id exists. */
   create(token: NewToken): Promise<void>
   /** Only if there is no token yet; returns false otherwise. Of several nodes that try at once one succeeds. */
   createFirst(token: NewToken): Promise<boolean>
   find(keyId: string): Promise<TokenRecord | null>
-  /** In the order of creation. */
-  list(): Promise<TokenRecord[]>
+  /** A page of the tokens of all tenants, by company and account, then in the order of creation. */
+  list(query?: TokenQuery): Promise<TokenRecord[]>
   /** The tokens of a tenant, newest first, below the given one (null: from the newest). */
   listOf(tenant: Tenant, before: TokenPosition | null, limit: number): Promise<TokenRecord[]>
   /** Tenants that have or had a token, ordered by company and account, after the given one. */

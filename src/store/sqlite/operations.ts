@@ -46,6 +46,8 @@ export function prepareOperations(db: DatabaseSync) {
     createFirstOperator: operators.createFirst,
     setOperatorPassword: operators.setPassword,
     setOperatorDisabled: operators.setDisabled,
+    setOperatorRole: operators.setRole,
+    removeOperator: operators.remove,
     openSession: operators.openSession,
     touchSession: operators.touchSession,
     closeSession: operators.closeSession,

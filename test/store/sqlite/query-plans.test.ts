@@ -97,7 +97,12 @@ async function doEverything(store: Store): Promise<void> {
   const token = newToken()
   await store.tokens.create(token)
   await store.tokens.find(token.keyId)
-  await store.tokens.list()
+  const [one] = await store.tokens.list()
+  await store.tokens.list({
+    filter: { companyId: 1, accountId: 1, scope: 'cf', state: 'expired', unusedSince: NOON },
+    now: NOON,
+    after: one,
+  })
   await store.tokens.listOf(TENANT, null, 10)
   await store.tokens.tenants(null, 10)
   await store.tokens.hasTenant(TENANT)
@@ -130,6 +135,8 @@ async function superviseEverything({ operators, traffic, index }: Store): Promis
   await operators.createFirst(operator)
   await operators.create({ ...operator, id: newUuid(), name: newUuid() })
   await operators.findByName(id)
+  await operators.setRole(id, 'viewer', false)
+  await operators.setRole(id, 'admin', true)
   await operators.list()
   await operators.openSession({ hash, operatorId: id, createdAt: NOON, expiresAt: NOON + 9, seenAt: NOON }, 1, null)
   await operators.openSession(
@@ -144,6 +151,7 @@ async function superviseEverything({ operators, traffic, index }: Store): Promis
   await operators.useLink(hash, NOON)
   await operators.setPassword(id, 'x')
   await operators.setDisabled(id, NOON)
+  await operators.remove(id, false)
   const nothing = { tenant: null, target: null, requestId: null, address: null }
   await operators.addAudit({ id: newUuid(), at: NOON, operatorId: id, operator: id, action: 'sign_in', ...nothing })
   await operators.listAudit(null, 10)

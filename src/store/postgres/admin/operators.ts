@@ -1,6 +1,6 @@
 // Operators, sessions, sign-in links and the audit log on PostgreSQL.
 
-import type { OperatorRecord } from '../../../model/operator.ts'
+import { isLastAdmin, type OperatorRecord } from '../../../model/operator.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewOperator, OperatorStore } from '../../contract/operators.ts'
 import { auditEntry, auditValues, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
@@ -15,6 +15,8 @@ const SELECT_BY_NAME = `SELECT ${OPERATOR} FROM intray.operators WHERE name = $1
 const SELECT_ALL = `SELECT ${OPERATOR} FROM intray.operators ORDER BY name`
 const SET_PASSWORD = 'UPDATE intray.operators SET password = $1 WHERE name = $2'
 const SET_DISABLED = 'UPDATE intray.operators SET disabled_at = $1 WHERE name = $2'
+const SET_ROLE = 'UPDATE intray.operators SET role = $1 WHERE name = $2'
+const DELETE = 'DELETE FROM intray.operators WHERE name = $1'
 const SELECT_AS_IT_WAS = `SELECT 1 FROM intray.operators WHERE id = $1 AND disabled_at IS NULL
   AND password IS NOT DISTINCT FROM $2::text`
 const INSERT_SESSION = `INSERT INTO intray.sessions (hash, operator_id, created_at, expires_at, seen_at)
@@ -60,8 +62,7 @@ export function createOperatorStore(pool: Pool): OperatorStore {
       await connection.query(sql, [value, name])
       const operator = await findByName(connection, name)
       if (!operator) return null
-      await connection.query(DELETE_SESSIONS, [operator.id])
-      await connection.query(DELETE_LINK, [operator.id])
+      await signOut(connection, operator)
       return operator
     })
 
@@ -74,9 +75,27 @@ export function createOperatorStore(pool: Pool): OperatorStore {
         return true
       }),
     findByName: (name) => pool.use((connection) => findByName(connection, name)),
-    list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(operatorRecord),
+    list: () => pool.use(list),
     setPassword: (name, password) => changeOne(SET_PASSWORD, password, name),
     setDisabled: (name, disabledAt) => changeOne(SET_DISABLED, disabledAt, name),
+    setRole: (name, role, evenLastAdmin) =>
+      change(async (connection) => {
+        const operator = await findByName(connection, name)
+        if (!operator) return null
+        if (role !== 'admin' && !evenLastAdmin && isLastAdmin(operator, await list(connection))) return 'last_admin'
+        await connection.query(SET_ROLE, [role, name])
+        await signOut(connection, operator)
+        return { ...operator, role }
+      }),
+    remove: (name, evenLastAdmin) =>
+      change(async (connection) => {
+        const operator = await findByName(connection, name)
+        if (!operator) return null
+        if (!evenLastAdmin && isLastAdmin(operator, await list(connection))) return 'last_admin'
+        await signOut(connection, operator)
+        await connection.query(DELETE, [name])
+        return operator
+      }),
     openSession: ({ hash, operatorId, createdAt, expiresAt, seenAt }, maxSessions, password) =>
       change(async (connection) => {
         if (password !== undefined) {
@@ -116,6 +135,15 @@ export function createOperatorStore(pool: Pool): OperatorStore {
 async function findByName(connection: Connection, name: string): Promise<OperatorRecord | null> {
   const [row] = await connection.query(SELECT_BY_NAME, [name])
   return row ? operatorRecord(row) : null
+}
+
+async function list(connection: Connection): Promise<OperatorRecord[]> {
+  return (await connection.query(SELECT_ALL)).map(operatorRecord)
+}
+
+async function signOut(connection: Connection, { id }: OperatorRecord): Promise<void> {
+  await connection.query(DELETE_SESSIONS, [id])
+  await connection.query(DELETE_LINK, [id])
 }
 
 async function insert(connection: Connection, operator: NewOperator): Promise<void> {

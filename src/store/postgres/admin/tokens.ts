@@ -7,6 +7,7 @@ import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewToken, TokenStore } from '../../contract/tokens.ts'
 import { TOKEN_COLUMNS, tokenRecord, tokenValues } from '../../rows.ts'
+import { tokenList } from '../../token-list.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
@@ -16,7 +17,6 @@ const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.to
 const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
     created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
 const SELECT: Statement = { name: 'intray_token', text: `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE key_id = $1` }
-const SELECT_ALL = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens ORDER BY created_at, number`
 const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
   AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`
 /** Skips from tenant to tenant by index instead of reading every token. */
@@ -64,7 +64,10 @@ export function createTokenStore(pool: Pool): TokenStore {
         return true
       }),
     find: (keyId) => pool.lookUp((connection) => find(connection, keyId)),
-    list: async () => (await pool.use((connection) => connection.query(SELECT_ALL))).map(tokenRecord),
+    list: async (query = {}) => {
+      const { sql, values } = tokenList('intray.tokens', '$', query)
+      return (await pool.use((connection) => connection.query(sql, values))).map(tokenRecord)
+    },
     listOf: async ({ companyId, accountId }, before, limit) => {
       const below = [before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '']
       const values = [companyId, accountId, ...below, limit]

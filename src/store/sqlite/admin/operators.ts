@@ -1,7 +1,7 @@
 // Operators, sessions, sign-in links and the audit log on SQLite.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { AuditEntry, OperatorRecord } from '../../../model/operator.ts'
+import { type AuditEntry, isLastAdmin, type OperatorRecord, type OperatorRole } from '../../../model/operator.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { NewOperator, SessionRecord, SignInLink } from '../../contract/operators.ts'
 import { auditEntry, auditValues, operatorRecord, sessionRecord, tenantsText } from '../../rows.ts'
@@ -14,6 +14,8 @@ const SELECT_BY_NAME = `SELECT ${OPERATOR} FROM operators WHERE name = ?`
 const SELECT_ALL = `SELECT ${OPERATOR} FROM operators ORDER BY name`
 const SET_PASSWORD = 'UPDATE operators SET password = ? WHERE name = ?'
 const SET_DISABLED = 'UPDATE operators SET disabled_at = ? WHERE name = ?'
+const SET_ROLE = 'UPDATE operators SET role = ? WHERE name = ?'
+const DELETE = 'DELETE FROM operators WHERE name = ?'
 const INSERT_SESSION = `INSERT INTO sessions (hash, operator_id, created_at, expires_at, seen_at)
   VALUES (?, ?, ?, ?, ?)`
 const SELECT_AS_IT_WAS = 'SELECT 1 FROM operators WHERE id = ? AND disabled_at IS NULL AND password IS ?'
@@ -58,7 +60,7 @@ export function prepareOperatorReads(db: DatabaseSync) {
 }
 
 export function prepareOperatorWrites(db: DatabaseSync) {
-  const { findByName } = prepareOperatorReads(db)
+  const { findByName, list } = prepareOperatorReads(db)
 
   function insert({ id, name, role, tenants, password, createdAt }: NewOperator): void {
     if (findByName(name)) throw new StoreFailure('rejected', `an operator named ${name} exists already`)
@@ -91,6 +93,24 @@ export function prepareOperatorWrites(db: DatabaseSync) {
       change(name, () => db.prepare(SET_PASSWORD).run(password, name)),
     setDisabled: (name: string, disabledAt: number | null): OperatorRecord | null =>
       change(name, () => db.prepare(SET_DISABLED).run(disabledAt, name)),
+    setRole: (name: string, role: OperatorRole, evenLastAdmin: boolean): OperatorRecord | 'last_admin' | null =>
+      inTransaction(db, () => {
+        const operator = findByName(name)
+        if (!operator) return null
+        if (role !== 'admin' && !evenLastAdmin && isLastAdmin(operator, list())) return 'last_admin'
+        db.prepare(SET_ROLE).run(role, name)
+        signOut(operator.id)
+        return { ...operator, role }
+      }),
+    remove: (name: string, evenLastAdmin: boolean): OperatorRecord | 'last_admin' | null =>
+      inTransaction(db, () => {
+        const operator = findByName(name)
+        if (!operator) return null
+        if (!evenLastAdmin && isLastAdmin(operator, list())) return 'last_admin'
+        signOut(operator.id)
+        db.prepare(DELETE).run(name)
+        return operator
+      }),
     openSession: (
       { hash, operatorId, createdAt, expiresAt, seenAt }: SessionRecord,
       maxSessions: number,

@@ -6,15 +6,15 @@ import type { Tenant } from '../../../model/principal.ts'
 import type { TokenRecord } from '../../../model/token.ts'
 import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
-import type { NewToken, TokenPosition, TokenUse } from '../../contract/tokens.ts'
+import type { NewToken, TokenPosition, TokenQuery, TokenUse } from '../../contract/tokens.ts'
 import { TOKEN_COLUMNS, tokenRecord, tokenValues } from '../../rows.ts'
+import { tokenList } from '../../token-list.ts'
 import { inTransaction } from '../connection.ts'
 
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
     rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
 const SELECT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE key_id = ?`
-const SELECT_ALL = `SELECT ${TOKEN_COLUMNS} FROM tokens ORDER BY created_at, rowid`
 const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
   AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
 const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
@@ -37,7 +37,13 @@ export function prepareTokenReads(db: DatabaseSync) {
       const row = select.get(keyId)
       return row ? tokenRecord(row) : null
     },
-    list: (): TokenRecord[] => db.prepare(SELECT_ALL).all().map(tokenRecord),
+    list(query: TokenQuery): TokenRecord[] {
+      const { sql, values } = tokenList('tokens', '?', query)
+      return db
+        .prepare(sql)
+        .all(...values)
+        .map(tokenRecord)
+    },
     listOf: ({ companyId, accountId }: Tenant, before: TokenPosition | null, limit: number): TokenRecord[] =>
       db
         .prepare(SELECT_OF_TENANT)
