@@ -209,4 +209,5 @@ class Sender:
 
 
 def _text_of(error: Refused | Unavailable) -> str:
-    return f"{error.code}: {error.message}"[:_MAX_ERROR_LENGTH]
+    """As SQLite takes it: what stands between may answer with half characters."""
+    return f"{error.code}: {error.message}"[:_MAX_ERROR_LENGTH].encode("utf-8", "replace").decode()

@@ -81,7 +81,12 @@ export class HttpClient {
             clearTimeout(deadline)
             resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
           },
-          (error: Error) => req.destroy(error),
+          (error: Error) => {
+            clearTimeout(deadline)
+            req.destroy()
+            // Not by destroy(error): a request whose connection has ended tells nobody of it.
+            reject(unanswered(error))
+          },
         )
       })
       req.end(body)
@@ -102,7 +107,10 @@ export class HttpClient {
         if (response.statusCode === 200) return resolve(response)
         readText(response, MAX_ANSWER_BYTES).then(
           (text) => reject(errorOf({ status: response.statusCode ?? 0, headers: response.headers, text })),
-          (error: Error) => req.destroy(error),
+          (error: Error) => {
+            req.destroy()
+            reject(unanswered(error))
+          },
         )
       })
       req.end()
@@ -129,7 +137,15 @@ export class HttpClient {
     const abort = (): void => void req.destroy(new Aborted('the request was aborted'))
     if (signal?.aborted) abort()
     else signal?.addEventListener('abort', abort)
-    req.on('close', () => signal?.removeEventListener('abort', abort))
+    let isAnswered = false
+    req.on('response', () => {
+      isAnswered = true
+    })
+    req.on('close', () => {
+      signal?.removeEventListener('abort', abort)
+      // A 101, which nobody asked for, ends in no error.
+      if (!isAnswered) onFailure(unanswered(new Error('the connection ended without an answer')))
+    })
     req.on('socket', (socket) => {
       if (!socket.connecting) return
       const late = setTimeout(

@@ -67,6 +67,8 @@ const RETRIED: Record<string, Fate> = {
   'a 200 of another service': { status: 200, body: '{"ok":true}' },
   'a 204': { status: 204 },
   'an answer that is lost after the message was stored': 'cut',
+  'an answer that ends in its middle': { raw: 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"ok":true,"id":1}' },
+  'a 101': { raw: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n' },
   'an answer that never comes': 'hang',
 }
 
@@ -77,16 +79,37 @@ for (const [what, fate] of Object.entries(RETRIED)) {
     })
     proxy.fate = (_request, count) => (count === 1 ? fate : 'pass')
     const { source_ref } = await intray.send({ message: { text: 'Grüße' } })
-    assert.deepEqual(await waitFor(intray, (left) => left.waiting === 1 && proxy.arrived.length === 1), 1)
+    // A short time-out may be over before the request is sent, and cut off the second try, on a machine that stands still.
+    const isHasty = fate === 'hang'
+    await until('the first try is over', async () => {
+      if (isHasty && proxy.arrived.length === 0) clock.ms += 7001
+      return (await intray.flush()).waiting === 1 && proxy.arrived.length > 0
+    })
     // Not before its time, which is at most the first step of the back-off or what Retry-After asks for.
     clock.ms += 7001
-    await until('it is sent', async () => (await intray.flush()).waiting === 0)
-    assert.equal(proxy.arrived.length, 2)
-    assert.equal(proxy.arrived[0]!.body, proxy.arrived[1]!.body)
+    await until('it is sent', async () => {
+      if (isHasty) clock.ms += 7001
+      return (await intray.flush()).waiting === 0
+    })
+    if (!isHasty) assert.equal(proxy.arrived.length, 2)
+    assert.equal(new Set(proxy.arrived.map(({ body }) => body)).size, 1)
     assert.deepEqual(await stored(), [{ ref: source_ref, body: proxy.arrived[0]!.body }])
     assert.deepEqual(problems, [])
   })
 }
+
+test('an interim answer is passed over, and each message gets its own receipt', async (t) => {
+  const { proxy, intray, stored } = await newSubject(t, { requestTimeoutMs: 60_000, concurrency: 1 })
+  proxy.fate = (_request, count) => (count === 1 ? 'hint' : 'pass')
+  await intray.send({ source_ref: 'hinted:1' })
+  await intray.send({ source_ref: 'hinted:2' })
+  await until('both are sent', async () => (await intray.flush()).waiting === 0)
+  assert.equal(proxy.arrived.length, 2)
+  assert.deepEqual(
+    (await stored()).map(({ ref }) => ref),
+    ['hinted:1', 'hinted:2'],
+  )
+})
 
 async function waitFor(intray: Intray, condition: (left: { waiting: number }) => boolean): Promise<number> {
   return until('the first try is over', async () => {
