@@ -34,6 +34,9 @@ async function newSubject(t: TestContext, options: Partial<IntrayOptions> = {}):
     outbox: join(tempFolder('outbox'), 'outbox.db'),
     now: () => clock.ms,
     onProblem: (error) => problems.push(error),
+    // Its clock stands still: a message that a slow machine timed out would never be tried again.
+    connectTimeoutMs: 60_000,
+    requestTimeoutMs: 60_000,
     ...options,
   })
   t.after(() => intray.close({ timeoutMs: 0 }))
@@ -74,9 +77,7 @@ const RETRIED: Record<string, Fate> = {
 
 for (const [what, fate] of Object.entries(RETRIED)) {
   test(`${what} is no acceptance: the same bytes are sent again, and stored once`, async (t) => {
-    const { proxy, intray, clock, problems, stored } = await newSubject(t, {
-      requestTimeoutMs: fate === 'hang' ? 300 : 60_000,
-    })
+    const { proxy, intray, clock, problems, stored } = await newSubject(t, fate === 'hang' ? { requestTimeoutMs: 300 } : {})
     proxy.fate = (_request, count) => (count === 1 ? fate : 'pass')
     const { source_ref } = await intray.send({ message: { text: 'Grüße' } })
     // A short time-out may be over before the request is sent, and cut off the second try, on a machine that stands still.
@@ -99,7 +100,7 @@ for (const [what, fate] of Object.entries(RETRIED)) {
 }
 
 test('an interim answer is passed over, and each message gets its own receipt', async (t) => {
-  const { proxy, intray, stored } = await newSubject(t, { requestTimeoutMs: 60_000, concurrency: 1 })
+  const { proxy, intray, stored } = await newSubject(t, { concurrency: 1 })
   proxy.fate = (_request, count) => (count === 1 ? 'hint' : 'pass')
   await intray.send({ source_ref: 'hinted:1' })
   await intray.send({ source_ref: 'hinted:2' })
@@ -265,7 +266,7 @@ test('the token is in the request and nowhere else', async (t) => {
 
 test('close() returns what is left, and it is sent by the next client of the file', async (t) => {
   const outbox = join(tempFolder('outbox'), 'outbox.db')
-  const { app, intray, proxy, stored } = await newSubject(t, { outbox, requestTimeoutMs: 60_000 })
+  const { app, intray, proxy, stored } = await newSubject(t, { outbox })
   proxy.fate = () => 'hang'
   for (const n of [1, 2, 3]) await intray.send({ source_ref: `m${n}` })
   await until('all are under way', () => proxy.arrived.length === 3)
