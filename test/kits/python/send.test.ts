@@ -136,6 +136,18 @@ describe('sending from Python', { skip: missingPython() }, () => {
     })
   }
 
+  for (const status of [503, 401]) {
+    test(`after a ${status} a clock that is set back holds nothing up`, async (t) => {
+      const { proxy, kit } = await newSubject(t)
+      proxy.fate = (_request, count) => (count === 1 ? { status, headers: { 'Retry-After': '60' } } : 'pass')
+      await kit.send({})
+      await until('it was tried', async () => (await kit.flush()) && proxy.arrived.length === 1)
+      assert.equal((await kit.flush()).waiting, 1)
+      await kit.advance(-86_400_000)
+      await until('it is sent', async () => (await kit.flush()).waiting === 0)
+    })
+  }
+
   test('a refused message is kept and reported, others pass it, and it can be sent again', async (t) => {
     const { proxy, kit, stored, allSent } = await newSubject(t)
     const refusal = { status: 422, body: '{"ok":false,"error":"invalid_payload","message":"Too long."}' }

@@ -131,6 +131,18 @@ test('Retry-After is kept, and capped at an hour', async (t) => {
   assert.equal((await intray.flush()).waiting, 0)
 })
 
+for (const status of [503, 401]) {
+  test(`after a ${status} a clock that is set back holds nothing up`, async (t) => {
+    const { proxy, intray, clock } = await newSubject(t)
+    proxy.fate = (_request, count) => (count === 1 ? { status, headers: { 'Retry-After': '60' } } : 'pass')
+    await intray.send({})
+    await waitFor(intray, ({ waiting }) => waiting === 1 && proxy.arrived.length === 1)
+    assert.equal((await intray.flush()).waiting, 1)
+    clock.ms -= 86_400_000
+    await until('it is sent', async () => (await intray.flush()).waiting === 0)
+  })
+}
+
 describe('what has to be mended first holds back all messages, is said once, and goes on after it', () => {
   const CASES: Record<string, [Fate, RegExp]> = {
     'a wrong token': [
