@@ -76,24 +76,14 @@ export class HttpClient {
       const ms = requestTimeoutMs + extraMs
       const deadline = setTimeout(() => req.destroy(new Late(`no answer within ${ms / 1000} s`)), ms)
       req.on('response', (response) => {
-        readText(response, maxAnswerBytes).then(
-          (text) => {
-            clearTimeout(deadline)
-            resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
-          },
-          (error: Error) => {
-            clearTimeout(deadline)
-            req.destroy()
-            // Not by destroy(error): a request whose connection has ended tells nobody of it.
-            reject(unanswered(error))
-          },
-        )
+        const answered = answerOf(response, maxAnswerBytes).then(resolve, reject)
+        void answered.then(() => clearTimeout(deadline))
       })
       req.end(body)
     })
   }
 
-  /** An answer that does not end. It has a deadline for its head; its reader watches the rest. */
+  /** An answer that does not end. It has a deadline for its head, and for an error as a whole; its reader watches the rest. */
   open(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<http.IncomingMessage> {
     const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = this.#options
     return new Promise((resolve, reject) => {
@@ -103,15 +93,12 @@ export class HttpClient {
       })
       const deadline = setTimeout(() => req.destroy(new Late('no answer in time')), requestTimeoutMs)
       req.on('response', (response) => {
-        clearTimeout(deadline)
-        if (response.statusCode === 200) return resolve(response)
-        readText(response, MAX_ANSWER_BYTES).then(
-          (text) => reject(errorOf({ status: response.statusCode ?? 0, headers: response.headers, text })),
-          (error: Error) => {
-            req.destroy()
-            reject(unanswered(error))
-          },
-        )
+        if (response.statusCode === 200) {
+          clearTimeout(deadline)
+          return resolve(response)
+        }
+        const answered = answerOf(response, MAX_ANSWER_BYTES).then((answer) => reject(errorOf(answer)), reject)
+        void answered.then(() => clearTimeout(deadline))
       })
       req.end()
     })
@@ -173,6 +160,17 @@ class StaleConnection extends Unavailable {}
 
 function unanswered(error: NodeJS.ErrnoException): Unavailable {
   return new Unavailable(null, error.code ?? 'no answer', error.message || `no answer (${error.code})`)
+}
+
+async function answerOf(response: http.IncomingMessage, maxBytes: number): Promise<Answer> {
+  try {
+    const text = await readText(response, maxBytes)
+    return { status: response.statusCode ?? 0, headers: response.headers, text }
+  } catch (error) {
+    // The request says nothing of it if its connection has ended.
+    response.destroy()
+    throw unanswered(error as Error)
+  }
 }
 
 /** Rejects an answer that is longer than any of the service, and one that breaks off. */

@@ -13,14 +13,14 @@ export interface Arrived {
 
 /**
  * `pass` goes on to the service, `hint` too, after an interim answer (103); `hang` is never answered; `cut` reaches the service, but
- * its answer is lost; else the answer: `raw` is what the connection ends with.
+ * its answer is lost; else the answer: `raw` is what the connection ends with, or falls silent after.
  */
 export type Fate =
   | 'pass'
   | 'hint'
   | 'hang'
   | 'cut'
-  | { raw: string }
+  | { raw: string; isSilent?: boolean }
   | { status: number; headers?: Record<string, string>; body?: string }
 
 export interface FaultyProxy {
@@ -50,7 +50,8 @@ export async function startProxy(t: TestContext, target: string): Promise<Faulty
     const fate = proxy.fate(request, arrived.length)
     if (fate === 'hang') return
     if (typeof fate === 'object' && 'raw' in fate) {
-      req.socket.end(fate.raw)
+      if (fate.isSilent) req.socket.write(fate.raw)
+      else req.socket.end(fate.raw)
       return
     }
     if (typeof fate === 'object') {

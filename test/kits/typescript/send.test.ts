@@ -77,7 +77,10 @@ const RETRIED: Record<string, Fate> = {
 
 for (const [what, fate] of Object.entries(RETRIED)) {
   test(`${what} is no acceptance: the same bytes are sent again, and stored once`, async (t) => {
-    const { proxy, intray, clock, problems, stored } = await newSubject(t, fate === 'hang' ? { requestTimeoutMs: 300 } : {})
+    const { proxy, intray, clock, problems, stored } = await newSubject(
+      t,
+      fate === 'hang' ? { requestTimeoutMs: 300 } : {},
+    )
     proxy.fate = (_request, count) => (count === 1 ? fate : 'pass')
     const { source_ref } = await intray.send({ message: { text: 'Grüße' } })
     // A short time-out may be over before the request is sent, and cut off the second try, on a machine that stands still.
