@@ -167,7 +167,7 @@ async function answerOf(response: http.IncomingMessage, maxBytes: number): Promi
     const text = await readText(response, maxBytes)
     return { status: response.statusCode ?? 0, headers: response.headers, text }
   } catch (error) {
-    // The request says nothing of it if its connection has ended.
+    // A request whose connection has ended emits no error.
     response.destroy()
     throw unanswered(error as Error)
   }
