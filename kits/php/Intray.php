@@ -67,13 +67,23 @@ final class Answer
     public function problem(): string
     {
         if ($this->status === 0) {
-            return "No answer: {$this->failure}";
+            return 'No answer: ' . (self::text($this->failure) ?? 'for a reason that is no text');
         }
         if ($this->status >= 300 && $this->status < 400) {
             return "HTTP {$this->status}: a redirect, which is not followed with the token. Correct the URL.";
         }
         $said = $this->json['message'] ?? $this->json['error'] ?? null;
-        return "HTTP {$this->status}: " . (is_string($said) ? $said : 'an answer that is not from Intray. Check the URL.');
+        return "HTTP {$this->status}: " . (self::text($said) ?? 'an answer that is not from Intray. Check the URL.');
+    }
+
+    /**
+     * Up to 400 characters without U+0000, which every database can store; null if there are none.
+     *
+     * @param mixed $said
+     */
+    private static function text($said): ?string
+    {
+        return is_string($said) && preg_match('/^[^\x00]{1,400}/u', $said, $text) === 1 ? $text[0] : null;
     }
 
     private static function seconds(?string $header): ?int
@@ -470,7 +480,7 @@ final class Outbox
         // Only while the claim is ours: after 120 s another sender may have taken the row.
         $this->db->change("UPDATE {$this->table} SET status = ?, next_at = ?, claimed_until = 0, last_error = ?
             WHERE id = ? AND status = 'waiting' AND claimed_until = ?",
-            [$status, $nextAt, substr($answer->problem(), 0, 500), $id, $row['claimed_until']]);
+            [$status, $nextAt, $answer->problem(), $id, $row['claimed_until']]);
         if ($outcome === Answer::WAIT) {
             $this->db->change("UPDATE {$this->table} SET next_at = ? WHERE status = 'waiting' AND next_at < ?", [$nextAt, $nextAt]);
         }

@@ -4,12 +4,14 @@
 //        ┌─ pending ─────────────────────────► leased ── ack ──► done
 //        │     ▲                                 │
 //        │     ├── released with an error, or lease expired, attempts < max
-//        │     └── given back (attempts − 1): released without an error, or an earlier event of its run was released or expired
+//        │     └── given back (attempts − 1): released without an error, or behind an event of its run that was
+//        │         released or expired           │
 //        │                                       │
-//        └──────────── requeue (attempts = 0) ◄─ dead ◄── released as dead; or released with an error or expired, attempts = max
+//        └──────────── requeue (attempts = 0) ◄─ dead ◄── released as dead; or, attempts = max, with an error or expired
 //
-// Max attempts and the delays after a failure are rules of the subscription. `done` is final. Every transition out of `leased` by a processor requires the lease id in the row and an unexpired
-// lease: that is the fencing. No timer expires leases: the next claim that takes the lane does.
+// Max attempts and the delays after a failure are rules of the subscription. `done` is final. Every transition out of `leased`
+// by a processor requires the lease id in the row and an unexpired lease: that is the fencing. No timer expires leases: the
+// next claim that takes the lane does.
 //
 // A lane is the unit of ordering: a conversation, or a single event without channel_ref. Lane ids cannot clash, since a
 // conversation has the id of its first event.

@@ -14,7 +14,7 @@ const FIXES: Readonly<Record<string, Fix>> = {
   },
   invalid_payload: {
     why: 'source_ref or channel_ref is neither a string nor an integer, is too long, or has a character that is not allowed.',
-    fix: 'Send both as strings of at most 512 characters without U+0000, or leave them out.',
+    fix: 'Send both as strings of at most 512 characters without U+0000, or as integers, or leave them out.',
   },
   unsupported_media_type: {
     why: 'The Content-Type is not one that JSON is sent with.',

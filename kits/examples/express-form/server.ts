@@ -16,6 +16,8 @@ const FORM = `<!doctype html>
   <p><button>Send</button></p>
 </form></html>`
 
+const ADDRESS = /^[^\s@\p{Cc}]{1,64}@[^\s@\p{Cc}]{1,250}$/u
+
 const intray = new Intray({
   url: setting('INBOX_URL'),
   token: setting('INBOX_TOKEN'),
@@ -40,8 +42,8 @@ app.post('/', express.urlencoded({ extended: false, limit: '100kb' }), async (re
   await intray.send({
     // The submission's own id, made once: a visitor may say the same thing twice.
     source_ref: `contact:${randomUUID()}`,
-    // One per person. Without an address the message stands alone.
-    channel_ref: email?.toLowerCase() || null,
+    // One per person. Without a usable address the message stands alone: one that is too long would be refused, and stay here.
+    channel_ref: ADDRESS.test(email ?? '') ? email!.toLowerCase() : null,
     contact: { name: name ?? '', email: email ?? '' },
     message: { type: 'text', text },
     meta: { fields },

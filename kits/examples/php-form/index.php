@@ -26,8 +26,8 @@ if ($_SERVER['REQUEST_METHOD'] === 'POST') {
     $intray->send([
         // The submission's own id, made once: a visitor may say the same thing twice.
         'source_ref' => 'contact:' . bin2hex(random_bytes(16)),
-        // One per person. Without an address the message stands alone.
-        'channel_ref' => strtolower(field('email')),
+        // One per person. Without a usable address the message stands alone: send() throws for one that is too long.
+        'channel_ref' => strtolower((string) filter_var(field('email'), FILTER_VALIDATE_EMAIL)),
         'contact' => ['name' => field('name'), 'email' => field('email')],
         'message' => ['type' => 'text', 'text' => field('text')],
         'meta' => ['fields' => $_POST],

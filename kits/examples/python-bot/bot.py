@@ -29,7 +29,7 @@ def message_of(update, bot):
         "source_ref": f"{bot}:{chat['id']}:{message['message_id']}",
         "channel_ref": f"{bot}:{chat['id']}",
         "contact": {"name": name},
-        "message": {"type": "text", "text": message.get("text", "")},
+        "message": {"type": "text", "text": message.get("text") or message.get("caption", "")},
         "meta": {"update": update},
     }
 

@@ -47,7 +47,7 @@ def error_of(answer: Answer) -> Refused | Unavailable:
     given_code, given_message = body.get("error"), body.get("message")
     code = given_code if isinstance(given_code, str) else f"status {status}"
     message = given_message if isinstance(given_message, str) else _explained(answer, code)
-    if 200 <= status < 300:
+    if status < 300:
         return Unavailable(status, "no_receipt", _NOT_THE_SERVICE)
     if 300 <= status < 400:
         return Unavailable(status, "redirect", _redirected(answer), needs_fix=True)

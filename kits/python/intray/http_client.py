@@ -141,7 +141,7 @@ class HttpClient:
 
     def _keep(self, connection: _Connection, response: http.client.HTTPResponse) -> None:
         with self._lock:
-            is_usable = not response.will_close and not connection.is_aborted
+            is_usable = response.status >= 200 and not response.will_close and not connection.is_aborted
             if is_usable and not self._is_closed and len(self._kept) < _MAX_KEPT:
                 self._kept.append(connection)
                 return
@@ -186,6 +186,15 @@ class _Response(http.client.HTTPResponse):
         super().__init__(sock, *args, **kwargs)
         raw: Any = self.fp
         self.fp = io.BufferedReader(_DeadlineReader(sock, raw.detach(), deadline))
+
+    def _read_status(self) -> tuple[str, int, str]:
+        # Of interim answers the standard library passes over 100 alone. After a 103 the real answer would be left on the
+        # connection, and count for the next request.
+        while True:
+            version, status, reason = super()._read_status()  # type: ignore[misc]
+            if not 102 <= status < 200:
+                return version, status, reason
+            http.client.parse_headers(self.fp)
 
 
 class _Connection(http.client.HTTPConnection):

@@ -77,6 +77,8 @@ WHERE id = :id AND status = 'refused'"""
 _HOLD_BACK = """
 UPDATE outbox SET next_at = NULL
 WHERE status = 'waiting' AND channel_ref = :channel AND id > :id AND next_at IS NOT NULL AND claimed_until = 0"""
+_CORRECT_TIMES = """
+UPDATE outbox SET next_at = :now, claimed_until = 0 WHERE status = 'waiting' AND next_at > :latest"""
 _NEXT_AT = "SELECT next_at FROM outbox WHERE status = 'waiting' AND next_at IS NOT NULL ORDER BY next_at LIMIT 1"
 _COUNTS = """
 SELECT (SELECT count(*) FROM outbox WHERE status = 'waiting'), (SELECT count(*) FROM outbox WHERE status = 'refused'),
@@ -173,6 +175,11 @@ class Outbox:
                 self._db.execute(_HOLD_BACK, {"id": id, "channel": channel})
                 self._wake(channel, now)
             return True
+
+    def correct_times(self, latest: int, now: int) -> None:
+        """Makes rows due now whose time is after `latest`: it is of a clock that has been set back."""
+        with self._transaction():
+            self._db.execute(_CORRECT_TIMES, {"latest": latest, "now": now})
 
     def next_at(self) -> int | None:
         """When the next row may be claimed; None if none waits."""

@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 
+from .answers import MAX_RETRY_AFTER_S
 from .backoff import backoff_s
 from .cancel import CancelToken
 from .errors import Refused, Unavailable
@@ -52,6 +53,8 @@ class Sender:
         self._needs_fix = False
         self._failures = 0
         self._prune_at = 0
+        # By the clock. Later than any time before the first look: an earlier process may have had a clock that was ahead.
+        self._looked_at: float = float("inf")
         # A thread that keeps no process alive: what waits is on disk.
         self._pump = threading.Thread(target=self._look_for_ever, name="intray-outbox", daemon=True)
         self._pump.start()
@@ -129,6 +132,13 @@ class Sender:
             return None
         now = self._now()
         try:
+            if now < self._looked_at:
+                # The clock was set back, and nothing waits for it to be as late again.
+                paused_until = self._prune_at = 0
+                with self._changed:
+                    self._paused_until = 0
+                self._outbox.correct_times(now + int(1000 * MAX_RETRY_AFTER_S), now)
+            self._looked_at = now
             if now >= self._prune_at:
                 self._prune_at = now + _PRUNE_EVERY_MS
                 self._outbox.prune(now - self._keep_sent_ms)
@@ -209,4 +219,5 @@ class Sender:
 
 
 def _text_of(error: Refused | Unavailable) -> str:
-    return f"{error.code}: {error.message}"[:_MAX_ERROR_LENGTH]
+    """As SQLite takes it: what stands between may answer with half characters."""
+    return f"{error.code}: {error.message}"[:_MAX_ERROR_LENGTH].encode("utf-8", "replace").decode()

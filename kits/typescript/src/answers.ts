@@ -45,7 +45,7 @@ export function errorOf(answer: Answer): Refused | Unavailable {
   const body = parseObject(answer.text)
   const code = typeof body.error === 'string' ? body.error : `status ${status}`
   const message = typeof body.message === 'string' ? body.message : explained(answer, code)
-  if (status >= 200 && status < 300) return new Unavailable(status, 'no_receipt', NOT_THE_SERVICE)
+  if (status < 300) return new Unavailable(status, 'no_receipt', NOT_THE_SERVICE)
   if (status >= 300 && status < 400) return new Unavailable(status, 'redirect', redirected(answer), { needsFix: true })
   if (status === 401 || status === 403) return new Unavailable(status, code, message, { needsFix: true })
   if (status === 408 || status === 429 || status >= 500) {

@@ -76,19 +76,14 @@ export class HttpClient {
       const ms = requestTimeoutMs + extraMs
       const deadline = setTimeout(() => req.destroy(new Late(`no answer within ${ms / 1000} s`)), ms)
       req.on('response', (response) => {
-        readText(response, maxAnswerBytes).then(
-          (text) => {
-            clearTimeout(deadline)
-            resolve({ status: response.statusCode ?? 0, headers: response.headers, text })
-          },
-          (error: Error) => req.destroy(error),
-        )
+        const answered = answerOf(response, maxAnswerBytes).then(resolve, reject)
+        void answered.then(() => clearTimeout(deadline))
       })
       req.end(body)
     })
   }
 
-  /** An answer that does not end. It has a deadline for its head; its reader watches the rest. */
+  /** An answer that does not end. It has a deadline for its head, and for an error as a whole; its reader watches the rest. */
   open(path: string, headers: Readonly<Record<string, string>>, signal: AbortSignal): Promise<http.IncomingMessage> {
     const { requestTimeoutMs = REQUEST_TIMEOUT_MS } = this.#options
     return new Promise((resolve, reject) => {
@@ -98,12 +93,12 @@ export class HttpClient {
       })
       const deadline = setTimeout(() => req.destroy(new Late('no answer in time')), requestTimeoutMs)
       req.on('response', (response) => {
-        clearTimeout(deadline)
-        if (response.statusCode === 200) return resolve(response)
-        readText(response, MAX_ANSWER_BYTES).then(
-          (text) => reject(errorOf({ status: response.statusCode ?? 0, headers: response.headers, text })),
-          (error: Error) => req.destroy(error),
-        )
+        if (response.statusCode === 200) {
+          clearTimeout(deadline)
+          return resolve(response)
+        }
+        const answered = answerOf(response, MAX_ANSWER_BYTES).then((answer) => reject(errorOf(answer)), reject)
+        void answered.then(() => clearTimeout(deadline))
       })
       req.end()
     })
@@ -129,7 +124,15 @@ export class HttpClient {
     const abort = (): void => void req.destroy(new Aborted('the request was aborted'))
     if (signal?.aborted) abort()
     else signal?.addEventListener('abort', abort)
-    req.on('close', () => signal?.removeEventListener('abort', abort))
+    let isAnswered = false
+    req.on('response', () => {
+      isAnswered = true
+    })
+    req.on('close', () => {
+      signal?.removeEventListener('abort', abort)
+      // A 101, which nobody asked for, ends in no error.
+      if (!isAnswered) onFailure(unanswered(new Error('the connection ended without an answer')))
+    })
     req.on('socket', (socket) => {
       if (!socket.connecting) return
       const late = setTimeout(
@@ -157,6 +160,17 @@ class StaleConnection extends Unavailable {}
 
 function unanswered(error: NodeJS.ErrnoException): Unavailable {
   return new Unavailable(null, error.code ?? 'no answer', error.message || `no answer (${error.code})`)
+}
+
+async function answerOf(response: http.IncomingMessage, maxBytes: number): Promise<Answer> {
+  try {
+    const text = await readText(response, maxBytes)
+    return { status: response.statusCode ?? 0, headers: response.headers, text }
+  } catch (error) {
+    // A request whose connection has ended emits no error.
+    response.destroy()
+    throw unanswered(error as Error)
+  }
 }
 
 /** Rejects an answer that is longer than any of the service, and one that breaks off. */

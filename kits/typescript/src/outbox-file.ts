@@ -131,6 +131,13 @@ export class FileOutbox implements Outbox {
     return true
   }
 
+  /** In memory alone: the next process that opens the file corrects them again. */
+  async correctTimes(latest: number, now: number): Promise<void> {
+    for (const entry of this.#rows.values()) {
+      if (entry.status === 'waiting' && (entry.next_at ?? 0) > latest) this.#lanes.retry(entry, now, now)
+    }
+  }
+
   nextAt(): number | null {
     return this.#lanes.nextAt()
   }

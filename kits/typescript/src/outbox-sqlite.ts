@@ -66,8 +66,11 @@ const HOLD_BACK = `
 UPDATE outbox SET next_at = NULL
 WHERE status = 'waiting' AND channel_ref = :channel AND id > :id AND next_at IS NOT NULL AND claimed_until = 0`
 
+const CORRECT_TIMES = `
+UPDATE outbox SET next_at = :now, claimed_until = 0 WHERE status = 'waiting' AND next_at > :latest`
+
 /** For the test that no statement reads rows that do not concern it. */
-export const STATEMENTS = { ADD, CLAIM, SENT, RETRY, REFUSED, WAKE, RESEND, HOLD_BACK }
+export const STATEMENTS = { ADD, CLAIM, SENT, RETRY, REFUSED, WAKE, RESEND, HOLD_BACK, CORRECT_TIMES }
 
 interface Job {
   readonly run: () => unknown
@@ -139,6 +142,10 @@ export class SqliteOutbox implements Outbox {
       }
       return row !== undefined
     })
+  }
+
+  correctTimes(latest: number, now: number): Promise<void> {
+    return this.#write(() => this.#run(CORRECT_TIMES, { latest, now }))
   }
 
   nextAt(): number | null {

@@ -49,6 +49,8 @@ export interface Outbox {
   refused(row: OutboxRow, error: string, now: number): Promise<void>
   /** Makes a refused row wait again. False if it is not there. */
   resend(id: number, now: number): Promise<boolean>
+  /** Makes rows due now whose time is after `latest`: it is of a clock that has been set back. */
+  correctTimes(latest: number, now: number): Promise<void>
   /** When the next row may be claimed; null if none waits. */
   nextAt(): number | null
   counts(): OutboxCounts

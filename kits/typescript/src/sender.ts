@@ -1,6 +1,6 @@
 // Takes rows from the outbox to the service: several at a time, again after a failure, for ever.
 
-import type { Outcome } from './answers.ts'
+import { MAX_RETRY_AFTER_MS, type Outcome } from './answers.ts'
 import { backoffMs } from './backoff.ts'
 import type { Outbox, OutboxCounts, OutboxRow } from './outbox.ts'
 
@@ -37,6 +37,8 @@ export class Sender {
   #needsFix = false
   #failures = 0
   #pruneAt = 0
+  /** By the clock. Later than any time before the first look: an earlier process may have had a clock that was ahead. */
+  #lookedAt = Number.POSITIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: SenderOptions) {
@@ -89,6 +91,13 @@ export class Sender {
     const places = this.#failures < MANY_FAILURES ? concurrency : 1
     let nextLook = LOOK_EVERY_MS
     try {
+      if (now() < this.#lookedAt) {
+        // The clock was set back, and nothing waits for it to be as late again.
+        this.#pausedUntil = 0
+        this.#pruneAt = 0
+        await outbox.correctTimes(now() + MAX_RETRY_AFTER_MS, now())
+      }
+      this.#lookedAt = now()
       if (now() >= this.#pruneAt) {
         this.#pruneAt = now() + PRUNE_EVERY_MS
         await outbox.prune(now() - keepSentMs)

@@ -23,8 +23,13 @@ async function submit(url: string, fields: Record<string, string>): Promise<stri
   return (await fetch(new URL(answer.headers.get('location')!, url))).text()
 }
 
-/** Two submissions with the same words are two messages of one conversation. */
-function assertBothStored(stored: readonly StoredEvent[]): void {
+/** No reference can be as long. */
+const ODD = { ...FIELDS, email: `${'a'.repeat(600)}@example.org` }
+
+/** Two submissions with the same words are two messages of one conversation. One with an odd address stands alone. */
+function assertAllStored([odd, ...stored]: readonly StoredEvent[]): void {
+  assert.equal(odd!.channelRef, null)
+  assert.deepEqual(odd!.payload.contact, { name: ODD.name, email: ODD.email })
   const refs = stored.map(({ sourceRef }) => sourceRef!)
   assert.equal(new Set(refs).size, 2)
   for (const ref of refs) assert.match(ref, /^contact:[0-9a-f-]{32,36}$/)
@@ -57,6 +62,7 @@ describe('a contact form', () => {
     const killed = typescriptExample(t, 'express-form/server.ts', env)
     const url = await killed.url()
     assert.match(await (await fetch(url)).text(), /<form method="post">/)
+    assert.match(await submit(url, ODD), /Thank you/)
     assert.match(await submit(url, FIELDS), /Thank you/)
     assert.match(await submit(url, FIELDS), /Thank you/)
     const empty = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
@@ -67,9 +73,9 @@ describe('a contact form', () => {
     makeDue(env.FORM_OUTBOX)
     proxy.fate = () => 'pass'
     const next = typescriptExample(t, 'express-form/server.ts', env)
-    await until('both are stored', async () => (await storedAfter(app, before)).length === 2)
+    await until('all are stored', async () => (await storedAfter(app, before)).length === 3)
     assert.equal(await next.stop('SIGTERM'), 0)
-    assertBothStored(await storedAfter(app, before))
+    assertAllStored(await storedAfter(app, before))
   })
 
   test('in Express says so if a message cannot be kept', async (t) => {
@@ -101,6 +107,7 @@ describe('a contact form', () => {
     try {
       const url = /\((http:\S+)\)/.exec(server.output())![1]!
       assert.match(await (await fetch(url)).text(), /<form method="post">/)
+      assert.match(await submit(url, ODD), /Thank you/)
       assert.match(await submit(url, FIELDS), /Thank you/)
       assert.match(await submit(url, FIELDS), /Thank you/)
       const empty = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
@@ -110,7 +117,7 @@ describe('a contact form', () => {
     }
     assert.deepEqual(await storedAfter(app, before), [], 'this server cannot send after its answer')
     const cron = await runToEnd(['php', join(ROOT, 'kits/php/Intray.php'), 'flush'], env)
-    assert.deepEqual([cron.code, cron.stdout.toString()], [0, 'sent 2, refused 0, waiting 0\n'])
-    assertBothStored(await storedAfter(app, before))
+    assert.deepEqual([cron.code, cron.stdout.toString()], [0, 'sent 3, refused 0, waiting 0\n'])
+    assertAllStored(await storedAfter(app, before))
   })
 })

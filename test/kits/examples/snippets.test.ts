@@ -15,7 +15,7 @@ import { sharedApp } from '../../support/shared-app.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 import { PYTHON_KIT } from '../python/kit.ts'
-import { type Example, NODE, startExample, storedAfter } from './kit.ts'
+import { type Example, NODE, type StoredEvent, startExample, storedAfter } from './kit.ts'
 import { SENDING, snippet, WORKING } from './snippets.ts'
 
 const missingJq = !hasProgram('jq') && 'not run: jq is not installed'
@@ -42,11 +42,17 @@ describe('a program that sends', () => {
     const file = SENDING[name]
     const before = await app.store.events.watermark()
     const { folder, text } = pasted(file, app.token)
-    const { code, stdout, stderr } = await run([...command, join(folder, file)], folder)
-    assert.deepEqual([code, stderr.includes(app.token)], [0, false], stderr)
     const [, cron] = /^\/\/ \* \* \* \* \* (.*)$/m.exec(text) ?? []
-    if (cron !== undefined) assert.equal((await run(['sh', '-c', cron], folder)).code, 0)
-    const stored = await storedAfter(app, before)
+    let said = ''
+    let stored: StoredEvent[] = []
+    // close() waits for 10 s: on a machine that stands still for as long, the message is left to the next run.
+    for (let runs = 0; runs < 3 && stored.length === 0; runs += 1) {
+      const { code, stdout, stderr } = await run([...command, join(folder, file)], folder)
+      assert.deepEqual([code, stderr.includes(app.token)], [0, false], stderr)
+      said = stdout.toString()
+      if (cron !== undefined) assert.equal((await run(['sh', '-c', cron], folder)).code, 0)
+      stored = await storedAfter(app, before)
+    }
     const { source_ref, channel_ref, ...payload } = stored[0]!.payload
     assert.deepEqual(
       [stored.length, source_ref, channel_ref],
@@ -56,7 +62,7 @@ describe('a program that sends', () => {
       contact: { name: 'Ada Lovelace', email: 'ada@example.org' },
       message: { type: 'text', text: 'Do you ship to Malta?' },
     })
-    return stdout.toString()
+    return said
   }
 
   test('in TypeScript', async () => {

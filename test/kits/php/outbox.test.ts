@@ -95,6 +95,11 @@ describe('the outbox of the PHP kit', { skip }, () => {
       assert.equal((await stateOf(settings)).waiting, 0)
       assert.deepEqual(await arrivals(shared.app.databaseUrl, accepted), ALL_ONCE)
       for (const fault of ['down', 'hanging', 'cutting'] as const) assert.ok(gate.faults[fault] > 0, fault)
+
+      // What stands between may say anything; no database takes all of it.
+      const { problem } = await jsonOf<Flushed>(settings, flushToOddAnswers)
+      assert.equal(problem, `HTTP 422: ${'é'.repeat(400)}`)
+      assert.equal((await stateOf(settings)).refused, 1)
     })
   }
 
@@ -121,6 +126,13 @@ const flushAndMeasure = `$before = (int) floor(microtime(true) * 1000);
   $pdo = new PDO(getenv('INTRAY_OUTBOX'), getenv('INTRAY_OUTBOX_USER') ?: null);
   $first = $pdo->query("SELECT MIN(next_at) FROM intray_outbox WHERE status = 'waiting'")->fetchColumn();
   return $flushed + ['waits' => $first - $before];`
+const flushToOddAnswers = `$intray->send(['source_ref' => 'odd']);
+  return $intray->outbox()->flush(new class implements Intray\\Transport {
+    public function post(string $body): Intray\\Answer {
+      return new Intray\\Answer(422, json_encode(['message' => str_repeat('é', 500) . chr(0)]));
+    }
+    public function ping(): Intray\\Answer { return $this->post(''); }
+  });`
 const letClaimsExpire = `$pdo = new PDO(getenv('INTRAY_OUTBOX'), getenv('INTRAY_OUTBOX_USER') ?: null);
   return $pdo->exec('UPDATE intray_outbox SET claimed_until = claimed_until - 120000 WHERE claimed_until > 0');`
 

@@ -54,7 +54,9 @@ test('the Python bot answers when the message is on disk; webhooks that come twi
   assert.equal(await post(JSON.stringify(UPDATE)), 200)
   assert.equal(await post(JSON.stringify({ update_id: 6, edited_channel_post: {} })), 200)
   assert.equal(await post(JSON.stringify(UPDATE), 'wrong'), 401)
-  assert.equal(await post('no JSON'), 400)
+  for (const body of ['no JSON', 'null', '[]', '{"message":{}}', '{"message":{"chat":7,"message_id":1}}']) {
+    assert.equal(await post(body), 400, body)
+  }
   // Both copies: the second one is a duplicate for the service.
   await until('all is sent', () => proxy.arrived.length >= 3)
   const closed = once(child, 'close')

@@ -27,6 +27,8 @@ const RETRIED: Record<string, Fate> = {
   'a 200 of another service': { status: 200, body: '{"ok":true}' },
   'a 204': { status: 204 },
   'an answer that is lost after the message was stored': 'cut',
+  'an answer that ends in its middle': { raw: 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"ok":true,"id":1}' },
+  'a 101': { raw: 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n' },
   'an answer that never comes': 'hang',
 }
 
@@ -87,6 +89,21 @@ describe('sending from Python', { skip: missingPython() }, () => {
     })
   }
 
+  test('an interim answer is passed over, and each message gets its own receipt', async (t) => {
+    const { proxy, kit, stored, allSent } = await newSubject(t, { concurrency: 1 })
+    proxy.fate = (request) => (request.body.includes('refuse') ? { status: 418, body: '{}' } : 'hint')
+    await kit.send({ source_ref: 'hinted:1' })
+    await kit.send({ source_ref: 'hinted:refuse' })
+    await kit.send({ source_ref: 'hinted:2' })
+    await allSent()
+    assert.equal((await kit.flush()).refused, 1)
+    assert.equal(proxy.arrived.length, 3)
+    assert.deepEqual(
+      (await stored()).map(({ ref }) => ref),
+      ['hinted:1', 'hinted:2'],
+    )
+  })
+
   test('Retry-After is kept, and capped at an hour', async (t) => {
     const { proxy, kit } = await newSubject(t)
     proxy.fate = (_request, count) => (count === 1 ? { status: 503, headers: { 'Retry-After': '999999' } } : 'pass')
@@ -116,6 +133,18 @@ describe('sending from Python', { skip: missingPython() }, () => {
       await kit.advance(60_000)
       await allSent()
       assert.equal((await stored()).length, 2)
+    })
+  }
+
+  for (const status of [503, 401]) {
+    test(`after a ${status} a clock that is set back holds nothing up`, async (t) => {
+      const { proxy, kit } = await newSubject(t)
+      proxy.fate = (_request, count) => (count === 1 ? { status, headers: { 'Retry-After': '60' } } : 'pass')
+      await kit.send({})
+      await until('it was tried', async () => (await kit.flush()) && proxy.arrived.length === 1)
+      assert.equal((await kit.flush()).waiting, 1)
+      await kit.advance(-86_400_000)
+      await until('it is sent', async () => (await kit.flush()).waiting === 0)
     })
   }
 

@@ -13,6 +13,7 @@ import { type PythonError, PythonKit } from './kit.ts'
 
 const skip = missingPython()
 const PATIENT = { connect_timeout: 60, request_timeout: 60 }
+const MANY_TRIES = 10
 const CONVERSATION = [{ channel_ref: 'c' }, { channel_ref: 'c' }, { channel_ref: 'c' }]
 
 async function newSubject(t: TestContext, messages: readonly object[], clock?: TestClock) {
@@ -79,18 +80,23 @@ test('a Python handler that raises: its event is released with the error, those 
 })
 
 test('a long Python handler keeps its lease', { skip }, async (t) => {
-  const { proxy, kit, states } = await newSubject(t, [{}])
-  const extended = () => proxy.arrived.filter(({ path }) => path.endsWith('/extend')).length
-  const seen: number[] = []
-  kit.handler = async ({ id }) => {
-    seen.push(id)
-    await until('it was extended for several leases', () => extended() >= 4 || seen.length > 1)
-    kit.stop('s')
+  for (let tries = 1; ; tries += 1) {
+    const { proxy, kit, states } = await newSubject(t, [{}])
+    const extended = () => proxy.arrived.filter(({ path }) => path.endsWith('/extend')).length
+    const seen: number[] = []
+    kit.handler = async ({ id }) => {
+      seen.push(id)
+      await until('it was extended for several leases', () => extended() >= 4 || seen.length > 1)
+      kit.stop('s')
+    }
+    await kit.call('work', { lease_s: 2, stop: 's' })
+    // A machine that stands still for a lease loses it, but not every time.
+    if (kit.problems.length > 0 && tries < MANY_TRIES) continue
+    assert.deepEqual(kit.problems, [])
+    assert.deepEqual(seen, [1])
+    assert.equal(await states(), '1 done')
+    return
   }
-  await kit.call('work', { lease_s: 2, stop: 's' })
-  if (kit.problems.length > 0) return t.diagnostic('this machine stood still for longer than a lease')
-  assert.deepEqual(seen, [1])
-  assert.equal(await states(), '1 done')
 })
 
 test('a lease that is lost: Python acknowledges nothing, reports it, and tells the handler', { skip }, async (t) => {

@@ -46,6 +46,19 @@ for (const [what, silenceMs] of [
   })
 }
 
+test('an error that never ends is given up, and the stream is opened again', async (t) => {
+  const app = await startTestApp(t, drivers[0]!)
+  const proxy = await startProxy(t, app.url)
+  const raw = 'HTTP/1.1 503 Unavailable\r\nContent-Length: 100\r\n\r\n{'
+  proxy.fate = (_request, count) => (count === 1 ? { raw, isSilent: true } : 'pass')
+  const token = await app.createToken({ scope: 'processor' })
+  const intray = new Intray({ url: proxy.url, token, outbox: 'none', requestTimeoutMs: 1000 })
+  t.after(() => intray.close())
+  await app.post({})
+  const next = intray.follow({ after: 0 }).next()
+  assert.equal((await within('the event', next)).value?.id, 1)
+})
+
 test('without a start it begins with what comes from now on, also if the first connection breaks off', async (t) => {
   const app = await startTestApp(t, drivers[0]!)
   const proxy = await startProxy(t, app.url)

@@ -62,6 +62,23 @@ for (const [kind, open] of Object.entries(KINDS)) {
       await outbox.close()
     })
 
+    test('rows whose time is of a clock that was set back are made due', async () => {
+      const outbox = await open(newPath())
+      const hour = 3_600_000
+      for (const ref of ['claimed', 'failed', 'soon']) await outbox.add(message(ref, ref), NOW)
+      await outbox.add(message('behind', 'failed'), NOW)
+      const [, failed, soon] = await outbox.claim(10, NOW)
+      await outbox.retry(failed!, NOW + 5000, '503', NOW)
+      const then = NOW - 24 * hour
+      await outbox.retry(soon!, then + hour, '503', NOW)
+      assert.deepEqual(await outbox.claim(10, then), [])
+      await outbox.correctTimes(then + hour, then)
+      assert.deepEqual(refs(await outbox.claim(10, then)), ['claimed', 'failed'])
+      assert.equal(outbox.nextAt(), then + CLAIM_MS)
+      assert.deepEqual(refs(await outbox.claim(10, then + hour)), ['claimed', 'failed', 'soon'])
+      await outbox.close()
+    })
+
     test('a waiting row holds back its own channel and no other; a refused one holds back nothing', async () => {
       const outbox = await open(newPath())
       for (const [ref, channel] of [

@@ -11,8 +11,17 @@ export interface Arrived {
   readonly body: string
 }
 
-/** `pass` goes on to the service; `hang` is never answered; `cut` reaches the service, but its answer is lost; else the answer. */
-export type Fate = 'pass' | 'hang' | 'cut' | { status: number; headers?: Record<string, string>; body?: string }
+/**
+ * `pass` goes on to the service, `hint` too, after an interim answer (103); `hang` is never answered; `cut` reaches the service, but
+ * its answer is lost; else the answer: `raw` is what the connection ends with, or falls silent after.
+ */
+export type Fate =
+  | 'pass'
+  | 'hint'
+  | 'hang'
+  | 'cut'
+  | { raw: string; isSilent?: boolean }
+  | { status: number; headers?: Record<string, string>; body?: string }
 
 export interface FaultyProxy {
   readonly url: string
@@ -40,10 +49,16 @@ export async function startProxy(t: TestContext, target: string): Promise<Faulty
     arrived.push(request)
     const fate = proxy.fate(request, arrived.length)
     if (fate === 'hang') return
+    if (typeof fate === 'object' && 'raw' in fate) {
+      if (fate.isSilent) req.socket.write(fate.raw)
+      else req.socket.end(fate.raw)
+      return
+    }
     if (typeof fate === 'object') {
       res.writeHead(fate.status, fate.headers).end(fate.body)
       return
     }
+    if (fate === 'hint') res.writeEarlyHints({ link: '</style.css>; rel=preload' })
     const { host: _host, ...headers } = req.headers
     const passed = http.request(new URL(req.url!, target), { method: req.method!, headers }, (answer) => {
       if (fate === 'cut') {
@@ -55,7 +70,7 @@ export async function startProxy(t: TestContext, target: string): Promise<Faulty
       answer.pipe(res)
       answer.on('error', () => res.destroy())
     })
-    res.on('close', () => fate === 'pass' && passed.destroy())
+    res.on('close', () => fate !== 'cut' && passed.destroy())
     passed.on('error', () => req.socket.destroy())
     passed.end(request.body)
   })

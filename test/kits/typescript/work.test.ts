@@ -56,6 +56,7 @@ class Gate {
 
 const unexpected = ({ id }: { id: number }): never => assert.fail(`event ${id} was not expected`)
 
+const MANY_TRIES = 10
 const CONVERSATION = [{ channel_ref: 'c' }, { channel_ref: 'c' }, { channel_ref: 'c' }]
 
 test('the events of a conversation one after another; conversations side by side, as many as allowed', async (t) => {
@@ -106,19 +107,24 @@ test('a handler that throws: its event is released with the error, those behind 
 })
 
 test('a long handler keeps its lease, and no other worker gets its event', async (t) => {
-  const { proxy, intray, problems, states } = await newSubject(t, [{}])
-  const gate = new Gate()
-  const stop = new AbortController()
-  const options = { leaseS: 2, signal: stop.signal }
-  const works = [intray.work(gate.handler, options), intray.work(gate.handler, options)]
-  const extended = () => proxy.arrived.filter(({ path }) => path.endsWith('/extend')).length
-  await until('it was extended for several leases', () => extended() >= 4)
-  gate.open()
-  stop.abort()
-  await within('the work to stop', Promise.all(works))
-  if (problems.length > 0) return t.diagnostic('this machine stood still for longer than a lease')
-  assert.deepEqual(gate.entered, [1])
-  assert.equal(await states(), '1 done')
+  for (let tries = 1; ; tries += 1) {
+    const { proxy, intray, problems, states } = await newSubject(t, [{}])
+    const gate = new Gate()
+    const stop = new AbortController()
+    const options = { leaseS: 2, signal: stop.signal }
+    const works = [intray.work(gate.handler, options), intray.work(gate.handler, options)]
+    const extended = () => proxy.arrived.filter(({ path }) => path.endsWith('/extend')).length
+    await until('it was extended for several leases', () => extended() >= 4)
+    gate.open()
+    stop.abort()
+    await within('the work to stop', Promise.all(works))
+    // A machine that stands still for a lease loses it, but not every time.
+    if (problems.length > 0 && tries < MANY_TRIES) continue
+    assert.deepEqual(problems, [])
+    assert.deepEqual(gate.entered, [1])
+    assert.equal(await states(), '1 done')
+    return
+  }
 })
 
 test('a lease that is lost aborts its handler: nothing is acknowledged, and it is reported', async (t) => {
