@@ -11,6 +11,8 @@ interface Parameter {
 }
 
 const cursor = (json: string): string => Buffer.from(json).toString('base64url')
+/** Well-formed, for an id that was never given out. */
+const CURSOR_AHEAD = cursor('{"id":999999999999999}')
 const ofText = (max: number, min = 1): Parameter => ({
   good: TEXTS.filter(({ length }) => length >= min && length <= max).map(encodeURIComponent),
   bad: ['', '%00', 'a%00', ...UNUSABLE.map(encodeURIComponent), encodeURIComponent('\u00e4'.repeat(max + 1))],
@@ -40,7 +42,7 @@ const PARAMETERS: Record<string, Parameter> = {
     ),
   },
   cursor: {
-    good: [cursor('{"id":1}'), cursor('{"id":999999999999999}'), cursor('{"id":0}')],
+    good: [cursor('{"id":1}'), CURSOR_AHEAD, cursor('{"id":0}')],
     bad: [
       ...['', 'x', '%00', `${cursor('{"id":1}')}%3D`, `${cursor('{"id":1}')}x`, '!'.repeat(200), 'eyJpZCI6MX0%0A'],
       ...[
@@ -149,7 +151,8 @@ function predict(pairs: readonly Pair[]): Expected {
   const values = new Map(pairs.map(({ name, value }) => [name, value]))
   if (values.size !== pairs.length || pairs.some(({ isGood }) => !isGood)) return bad
   if (values.has('subscription') && !values.has('state')) return bad
-  return values.has('cursor') && isByTime(values) ? bad : { status: 200, error: null }
+  if (values.has('cursor') && isByTime(values)) return bad
+  return values.get('cursor') === CURSOR_AHEAD ? refusal(409, 'cursor_ahead') : { status: 200, error: null }
 }
 
 /** A list that a time leads through has cursors of its own. */
