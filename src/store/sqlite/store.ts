@@ -9,6 +9,8 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
+import { readPending } from './admin/erasures.ts'
+import { createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
@@ -172,6 +174,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
   const gaps = readGaps(main)
+  const purge = createPurge({ main, writer, indexer })
   /** A read in the turn of a tenant. */
   const read = <N extends keyof Reads>(
     { companyId, accountId }: Tenant,
@@ -297,6 +300,15 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),
       find: (tenant, id) => read(tenant, 'findRefusal', [tenant, id]),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
+    },
+    erasures: {
+      erase: (tenant, ids, at) => write(tenant, 'erase', [tenant, ids, at]),
+      deleteRefusals: (tenant, ids) => write(tenant, 'deleteRefusals', [tenant, ids]),
+      findMinted: (tenant, keys) => read(tenant, 'findMinted', [tenant, keys]),
+      purge,
+      isPending: (tenant) => guard(() => readPending(main, tenant)),
+      log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
+      unerased: (records) => readOwn('unerased', [records]),
     },
     operators: {
       create: (operator) => writer.run('createOperator', [operator]),
