@@ -2,6 +2,7 @@
 
 import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
+import { type Config, loadConfig } from '../../config.ts'
 import { type Erased, Erasures } from '../../erasure/erasures.ts'
 import type { ErasureSelector } from '../../model/erasure.ts'
 import type { Tenant } from '../../model/principal.ts'
@@ -11,11 +12,11 @@ import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { flag, JSON_FLAG, MAX_ID, TENANT_FLAGS, tenantOf } from '../flags.ts'
+import { indexLimits } from '../index-limits.ts'
 import { withStore } from '../open.ts'
 import { createProgress, print, printJson } from '../output.ts'
 
 const MAX_UNITS = 512
-const INDEX_LIMITS = { maxRows: 2000, maxBytes: 16 * 1024 * 1024 }
 const POLL_MS = 200
 
 type Counts = Omit<Erased, 'next'>
@@ -45,10 +46,11 @@ interrupted, run it again.`,
     if (!dryRun && !yes && !process.stdin.isTTY) {
       throw new UsageError('There is no terminal to ask on. Add --yes to erase, or --dry-run to see how much it is.')
     }
+    const config = loadConfig(process.env)
     await withStore(async (store) => {
       const tenant = await tenantFor(store, selector, values)
       const erasures = new Erasures({ store, clock: systemClock })
-      await coverIndex(store)
+      await coverIndex(store, config)
       const found = await allPages(erasures, tenant, selector, true)
       if (!json) print(`${textOf(found)}\n`)
       if (dryRun) {
@@ -64,7 +66,7 @@ interrupted, run it again.`,
       await purge(store, tenant)
       if (json) printJson({ dry_run: false, ...found, pending: false })
       else print('Nothing of it is left in the index and the files of this database.\n')
-    })
+    }, config)
   },
 })
 
@@ -103,13 +105,13 @@ async function tenantFor(
 }
 
 /** Waits until every message that is stored now can be found. */
-async function coverIndex(store: Store): Promise<void> {
+async function coverIndex(store: Store, config: Config): Promise<void> {
   const goal = await store.events.watermark()
   const progress = createProgress('index')
   for (;;) {
     const isServed = (await store.nodes.live()).length > 0
     if (isServed) await pause(POLL_MS)
-    else await store.index.step(INDEX_LIMITS)
+    else await store.index.step(indexLimits(config))
     const { cursor, clearing } = await store.index.progress()
     if (!clearing && cursor >= goal) break
     progress.say(`${cursor} of ${goal}`)
