@@ -11,19 +11,19 @@ import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
 import type { InboxOptions } from './options.ts'
 
 export function erasureOperations({ erasures, events, awaitIndex, onErased }: InboxOptions) {
-  const run = async (call: Call, page: ErasePage, lag: number): Promise<Outcome> => {
+  const run = async (call: Call, page: ErasePage): Promise<Record<string, unknown>> => {
     const caller = callerOf(call)
     const { messages, events: rows, refusals, next } = await erasures.page(caller, page)
     if (!page.dryRun) onErased()
     const pending = await erasures.isPending(caller)
-    return jsonAnswer({ dry_run: page.dryRun, messages, events: rows, refusals, next, pending, ...lagField(lag) })
+    return { dry_run: page.dryRun, messages, events: rows, refusals, next, pending }
   }
 
   const eraseEvent = withQuery({}, (call) =>
-    orUnavailable(async () => {
+    orUnavailable<Outcome>(async () => {
       const id = idIn(call)
-      if (id === null || !(await events.find(id, callerOf(call)))) return { code: 'not_found' } as const
-      return run(call, { selector: { event: id }, dryRun: false, after: null }, 0)
+      if (id === null || !(await events.find(id, callerOf(call)))) return { code: 'not_found' }
+      return jsonAnswer({ id, ...(await run(call, { selector: { event: id }, dryRun: false, after: null })) })
     }, OUTCOME_UNKNOWN),
   )
 
@@ -32,7 +32,8 @@ export function erasureOperations({ erasures, events, awaitIndex, onErased }: In
     // An address or a reference is what the erasure removes: the audit log keeps neither.
     call.exchange.auditTarget = typeof value === 'number' ? `${kind} ${value}` : kind
     call.exchange.isNoOp = dryRun
-    return run(call, { selector, dryRun, after: cursor }, await awaitIndex())
+    const lag = await awaitIndex()
+    return jsonAnswer({ ...(await run(call, { selector, dryRun, after: cursor })), ...lagField(lag) })
   })
 
   return { eraseEvent, erase }

@@ -76,5 +76,6 @@ test('an entry holds the columns by name', () => {
     snippet: 'hello',
     warnings: '[{"path":"/meta/form_id","expected":"integer","got":"string"}]',
     unindexed: null,
+    erased: 0,
   })
 })
