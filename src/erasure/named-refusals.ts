@@ -27,7 +27,7 @@ export class NamedRefusals {
 
   add(refusal: StoredRefusal): void {
     if (refusal.acceptedAs !== null) this.#byEvent.set(refusal.acceptedAs, refusal.id)
-    for (const reference of referencesIn(refusal)) {
+    for (const reference of new Set(referencesIn(refusal))) {
       this.#byReference.set(reference, [...(this.#byReference.get(reference) ?? []), refusal.id])
     }
   }

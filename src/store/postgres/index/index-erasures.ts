@@ -7,7 +7,7 @@ import { sqlState, storeFailure } from '../connection/failure.ts'
 import { LOCK_NOT_AVAILABLE, TAKE_TURN } from './indexing.ts'
 
 const SELECT_POSITION = `SELECT position FROM intray.index_cursors WHERE source = 'erasures'`
-const HAS_MORE = 'SELECT EXISTS (SELECT FROM intray.erasures WHERE id > $1) AS more'
+const HAS_MORE = `SELECT EXISTS (SELECT FROM intray.erasures WHERE id > (${SELECT_POSITION})) AS more`
 const SELECT = `SELECT x.id, x.company_id, x.account_id, x.event_id, e.channel_ref
   FROM (SELECT * FROM intray.erasures WHERE id > $1 ORDER BY id LIMIT $2) x
   LEFT JOIN intray.events e ON e.id = x.event_id AND e.company_id = x.company_id ORDER BY x.id`
@@ -46,7 +46,7 @@ export async function readErasurePosition(connection: Connection): Promise<numbe
 /** One bounded step; true if more is left. */
 export async function cleanErased(connection: Connection, maxRows: number): Promise<boolean> {
   const hasMore = async () => {
-    const [row] = await connection.query<{ more: boolean }>(HAS_MORE, [await readErasurePosition(connection)])
+    const [row] = await connection.query<{ more: boolean }>(HAS_MORE)
     return row!.more
   }
   if (!(await hasMore())) return false
