@@ -7,7 +7,8 @@ import type { StoredRefusal } from '../model/refusal.ts'
 import { foldEmail } from '../model/text-search.ts'
 import type { RefusalStore } from '../store/contract/refusals.ts'
 
-const PAGE = 20
+/** Bodies of 64 KiB are scanned on the main thread, in one turn each page. */
+const PAGE = 5
 /** A source_ref in a form, a query or broken JSON. */
 const REFERENCE = /source_ref["'\]\s]*[:=]["'\s]*([^"'&,}\s]+)/
 
