@@ -19,7 +19,6 @@ import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
-  readFailure,
   readSynchronous,
   refusal,
   requireFile,
@@ -28,6 +27,7 @@ import {
 } from './connection.ts'
 import { watchingForDamage } from './damage.ts'
 import { readCoverage } from './index/inbox.ts'
+import { guard, guardAll, runInProcess } from './guarded-calls.ts'
 import {
   attachIndex,
   needsIndexFile,
@@ -43,7 +43,6 @@ import { prepareFollow } from './journal/follow.ts'
 import { readSequence } from './journal/sequence.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import {
-  type Calls,
   type Executor,
   type IndexOperations,
   type Operations,
@@ -361,46 +360,6 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       await indexer.close()
       await writer.close()
       release()
-    },
-  }
-}
-
-/** Runs a short synchronous read: callers get a promise, and failures as StoreFailure. */
-async function guard<T>(read: () => T): Promise<T> {
-  try {
-    return read()
-  } catch (error) {
-    throw readFailure(error)
-  }
-}
-
-/** The same for a capability whose calls are asynchronous. */
-function guardAll<T extends object>(capability: T): T {
-  const calls = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
-  return Object.fromEntries(
-    calls.map(([name, call]) => [
-      name,
-      (...args: readonly unknown[]) =>
-        call(...args).catch((error: unknown) => {
-          throw readFailure(error)
-        }),
-    ]),
-  ) as T
-}
-
-/** Runs operations in this process. */
-function runInProcess<O extends Calls>(db: DatabaseSync, operations: O): Executor<O> {
-  return {
-    run: async (name, args) => {
-      try {
-        return (await operations[name]!(...args)) as never
-      } catch (error) {
-        throw readFailure(error)
-      }
-    },
-    onFatal: () => {},
-    close: async () => {
-      if (db.isOpen) db.close()
     },
   }
 }
