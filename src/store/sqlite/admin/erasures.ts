@@ -29,7 +29,8 @@ const SELECT_MINTED = 'SELECT event_id FROM dedupe WHERE company_id = ? AND dige
 const COLUMNS = 'id, company_id, account_id, event_id, erased_at, digest, bytes'
 const SELECT_LOG = `SELECT ${COLUMNS} FROM erasures WHERE id > ? ORDER BY id LIMIT ? + 0`
 const SELECT_SHA256 = `SELECT sha256 FROM events WHERE id = ? AND company_id = ? AND account_id = ? AND erased_at IS NULL`
-const SELECT_POSITION = 'SELECT position FROM index_cursors WHERE source = ?'
+const SELECT_POSITIONS = `SELECT position AS cleaned, (SELECT purged FROM index_origin) AS purged FROM index_cursors
+  WHERE source = 'erasures'`
 const SELECT_LAST_OF = 'SELECT max(id) AS id FROM erasures WHERE company_id = ? AND account_id = ?'
 
 export function prepareErasureWrites(db: DatabaseSync) {
@@ -98,12 +99,13 @@ export function prepareErasureReads(db: DatabaseSync, dedupeKey: Uint8Array) {
 
 export function readPending(db: DatabaseSync, { companyId, accountId }: Tenant): boolean {
   const last = db.prepare(SELECT_LAST_OF).get(companyId, accountId)?.id as number | null
-  return last !== null && last > erasurePosition(db, 'purged')
+  return last !== null && last > erasurePositions(db).purged
 }
 
-/** How far the erasure log is carried out: `erasures` in the index, `purged` in the files. */
-export function erasurePosition(db: DatabaseSync, source: 'erasures' | 'purged'): number {
-  return Number(db.prepare(SELECT_POSITION).get(source)?.position ?? 0)
+/** How far the erasure log is carried out: in the index (`cleaned`), and in the files (`purged`). */
+export function erasurePositions(db: DatabaseSync): { readonly cleaned: number; readonly purged: number } {
+  const row = db.prepare(SELECT_POSITIONS).get()
+  return { cleaned: Number(row?.cleaned ?? 0), purged: Number(row?.purged ?? 0) }
 }
 
 /** The last id of the erasure log. */

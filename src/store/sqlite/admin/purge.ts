@@ -9,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { ErasureStore } from '../../contract/erasures.ts'
 import type { Executor, IndexOperations, Operations } from '../operations.ts'
 import { readFailure } from '../connection.ts'
-import { erasurePosition, lastErasure } from './erasures.ts'
+import { erasurePositions, lastErasure } from './erasures.ts'
 
 /** Erasures that one step cleans from the index. */
 const CLEAN_ROWS = 200
@@ -27,12 +27,7 @@ export function createPurge({ main, writer, indexer }: PurgeOptions): ErasureSto
 
   const positions = () => {
     try {
-      const [newest, cleaned, purged] = [
-        lastErasure(main),
-        erasurePosition(main, 'erasures'),
-        erasurePosition(main, 'purged'),
-      ]
-      return { newest, cleaned, purged }
+      return { newest: lastErasure(main), ...erasurePositions(main) }
     } catch (error) {
       throw readFailure(error)
     }

@@ -3,7 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { ERASED_CHANNEL } from '../../../model/erasure.ts'
-import { erasurePosition } from '../admin/erasures.ts'
+import { erasurePositions } from '../admin/erasures.ts'
 import { inTransaction } from '../connection.ts'
 
 const SELECT = `SELECT x.id, x.company_id, x.account_id, x.event_id, e.channel_ref
@@ -20,7 +20,8 @@ const CLEAN_CONVERSATION = `UPDATE conversations SET
     last_contact_email = CASE WHEN last_event_id = ?1 THEN NULL ELSE last_contact_email END,
     last_snippet = CASE WHEN last_event_id = ?1 THEN NULL ELSE last_snippet END
   WHERE company_id = ?2 AND account_id = ?3 AND channel_key = ?4`
-const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
+const MOVE_CURSOR = "UPDATE index_cursors SET position = ? WHERE source = 'erasures'"
+const NOTE_PURGED = 'UPDATE index_origin SET purged = ?'
 const SELECT_CHANGES = 'SELECT total_changes() AS count'
 /** Pages that one step of a merge writes: some 50 ms of work. */
 const MERGE_PAGES = 250
@@ -58,10 +59,10 @@ export function prepareIndexErasures(db: DatabaseSync) {
   return {
     clean: (maxRows: number): void =>
       inTransaction(db, () => {
-        const rows = db.prepare(SELECT).all(erasurePosition(db, 'erasures'), maxRows) as unknown as ErasedRow[]
+        const rows = db.prepare(SELECT).all(erasurePositions(db).cleaned, maxRows) as unknown as ErasedRow[]
         for (const row of rows) cleanRow(row)
         const last = rows.at(-1)
-        if (last) db.prepare(MOVE_CURSOR).run(last.id, 'erasures')
+        if (last) db.prepare(MOVE_CURSOR).run(last.id)
       }),
     /** One step of a merge into one segment; true once nothing is left to merge. A negative number of pages begins it. */
     mergeWords: (isFirst: boolean): boolean => {
@@ -72,7 +73,7 @@ export function prepareIndexErasures(db: DatabaseSync) {
       return changes() - before < 3
     },
     notePurged: (position: number): void => {
-      db.prepare(MOVE_CURSOR).run(position, 'purged')
+      db.prepare(NOTE_PURGED).run(position)
     },
   }
 }

@@ -10,7 +10,7 @@ import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { StoreRefused } from '../../contract/failure.ts'
-import { erasurePosition, lastErasure } from '../admin/erasures.ts'
+import { erasurePositions, lastErasure } from '../admin/erasures.ts'
 import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
@@ -152,7 +152,7 @@ function isOfJournal(db: DatabaseSync): boolean {
     request === origin.last_request &&
     Math.max(lastId, covered.events) <= readSequence(db, 'events') &&
     covered.resends <= readSequence(db, 'resends') &&
-    erasurePosition(db, 'erasures') <= lastErasure(db)
+    erasurePositions(db).cleaned <= lastErasure(db)
   )
 }
 
