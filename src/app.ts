@@ -17,6 +17,7 @@ import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { LoadShedder } from './http/load-shedder.ts'
+import { Erasures } from './erasure/erasures.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -24,6 +25,7 @@ import { createAcceptRefusal } from './intake/accept-refusal.ts'
 import { Batcher } from './intake/batcher.ts'
 import { createPromote } from './intake/promote.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
+import { ErasurePurge } from './maintenance/erasure-purge.ts'
 import { Pruning } from './maintenance/pruning.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import type { Problem } from './model/errors.ts'
@@ -180,6 +182,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     onTrouble,
   })
   const pruning = new Pruning({ store, clock, auditMaxAgeMs: config.auditMaxAge, onTrouble })
+  const erasurePurge = new ErasurePurge({ erasures: store.erasures, onTrouble })
   const hasConsole = config.console === 'on'
   const operators = {
     find: (cookie: string) => sessions.find(cookie),
@@ -228,6 +231,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       }),
       resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
+      erasures: new Erasures({ store, clock }),
+      onErased: () => void erasurePurge.run(),
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
@@ -257,6 +262,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     batcher,
     refusals,
     pruning,
+    erasurePurge,
     principals,
     // Measuring the event loop wakes the process 50 times a second, so only if metrics are served.
     ...(config.metrics ? [metrics] : []),

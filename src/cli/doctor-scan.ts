@@ -136,11 +136,11 @@ function keyProblem(
   digestOf: ReturnType<typeof createDedupeDigest>,
 ): string | null {
   if (!found) return 'it has no dedupe key: sent again, it would be stored again'
+  const ref = row.source_ref ?? row.idempotency_key
+  // The key of a message without a reference was minted at random and has no digest of bytes; an erased reference is gone.
+  if (ref === null) return null
   if (found.sha256 !== fingerprint(row.sha256)) return 'its dedupe key has the digest of other bytes'
   const tenant = { accountId: row.account_id, companyId: row.company_id }
-  const ref = row.source_ref ?? row.idempotency_key
-  // The key of a message without a reference was minted at random, so it cannot be checked.
-  if (ref === null) return null
   const expected = digestOf(tenant, row.source_ref === null ? 'key' : 'ref', ref)
   return found.digest === fingerprint(expected) ? null : 'its dedupe key is not that of its reference and tenant'
 }

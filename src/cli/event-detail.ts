@@ -1,5 +1,6 @@
 // One stored event with its index entry, re-sends and revisions, for the commands that show events.
 
+import { digestText } from '../model/erasure.ts'
 import type { StoredEvent } from '../model/event.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { StoreFailure } from '../store/contract/failure.ts'
@@ -50,7 +51,7 @@ export async function eventDetail(store: Store, found: StoredEvent) {
     origin: found.origin,
     content_type: found.contentType,
     size: found.size,
-    sha256: Buffer.from(found.sha256).toString('hex'),
+    sha256: digestText(found),
     erased_at: found.erasedAt === null ? null : isoTime(found.erasedAt),
     request_id: found.requestId,
     traceparent: found.traceparent,

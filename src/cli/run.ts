@@ -19,6 +19,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   send: async () => (await import('./commands/send.ts')).send,
   inbox: async () => (await import('./commands/inbox.ts')).inbox,
   event: async () => (await import('./commands/event.ts')).event,
+  erase: async () => (await import('./commands/erase.ts')).erase,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,

@@ -4,7 +4,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import Fastify, { type FastifyInstance, type FastifyServerFactory } from 'fastify'
-import type { SignedIn } from '../auth/sessions.ts'
 import type { Problem } from '../model/errors.ts'
 import type { Logger } from '../runtime/log.ts'
 import { apiDocument } from './api-document.ts'
@@ -21,6 +20,7 @@ import { tokenOperations } from './console/tokens.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
 import { type Handler, logUnexpected, runHandler } from './handler.ts'
 import { conversationOperations } from './inbox/conversations.ts'
+import { erasureOperations } from './inbox/erasures.ts'
 import { eventOperations } from './inbox/events.ts'
 import { listOperations } from './inbox/lists.ts'
 import type { InboxOptions } from './inbox/options.ts'
@@ -126,6 +126,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     ...listOperations(options.inbox),
     ...eventOperations(options.inbox),
     ...conversationOperations(options.inbox),
+    ...erasureOperations(options.inbox),
     ...options.processing,
     ...sessionOperations(options.console),
     ...tenantOperations(options.console),
@@ -163,8 +164,7 @@ function operationHandler(options: ControlPlaneOptions, operation: Operation, pa
     }
     try {
       const result = await orUnavailable(() => operation({ req, exchange, route, params }))
-      if ('status' in result && exchange.operator)
-        await recordAudit(options.console, exchange.operator, route, exchange, params)
+      if ('status' in result) await recordAudit(options.console, route, exchange, params)
       if ('status' in result) sendAnswer(req, res, exchange, result)
       else sendProblem(req, res, exchange, result)
     } finally {
@@ -176,16 +176,21 @@ function operationHandler(options: ControlPlaneOptions, operation: Operation, pa
 /** Resolves once the audit entry is written; the answer follows. */
 async function recordAudit(
   { audit, remoteAddr }: ConsoleOptions,
-  { operator }: SignedIn,
   route: Route,
   exchange: Exchange,
   params: Call['params'],
 ): Promise<void> {
-  if (route.audit === undefined || exchange.isNoOp) return
+  const operator = exchange.operator?.operator ?? tokenOf(route, exchange)
+  if (route.audit === undefined || exchange.isNoOp || operator === null) return
   const { requestId, principal: tenant } = exchange
   const target = exchange.auditTarget ?? Object.values(params)[0] ?? null
   const address = remoteAddress(exchange.address, remoteAddr)
   await audit({ action: route.audit, operator, tenant, target, origin: { requestId, address } })
+}
+
+/** What a token of the scope `admin` does is recorded as what an operator does. */
+function tokenOf({ scope }: Route, { principal }: Exchange): { id: string; name: string } | null {
+  return scope === 'admin' && principal ? { id: '', name: `token ${principal.keyId}` } : null
 }
 
 /** As much of a chunked body is read before the answer, because broken framing is answered before an unknown path. */

@@ -38,7 +38,7 @@ export class LoadShedder {
 
   /** A slot to release once the request is answered, or the problem to answer with. */
   acquire(route: Route, { principal }: Exchange): Release | Problem {
-    if (route.scope !== 'processor') return NO_SLOT
+    if (route.scope !== 'processor' && route.scope !== 'admin') return NO_SLOT
     const { isUnderPressure } = this.#options
     const isFinishing = FINISHING.has(route.operation)
     if (!isFinishing && isUnderPressure()) return UNDER_PRESSURE

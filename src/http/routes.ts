@@ -47,6 +47,8 @@ export type OperationName =
   | 'subscriptions'
   | 'createSubscription'
   | 'deleteSubscription'
+  | 'eraseEvent'
+  | 'erase'
   // Operations of the console, in http/console/.
   | 'signIn'
   | 'showSession'
@@ -82,7 +84,7 @@ function tokenRoute(method: Method, path: string, operation: OperationName, scop
   return { method, path, scope, operator: 'none', operation }
 }
 
-/** For processor tokens, and for operators with at least the role. */
+/** For tokens that process, and for operators with at least the role. */
 function inboxRoute(
   method: Method,
   path: string,
@@ -108,6 +110,8 @@ export const ROUTES: readonly Route[] = [
   inboxRoute('GET', '/v1/inbox/events/{id}/payload', 'eventPayload', 'viewer'),
   inboxRoute('GET', '/v1/inbox/events/{id}/revisions', 'listRevisions', 'viewer'),
   inboxRoute('POST', '/v1/inbox/events/{id}/promote', 'promoteRevision', 'admin', 'promote'),
+  { ...inboxRoute('DELETE', '/v1/inbox/events/{id}', 'eraseEvent', 'admin', 'erase'), scope: 'admin' },
+  { ...inboxRoute('POST', '/v1/inbox/erasures', 'erase', 'admin', 'erase'), scope: 'admin' },
   inboxRoute('GET', '/v1/inbox/conversations', 'listConversations', 'viewer'),
   inboxRoute('GET', '/v1/inbox/conversations/{id}', 'showConversation', 'viewer'),
   inboxRoute('GET', '/v1/inbox/conversations/{id}/events', 'listConversationEvents', 'viewer'),

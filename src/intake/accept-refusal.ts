@@ -7,7 +7,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { EventReader } from '../store/contract/events.ts'
 import type { RefusalStore } from '../store/contract/refusals.ts'
 import type { Accept, Arrival } from './accept.ts'
-import { derivedKey } from './derived-key.ts'
+import { derivedKey } from '../model/derived-key.ts'
 
 export interface AcceptRefusalOptions {
   readonly accept: Accept

@@ -9,7 +9,7 @@ import type { Clock } from '../runtime/clock.ts'
 import type { AppendItem } from '../store/contract/append.ts'
 import type { EventReader } from '../store/contract/events.ts'
 import type { SubmitResult } from './batcher.ts'
-import { derivedKey } from './derived-key.ts'
+import { derivedKey } from '../model/derived-key.ts'
 
 export interface PromoteOptions {
   readonly events: Pick<EventReader, 'find' | 'payload'>

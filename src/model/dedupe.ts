@@ -9,8 +9,8 @@ import type { Tenant } from './principal.ts'
 
 export const DIGEST_BYTES = 16
 
-/** `ref`: a source_ref. `key`: an Idempotency-Key. The same text in both is two messages. */
-export type KeySpace = 'ref' | 'key'
+/** `ref`: a source_ref. `key`: an Idempotency-Key. The same text in both is two messages. `con`: a channel_ref. */
+export type KeySpace = 'ref' | 'key' | 'con'
 
 /** Returns a shared buffer: valid until the next call. */
 export type DedupeDigest = (tenant: Tenant, space: KeySpace, value: string) => Buffer

@@ -1,6 +1,7 @@
 // JSON view of an event for the API and the commands: snake_case names, times as ISO 8601 in UTC, digests in
 // hexadecimal.
 
+import { digestText } from './erasure.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from './event.ts'
 import type { DeliveryState } from './processing.ts'
 
@@ -30,7 +31,7 @@ export function eventView(
     scope: event.scope,
     origin: event.origin,
     size: event.size,
-    sha256: digestOf(event),
+    sha256: digestText(event),
     erased_at: event.erasedAt === null ? null : isoTime(event.erasedAt),
   }
 }
@@ -57,11 +58,8 @@ export function eventDetail(
   }
 }
 
-export function digestOf({ sha256 }: StoredEvent): string {
-  return Buffer.from(sha256).toString('hex')
-}
-
-function promotedFrom({ origin, route }: StoredEvent): number | null {
+/** The revision that an event was promoted from; null for every other event. */
+export function promotedFrom({ origin, route }: StoredEvent): number | null {
   return origin === 'promotion' ? Number(/\/(\d+)\/promote$/.exec(route)?.[1]) : null
 }
 

@@ -1,6 +1,7 @@
 // An event as stream clients get it: without its payload and with fewer fields than the full record, since it is sent
 // for every event to every open stream.
 
+import { digestText } from './erasure.ts'
 import type { EventKind } from './event.ts'
 
 export interface FollowedEvent {
@@ -18,6 +19,7 @@ export interface FollowedEvent {
   readonly snippet: string | null
   readonly size: number
   readonly sha256: Uint8Array
+  readonly erasedAt: number | null
   readonly scope: string
   readonly keyId: string
   readonly requestId: string
@@ -37,7 +39,8 @@ export function followedEventView(event: FollowedEvent) {
     message_type: event.messageType,
     snippet: event.snippet,
     size: event.size,
-    sha256: Buffer.from(event.sha256).toString('hex'),
+    sha256: digestText(event),
+    erased_at: event.erasedAt === null ? null : new Date(event.erasedAt).toISOString(),
     scope: event.scope,
     key_id: event.keyId,
     request_id: event.requestId,

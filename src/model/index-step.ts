@@ -18,6 +18,9 @@ export interface JournalRow extends Tenant {
   readonly revises: number | null
   readonly receivedAt: number
   readonly channelRef: string | null
+  /** The key of its conversation (model/erasure.ts); null without a channel_ref. */
+  readonly channelKey: string | null
+  readonly erasedAt: number | null
   readonly size: number
   readonly sha256: Uint8Array
   readonly keyId: string
@@ -65,8 +68,8 @@ export function unindexed(row: JournalRow, error: unknown): Derived {
 }
 
 /** The key of an event's conversation; null if it belongs to none. */
-export function conversationKey({ kind, companyId, accountId, channelRef }: JournalRow): string | null {
-  return kind === 'revision' || channelRef === null ? null : `${companyId}:${accountId}:${channelRef}`
+export function conversationKey({ kind, companyId, accountId, channelKey }: JournalRow): string | null {
+  return kind === 'revision' || channelKey === null ? null : `${companyId}:${accountId}:${channelKey}`
 }
 
 /** Events by conversation key, in id order. */

@@ -50,6 +50,7 @@ export type AuditAction =
   | 'token_disable'
   | 'token_enable'
   | 'token_limit'
+  | 'erase'
   | 'promote'
   | 'requeue'
   | 'refusal_accept'

@@ -16,6 +16,9 @@ export interface Principal extends Tenant {
 /** The reserved scope that reads and processes, and may not send. */
 export const PROCESSOR_SCOPE = 'processor'
 
+/** The reserved scope that may also erase, and may not send. */
+export const ADMIN_SCOPE = 'admin'
+
 /** The scope stored for an operator's actions. A token with this scope has no extra rights. */
 export const OPERATOR_SCOPE = 'operator'
 

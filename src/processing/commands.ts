@@ -1,6 +1,7 @@
 // Parses and validates the JSON commands of processors, and names every wrong field. Unknown fields are errors: a misspelt
 // option must not silently become its default.
 
+import type { ErasureSelector } from '../model/erasure.ts'
 import type { FieldProblem, Problem } from '../model/errors.ts'
 import { CLAIM_LIMITS, DEFAULT_SUBSCRIPTION, RETRY_LIMITS } from '../model/processing.ts'
 import type { LeaseItem, ReleaseItem } from '../model/processing-plan.ts'
@@ -102,6 +103,34 @@ export function readRequeue(body: Body): Read<RequeueCommand> {
 export function readRequeueOne(body: Body): Read<{ readonly subscription: string }> {
   const fields = new Fields(body, ['subscription'])
   return fields.done({ subscription: fields.subscription() })
+}
+
+export interface EraseCommand {
+  readonly selector: ErasureSelector
+  readonly dryRun: boolean
+  readonly cursor: number | null
+}
+
+const SELECTORS = ['event', 'conversation', 'email', 'source_ref'] as const
+
+export function readErasure(body: Body): Read<EraseCommand> {
+  const fields = new Fields(body, [...SELECTORS, 'dry_run', 'cursor'])
+  const [event, conversation] = [fields.whole('event', IDS), fields.whole('conversation', IDS)]
+  const [email, sourceRef] = [fields.text('email', MAX_REF_UNITS), fields.text('source_ref', MAX_REF_UNITS)]
+  const given = [event, conversation, email, sourceRef].filter((value) => value !== null)
+  if (given.length === 0) fields.required('event', null)
+  if (given.length > 1) {
+    fields.addProblem('event', 'invalid_value', `must be the only one of ${SELECTORS.join(', ')}`)
+  }
+  const selector: ErasureSelector =
+    event !== null
+      ? { event }
+      : conversation !== null
+        ? { conversation }
+        : email !== null
+          ? { email }
+          : { sourceRef: sourceRef ?? '' }
+  return fields.done({ selector, dryRun: fields.boolean('dry_run') ?? false, cursor: fields.whole('cursor', IDS) })
 }
 
 export function readSubscription(body: Body): Read<SubscriptionCommand> {

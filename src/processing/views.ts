@@ -1,5 +1,6 @@
 // JSON of claims, settlements and deliveries, for the API and for commands.
 
+import { digestText } from '../model/erasure.ts'
 import type { RetryRules } from '../model/processing.ts'
 import type { Settled } from '../model/processing-plan.ts'
 import { isoTime } from '../runtime/clock.ts'
@@ -25,7 +26,7 @@ export function claimedEventJson(claimed: ClaimedEvent): Uint8Array[] {
     traceparent: event.traceparent,
     content_type: event.contentType,
     size: event.size,
-    sha256: Buffer.from(event.sha256).toString('hex'),
+    sha256: digestText(event),
   })
   return [Buffer.from(`${meta.slice(0, -1)},`), ...payloadParts(claimed), CLOSING]
 }

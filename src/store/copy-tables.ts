@@ -172,6 +172,20 @@ export const COPY_TABLES: readonly CopyTable[] = [
     },
   },
   {
+    name: 'erasures',
+    key: ['id'],
+    page: 2000,
+    columns: {
+      id: 'integer',
+      company_id: 'integer',
+      account_id: 'integer',
+      event_id: 'integer',
+      erased_at: 'integer',
+      digest: 'bytes',
+      bytes: 'bytes',
+    },
+  },
+  {
     name: 'refusals',
     key: ['company_id', 'account_id', 'id'],
     page: 100,

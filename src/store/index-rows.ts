@@ -1,6 +1,7 @@
 // Rows of the index, for both drivers: the columns of each table, and the values of a derived event in their order.
 
 import type { Derived, RepeatCount } from '../model/index-step.ts'
+import { ERASED_CHANNEL } from '../model/erasure.ts'
 import type { TrafficRow } from '../model/traffic.ts'
 import { foldEmail } from '../model/text-search.ts'
 import type { ColumnType } from './contract/copy.ts'
@@ -29,6 +30,7 @@ export const ENTRIES: IndexTable = {
     snippet: 'text',
     warnings: 'text',
     unindexed: 'text',
+    erased: 'integer',
   },
 }
 
@@ -49,6 +51,7 @@ export function entryValues({ row, fields, unindexed }: Derived, conversationId:
     fields?.snippet ?? null,
     fields && fields.warnings.length > 0 ? JSON.stringify(fields.warnings) : null,
     unindexed,
+    row.erasedAt === null ? 0 : 1,
   ]
 }
 
@@ -57,9 +60,11 @@ export const CONVERSATIONS: IndexTable = {
   columns: {
     company_id: 'integer',
     account_id: 'integer',
+    channel_key: 'text',
     channel_ref: 'text',
     id: 'integer',
     event_count: 'integer',
+    erased_count: 'integer',
     first_received_at: 'integer',
     last_event_id: 'integer',
     last_received_at: 'integer',
@@ -75,12 +80,15 @@ export const CONVERSATIONS: IndexTable = {
 export function conversationValues(group: readonly Derived[]): Value[] {
   const first = group[0]!
   const last = group.at(-1)!
+  const kept = group.filter(({ row }) => row.erasedAt === null)
   return [
     first.row.companyId,
     first.row.accountId,
-    first.row.channelRef,
+    first.row.channelKey,
+    kept[0]?.row.channelRef ?? `${ERASED_CHANNEL}${first.row.channelKey}`,
     first.row.id,
     group.length,
+    group.length - kept.length,
     first.row.receivedAt,
     last.row.id,
     last.row.receivedAt,

@@ -1,6 +1,7 @@
 // Maps database rows to model types. Column names are the same in every driver, so each mapper is written once.
 
 import type { Conversation } from '../model/conversation.ts'
+import type { ErasureRecord } from '../model/erasure.ts'
 import type { EventIndexEntry, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
@@ -166,9 +167,22 @@ export function followedEvent(row: Row): FollowedEvent {
     snippet: row.snippet as string | null,
     size: row.size as number,
     sha256: row.sha256 as Uint8Array,
+    erasedAt: row.erased_at as number | null,
     scope: row.scope as string,
     keyId: row.key_id as string,
     requestId: row.request_id as string,
+  }
+}
+
+export function erasureRecord(row: Row): ErasureRecord {
+  return {
+    id: row.id as number,
+    accountId: row.account_id as number,
+    companyId: row.company_id as number,
+    eventId: row.event_id as number,
+    erasedAt: row.erased_at as number,
+    digest: row.digest as Uint8Array | null,
+    bytes: row.bytes as Uint8Array,
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { before, describe, test } from 'node:test'
-import { backDoorOf } from '../store/back-door.ts'
+import { eraseEvent } from '../store/erase-event.ts'
 import { drivers } from '../support/drivers.ts'
 import { idsOf, type Json, type Reader, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
@@ -74,7 +74,7 @@ for (const driver of drivers) {
       const first = idOf(await app.post({ source_ref: 'gone:1', n: 1 }))
       await app.post({ source_ref: 'gone:1', n: 2 })
       const { revisions } = (await reader.json(`/v1/inbox/events/${first}/revisions`)) as { revisions: Json[] }
-      await backDoorOf(driver).erase(app.databaseUrl, revisions[0]!.id as number, Date.now())
+      await eraseEvent(app.databaseUrl, revisions[0]!.id as number, Date.now())
       const answer = await app.send({
         method: 'POST',
         path: `/v1/inbox/events/${revisions[0]!.id as number}/promote`,

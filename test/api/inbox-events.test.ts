@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { before, describe, test } from 'node:test'
 import { backDoorOf } from '../store/back-door.ts'
+import { eraseEvent } from '../store/erase-event.ts'
 import { drivers } from '../support/drivers.ts'
 import { idsOf, type Json, type Reader, readerOf } from '../support/inbox.ts'
 import { idOf } from '../support/intake.ts'
@@ -223,7 +224,7 @@ for (const driver of drivers) {
       const { app } = shared
       const id = idOf(await app.post({ source_ref: 'erased:1', message: { text: 'forget me' } }))
       await app.indexed()
-      await backDoorOf(driver).erase(app.databaseUrl, id, Date.now())
+      await eraseEvent(app.databaseUrl, id, Date.now())
       for (const path of [`/v1/inbox/events/${id}`, `/v1/inbox/events/${id}/payload`]) {
         const answer = await reader.get(path)
         assert.equal(answer.status, 410)

@@ -108,6 +108,7 @@ for (const driver of drivers) {
         message_type: 'text',
         snippet: 'Hello, id: 7',
         size: first!.size,
+        erased_at: null,
         scope: 'cf',
         key_id: keyIdOf(app.token),
       })

@@ -99,6 +99,7 @@ for (const { from, to } of WAYS) {
         ['dedupe', 5],
         ['events', 6],
         ['resends', 1],
+        ['erasures', 0],
         ['refusals', 2],
         ['subscriptions', 1],
         ['deliveries', 4],

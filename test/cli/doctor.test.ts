@@ -6,6 +6,7 @@ import { chmodSync, existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { backDoorOf } from '../store/back-door.ts'
+import { eraseEvent } from '../store/erase-event.ts'
 import { item } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
 import { runToEnd } from '../support/command.ts'
@@ -104,7 +105,7 @@ for (const driver of drivers) {
 
     test('an erased event is nothing wrong', async () => {
       const { url, ids } = await newDatabase(driver)
-      await backDoorOf(driver).erase(url, ids[2]!, Date.now())
+      await eraseEvent(url, ids[2]!, Date.now())
       const { checks, of } = await examine(url)
       assert.deepEqual(wrongIn(checks), [])
       assert.match(of('payloads').summary, /, 1 erased\.$/)

@@ -1,8 +1,8 @@
 // Addresses: those there are, in every spelling, and those there are not. With a table of routes of its own, so that the
 // prediction does not depend on the one it checks.
 
-/** Who may call: everyone, every token, senders, processors. */
-export type Guard = 'public' | 'token' | 'sender' | 'processor'
+/** Who may call: everyone, every token, senders, processors, those who erase. */
+export type Guard = 'public' | 'token' | 'sender' | 'processor' | 'admin'
 
 export interface Door {
   readonly method: 'GET' | 'POST' | 'DELETE'
@@ -29,7 +29,7 @@ const DOORS: Record<string, readonly Door[]> = {
   '/v1/inbox/refusals': [door('GET', 'processor')],
   '/v1/inbox/requeue': [door('POST', 'processor', 'command')],
   '/v1/inbox/subscriptions/none': [door('DELETE', 'processor', 404)],
-  '/v1/inbox/events/999999999999999': [door('GET', 'processor', 404)],
+  '/v1/inbox/events/999999999999999': [door('GET', 'processor', 404), door('DELETE', 'admin', 404)],
   '/livez': [door('GET', 'public')],
   '/readyz': [door('GET', 'public')],
 }
@@ -133,7 +133,7 @@ export const TARGETS: readonly TargetPart[] = [
   ...BAD_IDS.map((id) => ({
     name: `the event ${id.slice(0, 40)}`,
     text: `/v1/inbox/events/${id}`,
-    doors: [door('GET', 'processor', 404)],
+    doors: [door('GET', 'processor', 404), door('DELETE', 'admin', 404)],
   })),
   ...UNKNOWN.map((text) => ({ name: text, text, doors: null })),
   ...MALFORMED.map((text) => ({ name: text, text, doors: 'malformed' as const })),

@@ -8,7 +8,7 @@ import { countRefsIn, refCounts } from './ref-counts.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
-  conversations: 'company_id, account_id, channel_ref',
+  conversations: 'company_id, account_id, channel_key',
   repeats: 'company_id, event_id',
   traffic: 'company_id, account_id, span, at, key_id',
 } as const
@@ -74,7 +74,6 @@ export const postgresBackDoor: BackDoor = {
         await client.query(`SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE state IN ('pending', 'leased')`),
       ),
     })),
-  erase: (url, id, at) => update(url, 'SET payload = NULL, erased_at = $2 WHERE id = $1', [id, at]),
 }
 
 /** A bigint comes as text. */

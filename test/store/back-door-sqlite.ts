@@ -9,7 +9,7 @@ import { countRefsIn, refCounts } from './ref-counts.ts'
 
 const DERIVED = {
   event_index: 'company_id, account_id, event_id',
-  conversations: 'company_id, account_id, channel_ref',
+  conversations: 'company_id, account_id, channel_key',
   repeats: 'company_id, event_id',
   traffic: 'company_id, account_id, span, at, key_id',
 } as const
@@ -80,10 +80,6 @@ export const sqliteBackDoor: BackDoor = {
         .prepare(`SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE state IN ('pending', 'leased')`)
         .all() as unknown as DeliveryRow[],
     })),
-  erase: async (url, id, at) =>
-    using(url, {}, (db) => {
-      db.prepare('UPDATE events SET payload = NULL, erased_at = ? WHERE id = ?').run(at, id)
-    }),
 }
 
 export function sqlitePath(url: string): string {

@@ -28,8 +28,6 @@ export interface BackDoor {
   refuseNothing(url: string): Promise<void>
   /** What processing keeps: every lane, and every delivery that is not done or dead. */
   dumpLanes(url: string): Promise<{ readonly lanes: readonly LaneRow[]; readonly deliveries: readonly DeliveryRow[] }>
-  /** What an erasure leaves. */
-  erase(url: string, id: number, at: number): Promise<void>
 }
 
 const backDoors: Record<string, BackDoor> = { sqlite: sqliteBackDoor, postgres: postgresBackDoor }

@@ -3,9 +3,12 @@
 
 import { once } from 'node:events'
 import { writeSync } from 'node:fs'
+import { type Erased, Erasures } from '../../src/erasure/erasures.ts'
+import { systemClock } from '../../src/runtime/clock.ts'
+import type { ErasureStore } from '../../src/store/contract/erasures.ts'
 import type { StoreOptions } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
-import { idOf, item, newToken } from './rows.ts'
+import { idOf, item, newToken, TENANT } from './rows.ts'
 
 const say = (line: string): void => void writeSync(1, `${line}\n`)
 
@@ -61,6 +64,31 @@ const COMMANDS: Record<string, (url: string, ...args: string[]) => Promise<void>
       idle = indexed === 0 && !clearing ? idle + 1 : 0
       if (idle > 10_000) throw new Error(`the index stands still with a lag of ${lag}`)
     }
+    say('done')
+    await store.close()
+  },
+  /** Erases what an address sent, and then what files keep of it. After the call with the number `last` it makes no other. */
+  async erase(url, role, email, last = 'Infinity') {
+    const store = await openStore(url, { role: role as StoreOptions['role'] })
+    let calls = 0
+    const take = async <T>(what: string, call: () => Promise<T>): Promise<T> => {
+      say(what)
+      const result = await call()
+      if (calls++ === Number(last)) await untilKilled()
+      return result
+    }
+    const { erase, deleteRefusals, purge } = store.erasures
+    const announced: ErasureStore = {
+      ...store.erasures,
+      erase: (...args) => take('erase', () => erase(...args)),
+      deleteRefusals: (...args) => take('refusals', () => deleteRefusals(...args)),
+    }
+    const erasures = new Erasures({ store: { ...store, erasures: announced }, clock: systemClock })
+    for (let after: number | null = null; ; ) {
+      const page: Erased = await erasures.page(TENANT, { selector: { email }, dryRun: false, after })
+      if ((after = page.next) === null) break
+    }
+    while ((await take('purge', purge)).more);
     say('done')
     await store.close()
   },

@@ -49,6 +49,7 @@ everyStore('a followed event tells what is known of it, a revision what it revis
       snippet: 'Hello there',
       size: Buffer.byteLength(body),
       sha256: digest(body),
+      erasedAt: null,
       requestId: first.requestId,
     },
     {
@@ -63,6 +64,7 @@ everyStore('a followed event tells what is known of it, a revision what it revis
       snippet: null,
       size: 2,
       sha256: digest('{}'),
+      erasedAt: null,
       requestId: second.requestId,
     },
   ])

@@ -5,7 +5,7 @@ import { SCAN_ROWS } from '../../src/model/event-list.ts'
 import { cutWords } from '../../src/model/text-search.ts'
 import type { EventFilter, EventPosition } from '../../src/store/contract/inbox.ts'
 import type { Store } from '../../src/store/contract/store.ts'
-import { backDoorOf } from './back-door.ts'
+import { eraseEvent } from './erase-event.ts'
 import { type ItemFields, idOf, item, NOON, TENANT } from './rows.ts'
 import { append, everyDriver, indexAll } from './suite.ts'
 
@@ -257,7 +257,7 @@ everyDriver('a word of name, e-mail or text is found; an erased or rebuilt event
   await indexAll(store)
   assert.deepEqual(await found(store, 'malta'), [id])
   // An erased one keeps its place in the list, and none of its words.
-  await backDoorOf(database.driver).erase(database.url, id, NOON)
+  await eraseEvent(database.url, id, NOON)
   await store.index.requestRebuild()
   await indexAll(store)
   assert.deepEqual(await found(store, 'malta'), [])

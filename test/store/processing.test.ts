@@ -6,6 +6,7 @@ import { newUuid } from '../../src/runtime/id.ts'
 import type { ClaimedEvent, ClaimRequest } from '../../src/store/contract/processing.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { backDoorOf } from './back-door.ts'
+import { eraseEvent } from './erase-event.ts'
 import { type ItemFields, idOf, item, NOON, TENANT } from './rows.ts'
 import { append, everyDriver, everyStore, failure, indexAll } from './suite.ts'
 
@@ -79,7 +80,7 @@ everyDriver(
     const backDoor = backDoorOf(database.driver)
     const ids = (await store.journal.append([item(), item(), item()])).map(idOf)
     await backDoor.smugglePayload(database.url, ids[0]!, Buffer.from('not json'))
-    await backDoor.erase(database.url, ids[1]!, NOON)
+    await eraseEvent(database.url, ids[1]!, NOON)
     await backDoor.replacePayload(database.url, ids[2]!, Buffer.from('{"other":1}'))
     await indexAll(store)
     const claimed = await claim(store)

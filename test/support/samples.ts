@@ -12,7 +12,7 @@ import { until } from './until.ts'
 
 interface Sample {
   /** What stands in the path's place. */
-  readonly id?: 'event' | 'revision' | 'subscription' | 'refusal' | 'keyId' | 'spareKeyId' | 'page'
+  readonly id?: 'event' | 'spareEvent' | 'revision' | 'subscription' | 'refusal' | 'keyId' | 'spareKeyId' | 'page'
   readonly body?: string | ((data: SampleData) => object)
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true
@@ -35,6 +35,8 @@ const SAMPLES: Record<OperationName, Sample> = {
   eventPayload: { id: 'event' },
   listRevisions: { id: 'event' },
   promoteRevision: { id: 'revision' },
+  eraseEvent: { id: 'spareEvent', isOnce: true },
+  erase: { body: ({ spareEvent }) => ({ event: spareEvent }), isOnce: true },
   listConversations: {},
   showConversation: { id: 'event' },
   listConversationEvents: { id: 'event' },
@@ -83,7 +85,10 @@ export interface SampleRequest {
 /** What there is to ask for: an event, which is the first of a conversation, a revision of it, a lease and a subscription. */
 export interface SampleData {
   readonly processorToken: string
+  readonly adminToken: string
   readonly event: number
+  /** Nothing else uses it. */
+  readonly spareEvent: number
   readonly revision: number
   readonly leaseId: string
   readonly subscription: string
@@ -118,7 +123,9 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
   const again = await signIn(app, { link: await signInCode(app, operator.name) })
   return {
     processorToken: reader.token,
+    adminToken: await app.createToken({ scope: 'admin' }),
     event,
+    spareEvent: idOf(await app.post({ source_ref: 'spare' })),
     revision: revisions[0]!.id,
     leaseId,
     subscription: 'sample',
@@ -134,7 +141,8 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
 
 export function sampleRequest(app: TestApp, data: SampleData, route: Route): SampleRequest {
   const { id, body, isLast } = SAMPLES[route.operation]
-  const token = route.scope === 'processor' ? data.processorToken : app.token
+  const tokens = { processor: data.processorToken, admin: data.adminToken } as Partial<Record<string, string>>
+  const token = tokens[route.scope] ?? app.token
   return {
     method: route.method,
     path: id ? route.path.replace(/\{\w+\}/, String(data[id])) : route.path,

@@ -23,7 +23,7 @@ export type AuditEntry = {
   readonly id: string
   readonly at: Time
   readonly operator: string | null
-  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_passwd" | "operator_disable" | "operator_enable" | "operator_link"
+  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "erase" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link"
   readonly tenant: Tenant | null
   readonly target: string | null
   readonly request_id: string | null
@@ -67,7 +67,7 @@ export type ClaimedEvent = {
   readonly traceparent: string | null
   readonly content_type: string
   readonly size: number
-  readonly sha256: string
+  readonly sha256: string | null
   readonly payload?: Readonly<Record<string, unknown>> | readonly (unknown)[] | string | number | boolean | null
   readonly payload_base64?: string
   readonly payload_missing?: "erased" | "damaged"
@@ -137,6 +137,27 @@ export type Delivery = {
 
 export type DeliveryState = "pending" | "leased" | "done" | "dead"
 
+export type EraseCommand = {
+  readonly event?: number | null
+  readonly conversation?: number | null
+  readonly email?: string | null
+  readonly source_ref?: string | null
+  readonly dry_run?: boolean | null
+  readonly cursor?: number | null
+}
+
+export type Erased = {
+  readonly ok: true
+  readonly id?: EventId
+  readonly dry_run: boolean
+  readonly messages: number
+  readonly events: number
+  readonly refusals: number
+  readonly next: number | null
+  readonly pending: boolean
+  readonly index_lag?: IndexLag
+}
+
 export type Event = {
   readonly id: EventId
   readonly kind: "event" | "revision"
@@ -157,7 +178,7 @@ export type Event = {
   readonly scope: Scope
   readonly origin: "intake" | "accepted_refusal" | "promotion" | "test"
   readonly size: number
-  readonly sha256: string
+  readonly sha256: string | null
   readonly erased_at: string | null
 }
 
@@ -249,7 +270,8 @@ export type FollowedEvent = {
   readonly message_type: string | null
   readonly snippet: string | null
   readonly size: number
-  readonly sha256: string
+  readonly sha256: string | null
+  readonly erased_at: string | null
   readonly scope: Scope
   readonly key_id: string
   readonly request_id: RequestId
@@ -663,6 +685,16 @@ export interface Operations {
     query: {}
     body: undefined
     answer: EventAnswer
+  }
+  'DELETE /v1/inbox/events/{id}': {
+    query: {}
+    body: undefined
+    answer: Erased
+  }
+  'POST /v1/inbox/erasures': {
+    query: {}
+    body: EraseCommand
+    answer: Erased
   }
   'GET /v1/inbox/events/{id}/payload': {
     query: {}

@@ -35,7 +35,7 @@ const create = command({
     scope: {
       value: 'S',
       about:
-        "What the token is for: 'processor' reads and processes, and may not send; any other scope names an integration that sends, such as cf for a form plugin.",
+        "What the token is for: 'processor' reads and processes, 'admin' may also erase, and neither may send; any other scope names an integration that sends, such as cf for a form plugin.",
     },
     ...EXPIRES_FLAG,
     label: { value: 'TEXT', about: `A note for yourself, at most ${MAX_LABEL} characters.` },

@@ -1,6 +1,7 @@
 // One event: its details, its payload, its revisions, and the promotion of a revision to an event.
 
-import { digestOf, eventDetail } from '../../model/event-view.ts'
+import { digestText } from '../../model/erasure.ts'
+import { eventDetail } from '../../model/event-view.ts'
 import { type Call, callerOf, idIn, jsonAnswer } from '../call.ts'
 import type { Answer } from '../problem.ts'
 import { DEFAULT_LIMIT, idCursorParameter, lagField, limitParameter, pageAnswer } from '../paging.ts'
@@ -50,7 +51,7 @@ export function eventOperations(options: InboxOptions) {
     if (!event) return NOT_FOUND
     const payload = await events.payload(event.id, callerOf(call))
     if (!payload) return ERASED
-    const etag = `"${digestOf(event)}"`
+    const etag = `"${digestText(event)}"`
     const headers = { ...SAFE_HEADERS, ETag: etag }
     if (matchesEtag(call, etag)) return { status: 304, headers, body: '' }
     const disposition = `attachment; filename="event-${event.id}.json"`

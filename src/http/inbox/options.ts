@@ -1,5 +1,6 @@
 // The services that inbox operations call.
 
+import type { Erasures } from '../../erasure/erasures.ts'
 import type { Promote } from '../../intake/promote.ts'
 import type { Claims } from '../../processing/claims.ts'
 import type { Clock } from '../../runtime/clock.ts'
@@ -18,4 +19,7 @@ export interface InboxOptions {
   readonly awaitIndex: (needed?: 'entries' | 'words') => Promise<number>
   readonly promote: Promote
   readonly resumePointOf: ResumePointOf
+  readonly erasures: Erasures
+  /** Starts the purge of what was erased. */
+  readonly onErased: () => void
 }

@@ -2,6 +2,7 @@
 
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
+import type { ErasureStore } from './erasures.ts'
 import type { EventReader } from './events.ts'
 import type { Follower } from './follow.ts'
 import type { InboxReader } from './inbox.ts'
@@ -36,6 +37,7 @@ export interface Store {
   readonly processing: ProcessingStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
+  readonly erasures: ErasureStore
   readonly nodes: NodeStore
   readonly operators: OperatorStore
   readonly traffic: TrafficReader

@@ -11,6 +11,7 @@ import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
 import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
+import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { createNodes } from './admin/nodes.ts'
@@ -118,7 +119,7 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
 function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
-  const processing = createProcessing(pool)
+  const processing = createProcessing(pool, identity.dedupeKey)
   const { countDead, history, counts, states, lastErrors, subscriptions } = processing
   const refusals = createRefusalStore(pool)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
@@ -143,11 +144,11 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: lifecycle.guard({ append }),
-    events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool)))),
+    events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool, identity.dedupeKey)))),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
-    index: lifecycle.guard(createIndexing(pool)),
+    index: lifecycle.guard(createIndexing(pool, identity.dedupeKey)),
     processing: lifecycle.guard({
       ...processing,
       ...inTurn({ countDead, history, counts, states, lastErrors, subscriptions }),
@@ -155,6 +156,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     }),
     tokens: lifecycle.guard(createTokenStore(pool)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
+    erasures: lifecycle.guard(createErasureStore(pool, identity.dedupeKey)),
     operators: lifecycle.guard(createOperatorStore(pool)),
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },

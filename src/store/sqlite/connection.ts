@@ -51,6 +51,8 @@ export function openConnection(path: string, role: ConnectionRole): DatabaseSync
     if (role !== 'reader') requireWal(db)
     if (role === 'indexer') db.exec('PRAGMA synchronous = NORMAL')
     else if (role !== 'reader') makeDurable(db)
+    // Deleted content is overwritten, in the pages that stay in the file as well: what is erased leaves the files.
+    if (role !== 'reader') db.exec('PRAGMA secure_delete = ON')
     db.exec(`PRAGMA mmap_size = 0; PRAGMA temp_store = MEMORY; PRAGMA trusted_schema = OFF;
       PRAGMA cache_size = ${role === 'writer' ? -CACHE_KIB : -8192};
       PRAGMA wal_autocheckpoint = ${checkpointPages(role)};
@@ -105,6 +107,22 @@ export function inTransaction<T>(db: DatabaseSync, work: () => T): T {
   } catch (error) {
     if (db.isTransaction) db.exec('ROLLBACK')
     throw error
+  }
+}
+
+/** How long a truncation waits for readers of an old state: everything that writes waits with it. */
+const TRUNCATE_WAIT_MS = 50
+
+/** Empties the WAL, which keeps the pages as they were. False while somebody reads an old state of the file. */
+export function truncateWal(db: DatabaseSync): boolean {
+  db.exec(`PRAGMA busy_timeout = ${TRUNCATE_WAIT_MS}`)
+  try {
+    return db.prepare('PRAGMA main.wal_checkpoint(TRUNCATE)').get()?.busy === 0
+  } catch (error) {
+    if (sqliteCode(error) === SQLITE.BUSY || sqliteCode(error) === SQLITE.LOCKED) return false
+    throw error
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
   }
 }
 

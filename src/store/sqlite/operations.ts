@@ -6,12 +6,14 @@ import type { IdGap } from '../../model/id-gaps.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy.ts'
+import { prepareErasureWrites } from './admin/erasures.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
 import { addGap } from './admin/recovery.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
-import { inTransaction } from './connection.ts'
+import { inTransaction, truncateWal } from './connection.ts'
+import { prepareIndexErasures } from './index/index-erasures.ts'
 import { checkIndex } from './index/index-file.ts'
 import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
@@ -24,6 +26,7 @@ export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
+  const erasures = prepareErasureWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
   const operators = prepareOperatorWrites(db)
@@ -42,6 +45,9 @@ export function prepareOperations(db: DatabaseSync) {
     forgetNodes: nodes.forgetAll,
     addRefusals: refusals.add,
     acceptRefusal: refusals.accept,
+    erase: erasures.erase,
+    deleteRefusals: erasures.deleteRefusals,
+    truncateWal: (): boolean => truncateWal(db),
     createOperator: operators.create,
     createFirstOperator: operators.createFirst,
     setOperatorPassword: operators.setPassword,
@@ -76,10 +82,15 @@ export function prepareOperations(db: DatabaseSync) {
 /** Operations on the index file. */
 export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
+  const erasures = prepareIndexErasures(db)
   return {
     indexStep: indexing.step,
     indexWordsStep: indexing.stepWords,
     indexRebuild: indexing.requestRebuild,
+    clean: erasures.clean,
+    mergeWords: erasures.mergeWords,
+    notePurged: erasures.notePurged,
+    truncateIndexWal: (): boolean => truncateWal(db),
     checkIndex: (): void => checkIndex(db),
     pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
   }

@@ -4,6 +4,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { DeadFilter, QueueName } from '../contract/processing.ts'
+import { prepareErasureReads } from './admin/erasures.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
@@ -21,11 +22,12 @@ import type { Turn } from './threads/reader-scheduler.ts'
 
 export function prepareReads(db: DatabaseSync) {
   const dedupeKey = readMeta(db, 'dedupe_key')
-  const events = prepareEventReads(db)
+  const events = prepareEventReads(db, dedupeKey)
   const follow = prepareFollow(db)
   const tokens = prepareTokenReads(db)
   const operators = prepareOperatorReads(db)
   const traffic = prepareTrafficReads(db)
+  const erasures = prepareErasureReads(db, dedupeKey)
   const processingOf = prepareProcessingReads(db)
 
   return (turn: Turn) => {
@@ -73,6 +75,9 @@ export function prepareReads(db: DatabaseSync) {
       listTenants: tokens.tenants,
       listRefusals: listRefusals.bind(null, db),
       findRefusal: findRefusal.bind(null, db),
+      findMinted: erasures.findMinted,
+      erasureLog: erasures.log,
+      unerased: erasures.unerased,
       listOperators: operators.list,
       listAudit: operators.listAudit,
       trafficMinutes: traffic.minutes,

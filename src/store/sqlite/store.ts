@@ -9,6 +9,8 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
+import { readPending } from './admin/erasures.ts'
+import { createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
@@ -17,7 +19,6 @@ import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
   openConnection,
-  readFailure,
   readSynchronous,
   refusal,
   requireFile,
@@ -26,6 +27,7 @@ import {
 } from './connection.ts'
 import { watchingForDamage } from './damage.ts'
 import { readCoverage } from './index/inbox.ts'
+import { guard, guardAll, runInProcess } from './guarded-calls.ts'
 import {
   attachIndex,
   needsIndexFile,
@@ -41,7 +43,6 @@ import { prepareFollow } from './journal/follow.ts'
 import { readSequence } from './journal/sequence.ts'
 import { acquireServerLock, isServerRunning } from './lock.ts'
 import {
-  type Calls,
   type Executor,
   type IndexOperations,
   type Operations,
@@ -172,6 +173,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
   const gaps = readGaps(main)
+  const purge = createPurge({ main, writer, indexer })
   /** A read in the turn of a tenant. */
   const read = <N extends keyof Reads>(
     { companyId, accountId }: Tenant,
@@ -298,6 +300,15 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       find: (tenant, id) => read(tenant, 'findRefusal', [tenant, id]),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
     },
+    erasures: {
+      erase: (tenant, ids, at) => write(tenant, 'erase', [tenant, ids, at]),
+      deleteRefusals: (tenant, ids) => write(tenant, 'deleteRefusals', [tenant, ids]),
+      findMinted: (tenant, keys) => read(tenant, 'findMinted', [tenant, keys]),
+      purge,
+      isPending: (tenant) => guard(() => readPending(main, tenant)),
+      log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
+      unerased: (records) => readOwn('unerased', [records]),
+    },
     operators: {
       create: (operator) => writer.run('createOperator', [operator]),
       createFirst: (operator) => writer.run('createFirstOperator', [operator]),
@@ -349,46 +360,6 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       await indexer.close()
       await writer.close()
       release()
-    },
-  }
-}
-
-/** Runs a short synchronous read: callers get a promise, and failures as StoreFailure. */
-async function guard<T>(read: () => T): Promise<T> {
-  try {
-    return read()
-  } catch (error) {
-    throw readFailure(error)
-  }
-}
-
-/** The same for a capability whose calls are asynchronous. */
-function guardAll<T extends object>(capability: T): T {
-  const calls = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>)
-  return Object.fromEntries(
-    calls.map(([name, call]) => [
-      name,
-      (...args: readonly unknown[]) =>
-        call(...args).catch((error: unknown) => {
-          throw readFailure(error)
-        }),
-    ]),
-  ) as T
-}
-
-/** Runs operations in this process. */
-function runInProcess<O extends Calls>(db: DatabaseSync, operations: O): Executor<O> {
-  return {
-    run: async (name, args) => {
-      try {
-        return (await operations[name]!(...args)) as never
-      } catch (error) {
-        throw readFailure(error)
-      }
-    },
-    onFatal: () => {},
-    close: async () => {
-      if (db.isOpen) db.close()
     },
   }
 }

@@ -12,8 +12,11 @@ import { idOf, item, newToken } from '../rows.ts'
 import { failure, indexAll } from '../suite.ts'
 import { mountSmallDisk } from '../../support/disk.ts'
 
-/** Room that is freed when the ballast goes: for the write-ahead log, and for the pages that a checkpoint copies from it. */
-const ROOM_BYTES = 16_000_000
+/**
+ * Room that is freed when the ballast goes: for the write-ahead logs, in which deleted content is overwritten, and for the pages that
+ * a checkpoint copies from them.
+ */
+const ROOM_BYTES = 24_000_000
 
 /** Null, and the test reported as skipped, where no file system can be mounted. */
 function smallDisk(t: TestContext, megabytes: number): string | null {
@@ -59,7 +62,7 @@ async function holds(store: Store, acknowledged: Filled['acknowledged']): Promis
 
 for (const role of ['server', 'tool'] as const) {
   test(`a ${role} on a full disk says unavailable, reads on, and resumes unaided`, async (t) => {
-    const disk = smallDisk(t, 20)
+    const disk = smallDisk(t, 28)
     if (!disk) return
     const room = ballast(disk)
     const url = `sqlite:${join(disk, 'intray.db')}`
@@ -102,7 +105,7 @@ for (const role of ['server', 'tool'] as const) {
 }
 
 test('a server is closed in good order on a full disk, and nothing acknowledged is lost', async (t) => {
-  const disk = smallDisk(t, 20)
+  const disk = smallDisk(t, 28)
   if (!disk) return
   const room = ballast(disk)
   const url = `sqlite:${join(disk, 'intray.db')}`

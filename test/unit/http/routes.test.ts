@@ -27,7 +27,7 @@ test('Allow names what an address takes; an unknown one takes nothing', () => {
   assert.equal(allowedMethods(ROUTES, '/api/ping'), 'GET, HEAD, OPTIONS')
   assert.equal(allowedMethods(ROUTES, '/api/inbox'), 'POST, OPTIONS')
   assert.equal(allowedMethods(ROUTES, '/v1/inbox/events'), 'GET, HEAD, POST, OPTIONS')
-  assert.equal(allowedMethods(ROUTES, '/v1/inbox/events/17'), 'GET, HEAD, OPTIONS')
+  assert.equal(allowedMethods(ROUTES, '/v1/inbox/events/17'), 'GET, HEAD, DELETE, OPTIONS')
   assert.equal(allowedMethods(ROUTES, '/v1/inbox/events/17/promote'), 'POST, OPTIONS')
   assert.equal(allowedMethods(ROUTES, '/nowhere'), null)
 })

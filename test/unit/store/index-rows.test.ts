@@ -26,6 +26,8 @@ const row: JournalRow = {
   companyId: 42,
   receivedAt: 1_000_000,
   channelRef: 'page',
+  channelKey: 'key',
+  erasedAt: null,
   size: payload.length,
   sha256: Uint8Array.from(createSha256()(payload)),
   keyId: 'AAAAAAAAAA',
@@ -74,5 +76,6 @@ test('an entry holds the columns by name', () => {
     snippet: 'hello',
     warnings: '[{"path":"/meta/form_id","expected":"integer","got":"string"}]',
     unindexed: null,
+    erased: 0,
   })
 })

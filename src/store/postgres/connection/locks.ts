@@ -18,4 +18,6 @@ export const LOCKS = {
   subscriptions: [INTRAY, 5],
   /** Operators are changed one after the other. */
   operators: [INTRAY, 12],
+  /** Erasures run one after the other, so that the ids of their log are in commit order. */
+  erasures: [INTRAY, 31],
 } as const satisfies Record<string, readonly [number, number]>

@@ -2,6 +2,8 @@
 
 import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
+import { createConversationKeys } from '../../../model/erasure.ts'
+import type { StoredEvent } from '../../../model/event.ts'
 import { accessPathOf, chunkOf, type FoundIds, pageOfIds, SCAN_ROWS, SEARCH_MS } from '../../../model/event-list.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { type Search, type SpanQuery, search, spanQueryFor } from '../../../model/text-search.ts'
@@ -65,7 +67,7 @@ const SELECT_REVISIONS: Statement = {
 }
 const SELECT_CONVERSATION_ID: Statement = {
   name: 'intray_conversation_id',
-  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
+  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_key = $3',
 }
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
   first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
@@ -74,12 +76,16 @@ const SELECT_CONVERSATIONS: Statement = {
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
   WHERE company_id = $1 AND account_id = $2 AND last_event_id < $3 ORDER BY last_event_id DESC LIMIT $4`,
 }
-/** A conversation has the id of its first event, whose channel_ref is the key. */
+/** A conversation has the id of its first event, whose channel_ref gives the key. */
+const SELECT_CHANNEL: Statement = {
+  name: 'intray_channel_of',
+  text: `SELECT channel_ref AS "channelRef", erased_at AS "erasedAt" FROM intray.events
+  WHERE id = $1 AND company_id = $2 AND account_id = $3`,
+}
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_by_id',
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
-  WHERE company_id = $1 AND account_id = $2 AND id = $3 AND channel_ref = (
-    SELECT e.channel_ref FROM intray.events e WHERE e.id = $3 AND e.company_id = $1 AND e.account_id = $2)`,
+  WHERE company_id = $1 AND account_id = $2 AND channel_key = $3 AND id = $4`,
 }
 const SELECT_CONVERSATION_EVENTS: Statement = {
   name: 'intray_conversation_events',
@@ -93,10 +99,13 @@ const SPANS_PER_QUERY = [1, 4, 16]
 /** Events read at once: the main thread decodes the rows of one answer in one turn. */
 const STEP_EVENTS = 50
 const NEWEST = Number.MAX_SAFE_INTEGER
+type Channel = Pick<StoredEvent, 'channelRef' | 'erasedAt'>
+
 const NOTHING: EventPage = { events: [], next: null, partial: false }
 
 export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: readonly IdGap[]): InboxReader {
   const digest = createDedupeDigest(dedupeKey)
+  const conversationKeys = createConversationKeys(dedupeKey)
   const query = (statement: Statement | string, values: readonly Value[]): Promise<Row[]> =>
     pool.use((connection) => connection.query(statement, values))
   const idsOf = async (statement: Statement | string, values: readonly Value[]): Promise<number[]> =>
@@ -256,15 +265,19 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: reado
         conversation(row, tenant, row.channel_ref as string),
       ),
     async conversation(tenant, id) {
-      const [row] = await query(SELECT_CONVERSATION, [tenant.companyId, tenant.accountId, id])
+      const { companyId, accountId } = tenant
+      const [channel] = await query(SELECT_CHANNEL, [id, companyId, accountId])
+      const key = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const [row] = key ? await query(SELECT_CONVERSATION, [companyId, accountId, key, id]) : []
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },
     conversationEvents: async (tenant, id, afterId, limit) =>
       load(tenant, await idsOf(SELECT_CONVERSATION_EVENTS, [tenant.companyId, tenant.accountId, id, afterId, limit])),
   }
 
-  async function conversationOf({ companyId, accountId }: Tenant, channelRef: string): Promise<number | null> {
-    const [row] = await query(SELECT_CONVERSATION_ID, [companyId, accountId, channelRef])
+  async function conversationOf(tenant: Tenant, channelRef: string): Promise<number | null> {
+    const key = conversationKeys.of(tenant, channelRef)
+    const [row] = await query(SELECT_CONVERSATION_ID, [tenant.companyId, tenant.accountId, key])
     return row ? (row.id as number) : null
   }
 }

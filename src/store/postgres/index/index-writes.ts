@@ -39,14 +39,17 @@ const INSERT_WORDS: Statement = {
 const UPSERT_CONVERSATIONS: Statement = {
   name: 'intray_upsert_conversations',
   text: `${insertInto(CONVERSATIONS)}
-  ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
+  ON CONFLICT (company_id, account_id, channel_key) DO UPDATE SET
+    channel_ref = CASE WHEN conversations.erased_count = conversations.event_count THEN excluded.channel_ref
+      ELSE conversations.channel_ref END,
     event_count = conversations.event_count + excluded.event_count,
+    erased_count = conversations.erased_count + excluded.erased_count,
     last_event_id = excluded.last_event_id,
     last_received_at = excluded.last_received_at,
     last_contact_name = excluded.last_contact_name,
     last_contact_email = excluded.last_contact_email,
     last_snippet = excluded.last_snippet
-  RETURNING company_id || ':' || account_id || ':' || channel_ref AS key, id`,
+  RETURNING company_id || ':' || account_id || ':' || channel_key AS key, id`,
 }
 const UPSERT_REPEATS: Statement = {
   name: 'intray_upsert_repeats',

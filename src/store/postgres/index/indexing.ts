@@ -3,6 +3,7 @@
 // held for the step, so a node that dies loses it with its connection, and another node goes on. Other steps wait for the lock.
 
 import { countRepeats, endOfStep, type JournalRow, type ResendRow, tallyTraffic } from '../../../model/index-step.ts'
+import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { sqlState, storeFailure } from '../connection/failure.ts'
@@ -29,14 +30,14 @@ import { deriveInTurns } from './turns.ts'
 const MAX_STEP_ROWS = 1000
 /** How long a step waits for another node's step. */
 const TURN_MS = 2000
-const LOCK_NOT_AVAILABLE = '55P03'
+export const LOCK_NOT_AVAILABLE = '55P03'
 /** The lag is counted up to here; beyond, it is computed from ids, some of which have no row. */
 const COUNTED = 2000
 /** A node that stalls in the middle of a step loses the lock after this long. */
 const MAX_SILENCE_MS = 5000
 
 /** Held to the end of the transaction, whose other locks have the same timeout. */
-const TAKE_TURN = `SET LOCAL lock_timeout = ${TURN_MS};
+export const TAKE_TURN = `SET LOCAL lock_timeout = ${TURN_MS};
 SET LOCAL idle_in_transaction_session_timeout = ${MAX_SILENCE_MS};
 SELECT pg_advisory_xact_lock(${LOCKS.indexer.join()})`
 const SELECT_CURSORS: Statement = {
@@ -64,7 +65,8 @@ const COUNT_LAG: Statement = {
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
   text: `SELECT id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
-    channel_ref AS "channelRef", size, sha256, key_id AS "keyId", scope, request_id AS "requestId", payload
+    channel_ref AS "channelRef", size, sha256, key_id AS "keyId", scope, request_id AS "requestId",
+    erased_at AS "erasedAt", payload
   FROM intray.events WHERE id > $1 AND id <= (
     SELECT max(id) FROM (
       SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
@@ -106,7 +108,8 @@ interface Cursors {
   readonly clearing: boolean
 }
 
-export function createIndexing(pool: Pool) {
+export function createIndexing(pool: Pool, dedupeKey: Uint8Array) {
+  const conversationKeys = createConversationKeys(dedupeKey)
   const watermark = new Watermark()
   const analyzed = { entries: false, words: false }
 
@@ -128,7 +131,7 @@ export function createIndexing(pool: Pool) {
       const isIdle = !before.clearing && isCovered(before)
       const found = await watermark.find(connection, before.watermark, isIdle)
       if (isIdle && !found) return nothingDone(connection, before)
-      return inTurn(connection, () => stepInTurn(connection, limits, found, write))
+      return inTurn(connection, () => stepInTurn(connection, conversationKeys, limits, found, write))
     })
   }
 
@@ -136,7 +139,7 @@ export function createIndexing(pool: Pool) {
     return pool.use(async (connection) => {
       const before = await readCursors(connection)
       if (before.words >= before.position.events) return nothingDone(connection, before)
-      return inTurn(connection, () => stepWordsInTurn(connection, limits, write))
+      return inTurn(connection, () => stepWordsInTurn(connection, conversationKeys, limits, write))
     })
   }
 
@@ -202,6 +205,7 @@ async function inTurn(connection: Connection, step: () => Promise<IndexStepResul
 
 async function stepInTurn(
   connection: Connection,
+  conversationKeys: ConversationKeys,
   limits: IndexLimits,
   found: Ids | null,
   write: WriteEvents,
@@ -220,7 +224,7 @@ async function stepInTurn(
   const bounds = { maxRows: Math.min(limits.maxRows, MAX_STEP_ROWS), maxBytes: limits.maxBytes }
   const { maxRows, maxBytes } = bounds
   const { events: after } = before.position
-  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [after, upTo.events, maxRows, maxBytes])
+  const rows = await readRows(connection, conversationKeys, [after, upTo.events, maxRows, maxBytes])
   const derived = await write(connection, await deriveInTurns(rows, limits.extractBytes))
   const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
   writeRepeats(connection, countRepeats(derived, resends))
@@ -242,6 +246,7 @@ async function stepInTurn(
 
 async function stepWordsInTurn(
   connection: Connection,
+  conversationKeys: ConversationKeys,
   limits: WordLimits,
   write: WriteWords,
 ): Promise<IndexStepResult> {
@@ -249,13 +254,22 @@ async function stepWordsInTurn(
   const upTo = before.position.events
   const { maxRows, maxBytes, maxWords, extractBytes } = limits
   const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
-  const rows = await connection.query<JournalRow>(SELECT_EVENTS, [before.words, upTo, bounds.maxRows, maxBytes])
+  const rows = await readRows(connection, conversationKeys, [before.words, upTo, bounds.maxRows, maxBytes])
   const derived = await deriveInTurns(rows, extractBytes)
   const unindexed = await write(connection, derived, maxWords)
   const end = endOfStep(derived, upTo, bounds)
   connection.send(MOVE_WORDS, [end.position])
   const progress = await progressAt(connection, { ...before, words: end.position })
   return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
+}
+
+async function readRows(
+  connection: Connection,
+  keys: ConversationKeys,
+  values: readonly number[],
+): Promise<JournalRow[]> {
+  const rows = await connection.query<Omit<JournalRow, 'channelKey'>>(SELECT_EVENTS, values)
+  return rows.map((row) => ({ ...row, channelKey: keys.ofRow(row) }))
 }
 
 const NOWHERE = { position: { events: 0, resends: 0 }, words: 0 } as const

@@ -3,6 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Repeats } from '../../../model/event.ts'
+import { createConversationKeys } from '../../../model/erasure.ts'
 import { embeddable, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { EventReader } from '../../contract/events.ts'
@@ -34,12 +35,13 @@ const SELECT_REPEATS: Statement = {
 }
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation',
-  text: `SELECT id, event_count, first_received_at, last_event_id, last_received_at, first_contact_name,
+  text: `SELECT channel_ref, id, event_count, first_received_at, last_event_id, last_received_at, first_contact_name,
     first_contact_email, last_contact_name, last_contact_email, last_snippet
-  FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3`,
+  FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_key = $3`,
 }
 
-export function createEventReader(pool: Pool): EventReader {
+export function createEventReader(pool: Pool, dedupeKey: Uint8Array): EventReader {
+  const conversationKeys = createConversationKeys(dedupeKey)
   const one = async (statement: Statement, values: readonly (string | number)[]): Promise<Row | null> =>
     (await pool.use((connection) => connection.query(statement, values)))[0] ?? null
 
@@ -88,8 +90,9 @@ export function createEventReader(pool: Pool): EventReader {
       }
     },
     async conversation(tenant, channelRef) {
-      const row = await one(SELECT_CONVERSATION, [tenant.companyId, tenant.accountId, channelRef])
-      return row && conversation(row, tenant, channelRef)
+      const key = conversationKeys.of(tenant, channelRef)
+      const row = await one(SELECT_CONVERSATION, [tenant.companyId, tenant.accountId, key])
+      return row && conversation(row, tenant, row.channel_ref as string)
     },
   }
 }

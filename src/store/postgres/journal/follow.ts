@@ -18,9 +18,9 @@ const SELECT_PAGE: Statement = {
       ORDER BY event_id LIMIT $4)
   SELECT at.position, page.event_id AS id, page.kind, e.revises, e.received_at, e.source_ref, e.channel_ref,
     page.conversation_id, page.contact_name, page.contact_email, page.message_type, page.snippet, e.size, e.sha256,
-    e.scope, e.key_id, e.request_id
+    e.erased_at, e.scope, e.key_id, e.request_id
   FROM at LEFT JOIN page ON true LEFT JOIN LATERAL (
-    SELECT revises, received_at, source_ref, channel_ref, size, sha256, scope, key_id, request_id
+    SELECT revises, received_at, source_ref, channel_ref, size, sha256, erased_at, scope, key_id, request_id
     FROM intray.events WHERE id = page.event_id AND company_id = page.company_id OFFSET 0) e ON true
   ORDER BY page.event_id`,
 }

@@ -67,7 +67,8 @@ CREATE TABLE intray.resends (
   PRIMARY KEY (id, company_id)
 );
 
--- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event.
+-- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event. sha256: an HMAC once the event is
+-- erased; empty without a reference.
 CREATE TABLE intray.dedupe (
   company_id bigint NOT NULL,
   event_id   bigint NOT NULL,
@@ -76,6 +77,30 @@ CREATE TABLE intray.dedupe (
   minted_key bytea  NOT NULL,
   PRIMARY KEY (company_id, digest)
 );
+
+-- The erasure log: one row per erased event or revision. digest: its dedupe key, NULL without a reference. bytes: the HMAC
+-- in place of its SHA-256.
+CREATE TABLE intray.erasures (
+  id         bigint NOT NULL,
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  event_id   bigint NOT NULL,
+  erased_at  bigint NOT NULL,
+  digest     bytea,
+  bytes      bytea  NOT NULL,
+  PRIMARY KEY (id, company_id)
+);
+
+CREATE INDEX erasures_by_tenant ON intray.erasures (company_id, account_id, id);
+
+-- HMAC-SHA-256 under the dedupe key, in place of the SHA-256 of erased bytes; as in src/model/erasure.ts.
+CREATE FUNCTION intray.erased_digest(bytea) RETURNS bytea LANGUAGE sql STABLE AS $$
+  SELECT sha256(pad.outside || sha256(pad.inside || convert_to('bytes', 'UTF8') || $1)) FROM (
+    SELECT decode(string_agg(lpad(to_hex(octet # 54), 2, '0'), '' ORDER BY n), 'hex') AS inside,
+      decode(string_agg(lpad(to_hex(octet # 92), 2, '0'), '' ORDER BY n), 'hex') AS outside
+    FROM (SELECT n, CASE WHEN n < octet_length(m.value) THEN get_byte(m.value, n) ELSE 0 END AS octet
+      FROM intray.meta m, generate_series(0, 63) n WHERE m.key = 'dedupe_key') octets) pad
+$$;
 
 -- Append as one statement: everything a batch needs, in one round trip and one transaction, including conflicts.
 --
@@ -99,6 +124,7 @@ AS $$
 DECLARE
   total   CONSTANT integer := cardinality(digests);
   taken   xid8;
+  erased  bytea;
   won     integer;
   item    record;
   first   record;
@@ -130,7 +156,7 @@ BEGIN
 
   -- Keys in digest order: two batches cannot deadlock. Of equal keys in the batch the first wins.
   INSERT INTO intray.dedupe (company_id, digest, event_id, sha256, minted_key)
-  SELECT k.company_id, k.digest, k.id, k.sha256, k.minted_key
+  SELECT k.company_id, k.digest, k.id, CASE WHEN k.digest = k.minted_key THEN '' ELSE k.sha256 END, k.minted_key
   FROM (SELECT unnest(company_ids) AS company_id, unnest(digests) AS digest, unnest(ids) AS id,
           unnest(sha256s) AS sha256, unnest(minted_keys) AS minted_key) k
   ORDER BY k.company_id, k.digest, k.id
@@ -193,9 +219,14 @@ BEGIN
     kept := same;
     IF NOT same THEN
       -- Two nodes with the same new bytes are serialized, key by key in digest order.
-      PERFORM FROM intray.dedupe d WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
-      kept := EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
-        AND e.revises = first.event_id AND e.sha256 = item.sha256);
+      SELECT d.event_id, d.sha256, d.minted_key INTO first FROM intray.dedupe d
+      WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
+      -- Of an erased message there are HMACs to compare with.
+      erased := CASE WHEN NOT EXISTS (SELECT FROM intray.events e WHERE e.id = first.event_id
+        AND e.company_id = item.company_id AND e.erased_at IS NULL) THEN intray.erased_digest(item.sha256) END;
+      same := first.sha256 = item.sha256 OR coalesce(first.sha256 = erased, false);
+      kept := same OR EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
+        AND e.revises = first.event_id AND e.sha256 IN (item.sha256, erased));
     END IF;
     outcomes[item.n] := CASE WHEN same THEN 'd' ELSE 'c' END;
     IF kept THEN
@@ -224,15 +255,15 @@ $$;
 -- Derived by the indexer: can be rebuilt, except the watermark, which only grows --------------------------------------
 
 -- position: how far a journal table is indexed; of 'words': how far the search words of events are, never beyond 'events'.
--- watermark: every row up to this id is committed. clearing: a rebuild is emptying the derived tables.
+-- Of 'erasures': up to which the index holds nothing of erased messages. watermark: every row up to this id is committed. clearing: a rebuild is emptying the derived tables.
 CREATE TABLE intray.index_cursors (
-  source    text    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words')),
+  source    text    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures')),
   position  bigint  NOT NULL,
   watermark bigint  NOT NULL,
   clearing  boolean NOT NULL DEFAULT false
 );
 
-INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0), ('words', 0, 0);
+INSERT INTO intray.index_cursors (source, position, watermark) VALUES ('events', 0, 0), ('resends', 0, 0), ('words', 0, 0), ('erasures', 0, 0);
 
 -- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE intray.event_index (
@@ -251,6 +282,7 @@ CREATE TABLE intray.event_index (
   snippet         text,
   warnings        text,
   unindexed       text,
+  erased          bigint NOT NULL,
   PRIMARY KEY (company_id, account_id, event_id)
 );
 
@@ -273,21 +305,24 @@ CREATE TABLE intray.repeats (
 );
 
 -- Updated with every event: free space on the page keeps the new version of a row beside the old one.
+-- channel_key: the HMAC of the channel_ref. channel_ref: that key after `erased:`, once all events are erased.
 CREATE TABLE intray.conversations (
   company_id          bigint NOT NULL,
   account_id          bigint NOT NULL,
   id                  bigint NOT NULL,
   event_count         bigint NOT NULL,
+  erased_count        bigint NOT NULL,
   first_received_at   bigint NOT NULL,
   last_event_id       bigint NOT NULL,
   last_received_at    bigint NOT NULL,
+  channel_key         text   COLLATE "C" NOT NULL,
   channel_ref         text   COLLATE "C" NOT NULL,
   first_contact_name  text,
   first_contact_email text,
   last_contact_name   text,
   last_contact_email  text,
   last_snippet        text,
-  PRIMARY KEY (company_id, account_id, channel_ref)
+  PRIMARY KEY (company_id, account_id, channel_key)
 ) WITH (fillfactor = 80);
 
 CREATE INDEX conversations_by_activity ON intray.conversations (company_id, account_id, last_event_id);

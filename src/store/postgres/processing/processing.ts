@@ -1,6 +1,7 @@
 // Claims and their outcomes on PostgreSQL. A claim's transaction waits for no lane while it holds one; enqueueing new
 // events must wait for lanes, and starts without any.
 
+import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
@@ -20,13 +21,14 @@ const SELECT_ID: Statement = {
 }
 const SELECT_CONVERSATION: Statement = {
   name: 'intray_conversation_id',
-  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_ref = $3',
+  text: 'SELECT id FROM intray.conversations WHERE company_id = $1 AND account_id = $2 AND channel_key = $3',
 }
 const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
   AND state >= 'dead' AND state <= 'dead' AND entries >= 0 AND state <> 'done'
   AND ($4::bigint IS NULL OR lane = $4) AND settled_at >= $5 AND settled_at < $6`
 
-export function createProcessing(pool: Pool): ProcessingStore {
+export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingStore {
+  const conversationKeys = createConversationKeys(dedupeKey)
   const inQueue = <T>(name: QueueName, work: (connection: Connection, queue: Queue) => Promise<T>): Promise<T | null> =>
     retryTransaction(pool, async (connection) => {
       const queue = await queueOf(connection, name)
@@ -37,7 +39,10 @@ export function createProcessing(pool: Pool): ProcessingStore {
   async function placeOf(request: ClaimRequest): Promise<{ queue: Queue | null; lane: number | null | undefined }> {
     return pool.use(async (connection) => {
       const queue = await queueOf(connection, request)
-      const lane = request.channelRef === null ? null : await laneOf(connection, request.tenant, request.channelRef)
+      const lane =
+        request.channelRef === null
+          ? null
+          : await laneOf(connection, conversationKeys, request.tenant, request.channelRef)
       return { queue, lane }
     })
   }
@@ -83,14 +88,14 @@ export function createProcessing(pool: Pool): ProcessingStore {
       inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue)),
     requeue: (request) =>
       inQueue(request, async (connection, queue) => {
-        const ids = request.filter.ids ?? (await deadIds(connection, queue, request))
+        const ids = request.filter.ids ?? (await deadIds(connection, queue, conversationKeys, request))
         return (await runPlan(planRequeue(ids, request.now, request.keyId), connection, queue)).length
       }),
     countDead: (name, filter) =>
       pool.use(async (connection) => {
         const queue = await queueOf(connection, name)
         if (!queue) return null
-        const values = await deadValues(connection, queue, name.tenant, filter)
+        const values = await deadValues(connection, queue, conversationKeys, name.tenant, filter)
         if (!values) return 0
         const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count ${DEAD}`, values)
         return row!.count
@@ -125,13 +130,19 @@ async function queueOf(connection: Connection, { tenant, subscription }: QueueNa
   return row ? [companyId, accountId, row.id] : null
 }
 
-async function laneOf(connection: Connection, { companyId, accountId }: Tenant, channelRef: string) {
-  const [row] = await connection.query<{ id: number }>(SELECT_CONVERSATION, [companyId, accountId, channelRef])
+async function laneOf(connection: Connection, keys: ConversationKeys, tenant: Tenant, channelRef: string) {
+  const values = [tenant.companyId, tenant.accountId, keys.of(tenant, channelRef)]
+  const [row] = await connection.query<{ id: number }>(SELECT_CONVERSATION, values)
   return row?.id
 }
 
-async function deadIds(connection: Connection, queue: Queue, request: RequeueRequest): Promise<number[]> {
-  const values = await deadValues(connection, queue, request.tenant, request.filter)
+async function deadIds(
+  connection: Connection,
+  queue: Queue,
+  keys: ConversationKeys,
+  request: RequeueRequest,
+): Promise<number[]> {
+  const values = await deadValues(connection, queue, keys, request.tenant, request.filter)
   if (!values) return []
   const rows = await connection.query<{ event_id: number }>(
     `SELECT event_id ${DEAD} ORDER BY state, event_id LIMIT ${request.limit}`,
@@ -140,8 +151,14 @@ async function deadIds(connection: Connection, queue: Queue, request: RequeueReq
   return rows.map((row) => row.event_id)
 }
 
-async function deadValues(connection: Connection, queue: Queue, tenant: Tenant, filter: DeadFilter) {
-  const lane = filter.channelRef === null ? null : await laneOf(connection, tenant, filter.channelRef)
+async function deadValues(
+  connection: Connection,
+  queue: Queue,
+  keys: ConversationKeys,
+  tenant: Tenant,
+  filter: DeadFilter,
+) {
+  const lane = filter.channelRef === null ? null : await laneOf(connection, keys, tenant, filter.channelRef)
   if (lane === undefined) return null
   return [...queue, lane, filter.deadAfter ?? 0, filter.deadBefore ?? Number.MAX_SAFE_INTEGER] as const
 }

@@ -5,7 +5,7 @@ import type { DatabaseSync } from 'node:sqlite'
 const CLEAR_WORDS = "INSERT INTO event_words (event_words) VALUES ('delete-all')"
 const DERIVED_TABLES = {
   event_index: 'company_id, account_id, event_id',
-  conversations: 'company_id, account_id, channel_ref',
+  conversations: 'company_id, account_id, channel_key',
   repeats: 'company_id, event_id',
   traffic: 'company_id, account_id, span, at, key_id',
 } as const

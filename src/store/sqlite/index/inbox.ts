@@ -3,6 +3,8 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import { createDedupeDigest } from '../../../model/dedupe.ts'
+import { createConversationKeys } from '../../../model/erasure.ts'
+import type { StoredEvent } from '../../../model/event.ts'
 import {
   accessPathOf,
   chunkOf,
@@ -37,17 +39,20 @@ const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ?
   AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ? + 0`
 const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
   AND account_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
-const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
+const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_key = ?`
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
   first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
 const SELECT_CONVERSATIONS = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ? AND account_id = ? AND last_event_id < ? ORDER BY last_event_id DESC LIMIT ? + 0`
-/** A conversation has the id of its first event, whose channel_ref is the key. */
+/** A conversation has the id of its first event, whose channel_ref gives the key. */
+const SELECT_CHANNEL = `SELECT channel_ref AS channelRef, erased_at AS erasedAt FROM events
+  WHERE id = ? AND company_id = ? AND account_id = ?`
 const SELECT_CONVERSATION = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
-  WHERE company_id = ?1 AND account_id = ?2 AND id = ?3 AND channel_ref = (
-    SELECT e.channel_ref FROM events e WHERE e.id = ?3 AND e.company_id = ?1 AND e.account_id = ?2)`
+  WHERE company_id = ? AND account_id = ? AND channel_key = ? AND id = ?`
 const SELECT_CONVERSATION_EVENTS = `SELECT event_id FROM event_index INDEXED BY events_by_conversation WHERE company_id = ? AND account_id = ?
   AND conversation_id = ? AND event_id > ? ORDER BY event_id LIMIT ? + 0`
+
+type Channel = Pick<StoredEvent, 'channelRef' | 'erasedAt'>
 
 const NEWEST = Number.MAX_SAFE_INTEGER
 
@@ -67,6 +72,7 @@ export function readCoverage(db: DatabaseSync, gaps: readonly IdGap[]): Coverage
 
 export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTurn: Turn) {
   const digest = createDedupeDigest(dedupeKey)
+  const conversationKeys = createConversationKeys(dedupeKey)
   /** Work of the running call, without its waits for a turn. */
   let spentMs = 0
   let since = 0
@@ -225,8 +231,9 @@ export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTu
     return { events: await load(tenant, page.ids), next, partial: page.partial }
   }
 
-  const conversationOf = ({ companyId, accountId }: Tenant, channelRef: string): number | null => {
-    const row = db.prepare(SELECT_CONVERSATION_ID).get(companyId, accountId, channelRef)
+  const conversationOf = (tenant: Tenant, channelRef: string): number | null => {
+    const key = conversationKeys.of(tenant, channelRef)
+    const row = db.prepare(SELECT_CONVERSATION_ID).get(tenant.companyId, tenant.accountId, key)
     return row ? (row.id as number) : null
   }
 
@@ -240,7 +247,10 @@ export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTu
         .all(tenant.companyId, tenant.accountId, beforeEventId, limit)
         .map((row) => conversation(row, tenant, row.channel_ref as string)),
     conversation: (tenant: Tenant, id: number): Conversation | null => {
-      const row = db.prepare(SELECT_CONVERSATION).get(tenant.companyId, tenant.accountId, id)
+      const { companyId, accountId } = tenant
+      const channel = db.prepare(SELECT_CHANNEL).get(id, companyId, accountId)
+      const key = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const row = key ? db.prepare(SELECT_CONVERSATION).get(companyId, accountId, key, id) : undefined
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },
     conversationEvents: (tenant: Tenant, id: number, afterId: number, limit: number): Promise<ListedEvent[]> =>

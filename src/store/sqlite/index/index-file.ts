@@ -10,6 +10,7 @@ import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
 import { StoreRefused } from '../../contract/failure.ts'
+import { erasurePositions, lastErasure } from '../admin/erasures.ts'
 import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
@@ -150,7 +151,8 @@ function isOfJournal(db: DatabaseSync): boolean {
     origin.database_uuid === Buffer.from(readMeta(db, 'database_uuid')).toString() &&
     request === origin.last_request &&
     Math.max(lastId, covered.events) <= readSequence(db, 'events') &&
-    covered.resends <= readSequence(db, 'resends')
+    covered.resends <= readSequence(db, 'resends') &&
+    erasurePositions(db).cleaned <= lastErasure(db)
   )
 }
 

@@ -24,8 +24,10 @@ import {
 import { storeFailure } from '../connection.ts'
 
 const UPSERT_CONVERSATION = `${insertInto(CONVERSATIONS)}
-  ON CONFLICT (company_id, account_id, channel_ref) DO UPDATE SET
+  ON CONFLICT (company_id, account_id, channel_key) DO UPDATE SET
+    channel_ref = CASE WHEN erased_count = event_count THEN excluded.channel_ref ELSE channel_ref END,
     event_count = event_count + excluded.event_count,
+    erased_count = erased_count + excluded.erased_count,
     last_event_id = excluded.last_event_id,
     last_received_at = excluded.last_received_at,
     last_contact_name = excluded.last_contact_name,

@@ -1,24 +1,27 @@
 -- Index file: everything the indexer derives from the journal. No migrations: a file made by another version of this
 -- text, or from another journal, is emptied and rebuilt.
 
--- The journal that it was derived from, and the last indexed event: they reveal a journal restored from a backup.
+-- The journal that it was derived from, and the last indexed event: they reveal a journal restored from a backup. purged: up to
+-- which erasure no file holds anything of it.
 CREATE TABLE index_origin (
   only          INTEGER PRIMARY KEY CHECK (only = 1),
   schema        TEXT    NOT NULL,
   database_uuid TEXT    NOT NULL,
   last_id       INTEGER NOT NULL DEFAULT 0,
-  last_request  TEXT    NOT NULL DEFAULT ''
+  last_request  TEXT    NOT NULL DEFAULT '',
+  purged        INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- How far each journal table is indexed; 'words': how far the search words of events are, never beyond 'events'.
+-- 'erasures': up to which the index holds nothing of erased messages.
 -- clearing = 1: a rebuild is emptying the derived tables.
 CREATE TABLE index_cursors (
-  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words')),
+  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures')),
   position INTEGER NOT NULL,
   clearing INTEGER NOT NULL DEFAULT 0 CHECK (clearing IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0);
+INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0), ('erasures', 0);
 
 -- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE event_index (
@@ -37,6 +40,7 @@ CREATE TABLE event_index (
   snippet         TEXT,
   warnings        TEXT,
   unindexed       TEXT,
+  erased          INTEGER NOT NULL CHECK (erased IN (0, 1)),
   PRIMARY KEY (company_id, account_id, event_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -56,12 +60,15 @@ CREATE TABLE repeats (
   PRIMARY KEY (company_id, event_id)
 ) STRICT, WITHOUT ROWID;
 
+-- channel_key: the HMAC of the channel_ref. channel_ref: that key after `erased:`, once all events are erased.
 CREATE TABLE conversations (
   company_id          INTEGER NOT NULL,
   account_id          INTEGER NOT NULL,
+  channel_key         TEXT    NOT NULL,
   channel_ref         TEXT    NOT NULL,
   id                  INTEGER NOT NULL,
   event_count         INTEGER NOT NULL,
+  erased_count        INTEGER NOT NULL,
   first_received_at   INTEGER NOT NULL,
   last_event_id       INTEGER NOT NULL,
   last_received_at    INTEGER NOT NULL,
@@ -70,7 +77,7 @@ CREATE TABLE conversations (
   last_contact_name   TEXT,
   last_contact_email  TEXT,
   last_snippet        TEXT,
-  PRIMARY KEY (company_id, account_id, channel_ref)
+  PRIMARY KEY (company_id, account_id, channel_key)
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX conversations_by_activity ON conversations (company_id, account_id, last_event_id);

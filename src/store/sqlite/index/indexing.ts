@@ -12,21 +12,23 @@ import {
   tallyTraffic,
 } from '../../../model/index-step.ts'
 import { scanWhole } from '../../../model/message-scan.ts'
+import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
 import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import { readGaps } from '../admin/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
+import { readMeta } from '../schema.ts'
 import { clearSome } from './clearing.ts'
 import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
 
 const SELECT_CURSORS = 'SELECT source, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
 const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
-    scope, request_id FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
+    scope, request_id, erased_at FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
-const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '',
+const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0,
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
 /** The account is in the event's row. */
 const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS eventId, r.received_at AS receivedAt,
@@ -46,6 +48,7 @@ type WriteWords = IndexWrites['writeWords']
 export function prepareIndexing(db: DatabaseSync) {
   const writes = prepareIndexWrites(db)
   const gaps = readGaps(db)
+  const conversationKeys = createConversationKeys(readMeta(db, 'dedupe_key'))
   const selectEvents = db.prepare(SELECT_EVENTS)
   selectEvents.setReturnArrays(true)
   const selectResends = db.prepare(SELECT_RESENDS)
@@ -89,7 +92,7 @@ export function prepareIndexing(db: DatabaseSync) {
     const derived: Derived[] = []
     let bytes = 0
     for (const found of selectEvents.iterate(after, upTo, limits.maxRows)) {
-      const row = journalRow(found as unknown as readonly unknown[])
+      const row = journalRow(found as unknown as readonly unknown[], conversationKeys)
       derived.push(derive(row, row.payload === null ? undefined : scanWhole(row.payload, limits.extractBytes)))
       bytes += row.size
       if (bytes >= limits.maxBytes) break
@@ -123,8 +126,8 @@ export function prepareIndexing(db: DatabaseSync) {
 }
 
 /** Maps a row of SELECT_EVENTS, read as an array: half the cost of an object. */
-function journalRow(cells: readonly unknown[]): JournalRow {
-  return {
+function journalRow(cells: readonly unknown[], conversationKeys: ConversationKeys): JournalRow {
+  const row = {
     id: cells[0] as number,
     kind: cells[1] as JournalRow['kind'],
     revises: cells[2] as number | null,
@@ -138,7 +141,9 @@ function journalRow(cells: readonly unknown[]): JournalRow {
     keyId: cells[10] as string,
     scope: cells[11] as string,
     requestId: cells[12] as string,
+    erasedAt: cells[13] as number | null,
   }
+  return { ...row, channelKey: conversationKeys.ofRow(row) }
 }
 
 /** Makes the following steps empty the derived tables and fill them again. */

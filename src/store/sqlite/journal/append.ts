@@ -3,12 +3,13 @@
 //
 //   dedupe key      new → event                                   → stored
 //               existed → same minted key                         → stored (our own retry)
-//                         bytes of the first                      → resend row → duplicate
+//                         bytes of the first (or their HMAC, if it was erased) → resend row → duplicate
 //                         bytes of a kept revision                → resend row → conflict
 //                         other bytes                             → revision   → conflict
 
 import type { DatabaseSync } from 'node:sqlite'
 import { createIdentity, createMintedDigest, createSha256 } from '../../../model/dedupe.ts'
+import { createErasedDigest } from '../../../model/erasure.ts'
 import type { AppendOutcome } from '../../contract/append.ts'
 import { META_COLUMNS } from '../../event-columns.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
@@ -21,9 +22,12 @@ const INSERT_KEY = `INSERT INTO dedupe (company_id, digest, event_id, sha256, mi
 const SELECT_KEY = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
 const INSERT_EVENT = `INSERT INTO events (id, kind, revises, ${META_COLUMNS.map(({ name }) => name).join(', ')}, size, sha256, payload)
   VALUES (?, ?, ?, ${META_COLUMNS.map(() => '?').join(', ')}, ?, ?, ?)`
-const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
+const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 IN (?, ?) AND kind = 'revision'"
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
+
+/** A minted key alone recognises a node's own retry: without a reference, no bytes are compared. */
+const NO_BYTES = Buffer.alloc(0)
 
 /** An outcome on its way to the main thread. A stored message, the usual case, is its id alone: the least to send. */
 export type Written = number | Exclude<AppendOutcome, { outcome: 'stored' }>
@@ -46,6 +50,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
   const identityOf = createIdentity(readMeta(db, 'dedupe_key'))
   const mintedDigest = createMintedDigest()
   const sha256Of = createSha256()
+  const erasedDigest = createErasedDigest(readMeta(db, 'dedupe_key'))
 
   function append(row: AppendRow): Written {
     const { meta } = row
@@ -53,7 +58,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     const digest = identityOf(meta, minted)
     const sha256 = sha256Of(row.payload)
     const id = eventIds.peek()
-    const { changes } = insertKey.run(meta.companyId, digest, id, sha256, minted)
+    const { changes } = insertKey.run(meta.companyId, digest, id, digest === minted ? NO_BYTES : sha256, minted)
     if (changes === 0) return appendAgain(row, digest, sha256, minted)
     insertRow(row, sha256, null)
     return id
@@ -64,8 +69,11 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     const first = selectKey.get(companyId, digest)!
     const id = first.event_id as number
     if (Buffer.compare(minted, first.minted_key as Uint8Array) === 0) return id
-    const sameBytes = Buffer.compare(sha256, first.sha256 as Uint8Array) === 0
-    if (sameBytes || selectRevision.get(id, sha256)) {
+    const known = first.sha256 as Uint8Array
+    // Of an erased message there are HMACs to compare with.
+    const erased = erasedDigest(sha256)
+    const sameBytes = Buffer.compare(sha256, known) === 0 || Buffer.compare(erased, known) === 0
+    if (sameBytes || selectRevision.get(id, sha256, erased)) {
       insertResend.run(resendIds.take(), companyId, id, receivedAt, keyId, requestId)
     } else {
       insertRow(row, sha256, id)

@@ -3,6 +3,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../../model/event.ts'
+import { createConversationKeys } from '../../../model/erasure.ts'
 import { embeddable, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -17,11 +18,12 @@ const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? 
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
   FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`
 const SELECT_REPEATS = 'SELECT resends, revisions, last_seen_at FROM repeats WHERE company_id = ? AND event_id = ?'
-const SELECT_CONVERSATION = `SELECT id, event_count, first_received_at, last_event_id, last_received_at,
+const SELECT_CONVERSATION = `SELECT channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
     first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet
-  FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?`
+  FROM conversations WHERE company_id = ? AND account_id = ? AND channel_key = ?`
 
-export function prepareEventReads(db: DatabaseSync) {
+export function prepareEventReads(db: DatabaseSync, dedupeKey: Uint8Array) {
+  const conversationKeys = createConversationKeys(dedupeKey)
   const cellsOf = (sql: string, ...args: readonly number[]): EventCells[] => {
     const select = db.prepare(sql)
     select.setReturnArrays(true)
@@ -67,8 +69,10 @@ export function prepareEventReads(db: DatabaseSync) {
       }
     },
     conversation(tenant: Tenant, channelRef: string): Conversation | null {
-      const row = db.prepare(SELECT_CONVERSATION).get(tenant.companyId, tenant.accountId, channelRef)
-      return row ? conversation(row, tenant, channelRef) : null
+      const row = db
+        .prepare(SELECT_CONVERSATION)
+        .get(tenant.companyId, tenant.accountId, conversationKeys.of(tenant, channelRef))
+      return row ? conversation(row, tenant, row.channel_ref as string) : null
     },
   }
 }

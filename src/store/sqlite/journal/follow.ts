@@ -9,7 +9,7 @@ import { readSequence } from './sequence.ts'
 const POSITION = `SELECT position FROM index_cursors WHERE source = 'events'`
 const SELECT_PAGE = `SELECT p.position AS position, page.* FROM (${POSITION}) p LEFT JOIN (
     SELECT i.event_id AS id, i.kind, e.revises, e.received_at, e.source_ref, e.channel_ref, i.conversation_id,
-      i.contact_name, i.contact_email, i.message_type, i.snippet, e.size, e.sha256, e.scope, e.key_id, e.request_id
+      i.contact_name, i.contact_email, i.message_type, i.snippet, e.size, e.sha256, e.erased_at, e.scope, e.key_id, e.request_id
     FROM event_index i CROSS JOIN events e ON e.id = i.event_id
     WHERE i.company_id = ? AND i.account_id = ? AND i.event_id > ? AND i.event_id <= (${POSITION})
     ORDER BY i.event_id LIMIT ? + 0) page ON true

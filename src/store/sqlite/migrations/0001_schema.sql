@@ -65,7 +65,8 @@ CREATE TABLE resends (
   request_id  TEXT    NOT NULL
 ) STRICT;
 
--- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event.
+-- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event. sha256: an HMAC once the event is
+-- erased; empty without a reference.
 CREATE TABLE dedupe (
   company_id INTEGER NOT NULL,
   digest     BLOB    NOT NULL,
@@ -74,6 +75,20 @@ CREATE TABLE dedupe (
   minted_key BLOB    NOT NULL,
   PRIMARY KEY (company_id, digest)
 ) STRICT, WITHOUT ROWID;
+
+-- The erasure log: one row per erased event or revision. digest: its dedupe key, NULL without a reference. bytes: the HMAC
+-- in place of its SHA-256.
+CREATE TABLE erasures (
+  id         INTEGER PRIMARY KEY,
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  event_id   INTEGER NOT NULL,
+  erased_at  INTEGER NOT NULL,
+  digest     BLOB,
+  bytes      BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX erasures_by_tenant ON erasures (company_id, account_id, id);
 
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 

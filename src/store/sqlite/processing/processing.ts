@@ -2,6 +2,7 @@
 // afterwards, so that payloads do not pass through the writer.
 
 import type { DatabaseSync } from 'node:sqlite'
+import { createConversationKeys } from '../../../model/erasure.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
@@ -23,13 +24,14 @@ import type {
   RequeueRequest,
 } from '../../contract/processing.ts'
 import { inTransaction } from '../connection.ts'
+import { readMeta } from '../schema.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
 import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 import { ADD_DEFAULT } from './subscriptions.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
   AND deleted_at IS NULL`
-const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_ref = ?'
+const SELECT_CONVERSATION = 'SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_key = ?'
 const SELECT_DEAD = `SELECT event_id, lane, settled_at FROM deliveries INDEXED BY deliveries_by_state WHERE company_id = ?
   AND account_id = ? AND subscription = ? AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?
   ORDER BY event_id LIMIT ? + 0`
@@ -84,7 +86,8 @@ export function prepareProcessing(db: DatabaseSync) {
 
 /** Undefined if the conversation does not exist (yet). */
 function laneOf(db: DatabaseSync, { companyId, accountId }: Tenant, channelRef: string): number | undefined {
-  return db.prepare(SELECT_CONVERSATION).get(companyId, accountId, channelRef)?.id as number | undefined
+  const key = createConversationKeys(readMeta(db, 'dedupe_key')).of({ companyId, accountId }, channelRef)
+  return db.prepare(SELECT_CONVERSATION).get(companyId, accountId, key)?.id as number | undefined
 }
 
 export function queueOf(db: DatabaseSync, { tenant, subscription }: QueueName): Queue | null {

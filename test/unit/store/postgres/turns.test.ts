@@ -56,6 +56,8 @@ function rowOf(id: number, text: string): JournalRow {
     companyId: 42,
     receivedAt: 1_000_000,
     channelRef: null,
+    channelKey: null,
+    erasedAt: null,
     size: payload.length,
     sha256: Uint8Array.from(createSha256()(payload)),
     keyId: 'AAAAAAAAAA',

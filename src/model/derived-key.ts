@@ -1,7 +1,7 @@
 // Deterministic event keys for events made from stored rows, so that making one again is a duplicate.
 
 import { hash } from 'node:crypto'
-import type { Tenant } from '../model/principal.ts'
+import type { Tenant } from './principal.ts'
 
 /** In the form of a UUID, and the same for the same input. */
 export function derivedKey(what: string, { companyId, accountId }: Tenant, id: number): string {
