@@ -6,9 +6,9 @@
 // the same pid.
 
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { dirname, isAbsolute, join } from 'node:path'
 import type { Config } from '../config.ts'
 import { errorText, type Logger } from '../runtime/log.ts'
 import { publicUrl } from '../store/open.ts'
@@ -41,12 +41,12 @@ function writeNote(address: string, databaseUrl: string): void {
   const { pid } = process
   const path = join(folder, `${pid}.json`)
   const note: Note = { pid, address, database: publicUrl(databaseUrl), started: startOf(pid) }
-  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  makeFolder(folder)
   removeStaleNotes(folder)
   // Written aside and renamed: a command never reads half of it.
   writeFileSync(`${path}.part`, `${JSON.stringify(note)}\n`, { mode: 0o600 })
   renameSync(`${path}.part`, path)
-  process.once('exit', () => rmSync(path, { force: true }))
+  process.once('exit', () => removeNote(path))
 }
 
 /** Servers of this user that run now. */
@@ -68,7 +68,28 @@ function notesFolder(): string {
 
 function removeStaleNotes(folder: string): void {
   for (const name of namesIn(folder)) {
-    if (readNote(join(folder, name)) === null) rmSync(join(folder, name), { force: true })
+    if (readNote(join(folder, name)) === null) removeNote(join(folder, name))
+  }
+}
+
+/** Not `recursive`: with that, Node never returns where the system answers ENOENT although the parent is there, as in /proc. */
+function makeFolder(path: string): void {
+  if (existsSync(path)) return
+  makeFolder(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another server may start now.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  }
+}
+
+/** A note that stays does no harm, and must not change how the server ends. */
+function removeNote(path: string): void {
+  try {
+    rmSync(path, { force: true })
+  } catch {
+    // The folder is not writable any more.
   }
 }
 
@@ -84,7 +105,8 @@ function namesIn(folder: string): string[] {
 function readNote(path: string): RunningServer | null {
   try {
     const { pid, address, database, started } = JSON.parse(readFileSync(path, 'utf8')) as Note
-    return startOf(pid) === started ? { pid, address, database } : null
+    const isComplete = typeof address === 'string' && typeof database === 'string'
+    return isComplete && startOf(pid) === started ? { pid, address, database } : null
   } catch {
     return null
   }

@@ -212,11 +212,12 @@ export class HttpServer implements Service {
   ): Dispatch {
     const { logger, maxHeaders } = this.#options
     return (req, res, awaitsContinue) => {
-      if (req.rawHeaders.length > 2 * maxHeaders) return onClientError(TOO_MANY_HEADERS, req.socket)
       if (!serialRequests(req.socket)!.begin(req, res)) {
         req.socket.destroy()
         return
       }
+      // After that: otherwise this answer could go out in the place of an earlier request's.
+      if (req.rawHeaders.length > 2 * maxHeaders) return onClientError(TOO_MANY_HEADERS, req.socket)
       const exchange = this.#begin(req, res)
       exchange.awaitsContinue = awaitsContinue
       const release = this.#shares.admitRequest(req.socket, exchange.address)

@@ -37,6 +37,8 @@ test('a command that finds no database names the servers of this user, and takes
   assert.match((await list()).stderr, /No server of this user runs here/, 'another process has the pid now')
   writeFileSync(path, 'half of a no')
   assert.match((await list()).stderr, /No server of this user runs here/)
+  writeFileSync(path, JSON.stringify({ ...note, database: undefined }))
+  assert.match((await list()).stderr, /No server of this user runs here/)
   writeFileSync(path, JSON.stringify(note))
   assert.ok((await list()).stderr.endsWith(hint), 'control: the note as it was')
 
@@ -71,7 +73,9 @@ test('a note holds no password, and a server starts where none can be left', asy
 
   const file = join(tempFolder('no-folder'), 'file')
   writeFileSync(file, '')
-  const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('served'), 'intray.db')}`, INTRAY_CONSOLE: 'off' }
-  const server = await startServer(t, { ...env, XDG_STATE_HOME: file })
-  assert.equal((await fetch(`${server.url}/livez`)).status, 200)
+  for (const XDG_STATE_HOME of [file, '/proc/none']) {
+    const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('served'), 'intray.db')}`, INTRAY_CONSOLE: 'off' }
+    const server = await startServer(t, { ...env, XDG_STATE_HOME })
+    assert.equal((await fetch(`${server.url}/livez`)).status, 200)
+  }
 })

@@ -1,5 +1,5 @@
 // Scans the bytes of a JSON text: whether JSON.parse would accept them, where not, and where the values of named fields are. No
-// tree and no recursion: memory for names and one bit for each open bracket. The work can be cut into slices of any size.
+// tree and no recursion: memory for names and one bit for each open bracket. The work can be cut into slices of 4 bytes, the longest character, or more.
 //
 // A scan may have a limit, for a reader of texts that are known to be valid: it ends after so many bytes, string values not counted,
 // because those cost little. The fields that begin before are found, and a string among them is whole.

@@ -93,7 +93,7 @@ function countRows(db: DatabaseSync): BackupFloor {
 
 /** SQLite reports no progress, so the size of the file is looked at. */
 async function vacuumInto(path: string, file: string, onWritten: (bytes: number) => void): Promise<void> {
-  const timer = setInterval(() => onWritten(statSync(file).size), LOOK_EVERY_MS)
+  const timer = setInterval(() => onWritten(statSync(file, { throwIfNoEntry: false })?.size ?? 0), LOOK_EVERY_MS)
   try {
     await new Promise<void>((resolve, reject) => {
       const worker = new Worker(VACUUM_THREAD, { workerData: { path, file } })

@@ -4,7 +4,6 @@
 import {
   chmodSync,
   closeSync,
-  constants,
   copyFileSync,
   existsSync,
   fsyncSync,
@@ -12,6 +11,7 @@ import {
   openSync,
   renameSync,
   rmSync,
+  statSync,
 } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
@@ -31,24 +31,23 @@ const FORGET = 'DELETE FROM nodes; DELETE FROM sessions; DELETE FROM sign_in_lin
 
 /** `file`: the backup that will be loaded. */
 export function openSqliteRestore(path: string, file: string): Restore {
-  const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
-  if (existing !== undefined) {
-    throw new StoreRefused(
-      `${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`,
-    )
-  }
+  requireAbsent(path)
   const part = `${path}.part`
   if (resolve(file) === part) throw new StoreRefused(`${file} is what an interrupted restore left. Give a backup.`)
   const removePart = () => {
     for (const end of SIDE_FILES.toReversed()) rmSync(part + end, { force: true })
   }
+  const inodeOfPart = () => statSync(part, { throwIfNoEntry: false })?.ino
   let db: DatabaseSync | null = null
+  let inode: number | undefined
   return {
     async load() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       // Left by a restore that was interrupted.
       removePart()
-      copyFileSync(file, part, constants.COPYFILE_EXCL)
+      closeSync(openSync(part, 'wx', 0o600))
+      inode = inodeOfPart()
+      copyFileSync(file, part)
       chmodSync(part, 0o600)
       const opened = openBackup(part, 'tool', file)
       db = opened
@@ -64,6 +63,11 @@ export function openSqliteRestore(path: string, file: string): Restore {
         return addGap(opened, now)
       })
       opened.close()
+      if (inodeOfPart() !== inode) {
+        throw new StoreRefused(`Another command restores to ${path} now. This restore was given up.`)
+      }
+      // A server may have made a database there meanwhile.
+      requireAbsent(path)
       sync(part, 'r+')
       renameSync(part, path)
       sync(dirname(path), 'r')
@@ -71,9 +75,17 @@ export function openSqliteRestore(path: string, file: string): Restore {
     },
     async discard() {
       if (db?.isOpen) db.close()
-      removePart()
+      // Unless it is the part of another command by now.
+      if (inodeOfPart() === inode) removePart()
     },
   }
+}
+
+/** Refuses if any file of a database is there. */
+function requireAbsent(path: string): void {
+  const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
+  if (existing === undefined) return
+  throw new StoreRefused(`${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`)
 }
 
 function sync(path: string, flags: string): void {
