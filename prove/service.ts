@@ -4,6 +4,7 @@
 
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import type { ProofContext } from './proof.ts'
@@ -46,8 +47,12 @@ export class Service {
   #log = ''
   #metrics = Promise.withResolvers<string>()
 
-  constructor(context: Pick<ProofContext, 'onCleanup'>, options: ServiceOptions) {
+  readonly #stateFolder: string
+  #hasDatabase = false
+
+  constructor(context: Pick<ProofContext, 'onCleanup' | 'folder'>, options: ServiceOptions) {
     this.options = options
+    this.#stateFolder = join(context.folder, 'state')
     context.onCleanup(() => this.kill())
   }
 
@@ -159,8 +164,11 @@ export class Service {
     }
   }
 
-  /** A new token of the proof's tenant. */
+  /** A new token of the proof's tenant. The first makes the database, unless there is one. */
   async mint(scope: string, tenant: { account: number; company: number } = TENANT): Promise<string> {
+    // Fails if there is one, and in commits from before this command: there, the first token makes it.
+    if (!this.#hasDatabase) await this.command(['init'])
+    this.#hasDatabase = true
     const whose = ['--account', String(tenant.account), '--company', String(tenant.company)]
     const { code, stdout, stderr } = await this.command(['token', 'create', ...whose, '--scope', scope, '--json'])
     const token = code === 0 ? (JSON.parse(stdout) as { token?: unknown }).token : undefined
@@ -175,6 +183,8 @@ export class Service {
     return {
       ...Object.fromEntries(inherited),
       INTRAY_DATABASE_URL: this.options.databaseUrl,
+      // Where servers leave a note for commands: not the one of whoever runs the proof.
+      XDG_STATE_HOME: this.#stateFolder,
       ...this.options.env,
       ...more,
     }

@@ -88,7 +88,7 @@ export interface StrikeOptions<F extends Fault> {
 }
 
 export async function strike<F extends Fault>(
-  context: Pick<ProofContext, 'random' | 'onCleanup'>,
+  context: Pick<ProofContext, 'folder' | 'onCleanup' | 'random'>,
   target: Target<F>,
   options: StrikeOptions<F>,
 ): Promise<Struck> {
