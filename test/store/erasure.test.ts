@@ -166,6 +166,12 @@ everyStore('claims, streams and lists show an erased event', async (store) => {
   const items = [{ id: ids[0]!, leaseId: lease.leaseId, delayMs: 0, error: 'cannot parse "my secret"' }]
   const release = { ...queue, items, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0, now: NOON + 1 }
   await store.processing.release(release)
+  const [record] = await store.processing.history(TENANT, ids[0]!)
+  assert.deepEqual(
+    record!.history.map(({ what, error }) => [what, error]),
+    [['released', null]],
+    'a text that comes after the erasure is not kept',
+  )
   const page = await store.follow.after(TENANT, 0, 10)
   assert.deepEqual(
     page.events.map(({ id, erasedAt, snippet }) => [id, erasedAt, snippet]),
