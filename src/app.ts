@@ -232,6 +232,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       resumePointOf,
       promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
       erasures: new Erasures({ store, clock }),
+      refusalsSettled: () => refusals.settled(),
       onErased: () => void erasurePurge.run(),
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
