@@ -230,7 +230,12 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         stepped: (timeoutMs) => indexer.stepped(timeoutMs),
       }),
       resumePointOf,
-      promote: createPromote({ events: store.events, clock, submit: (item) => batcher.submit(item) }),
+      promote: createPromote({
+        events: store.events,
+        erasures: store.erasures,
+        clock,
+        submit: (item) => batcher.submit(item),
+      }),
       erasures: new Erasures({ store, clock }),
       refusalsSettled: () => refusals.settled(),
       onErased: () => void erasurePurge.run(),
