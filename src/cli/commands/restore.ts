@@ -4,11 +4,12 @@
 import { applyErasures, erasureLog } from '../../erasure/apply-log.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import type { Restore } from '../../store/contract/backup.ts'
-import { openRestore, openStore } from '../../store/open.ts'
+import type { ErasureStore } from '../../store/contract/erasures.ts'
+import { openCopySide, openRestore, openStore } from '../../store/open.ts'
 import { checkBackup, digestProblem } from '../backup-check.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
-import { withSide, withStore } from '../open.ts'
+import { withStore } from '../open.ts'
 import { inSteps, print, printJson } from '../output.ts'
 import { urlOf } from '../url-flag.ts'
 import { nameDatabase } from '../used-database.ts'
@@ -40,7 +41,10 @@ export const restore = command({
     const to = urlOf(values.to, values['to-file'], '--to')
     if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
     const old = urlOf(values.erasures, values['erasures-file'], '--erasures')
-    const { rows, erased, after, before } = await restoreInto(file!, to, old)
+    const { rows, erased, after, before } =
+      old === undefined
+        ? await restoreInto(file!, to, null)
+        : await withStore(({ erasures }) => restoreInto(file!, to, { url: old, erasures }), { databaseUrl: old })
     const erasures = erased === null ? {} : { erased }
     if (values.json) printJson({ ok: true, rows, ...erasures, gap: { after, before } })
     else {
@@ -51,8 +55,13 @@ export const restore = command({
   },
 })
 
-/** `old`: the database whose erasures are carried out again. */
-async function restoreInto(file: string, to: string, old: string | undefined) {
+/** The database whose erasures are carried out again. */
+interface OldDatabase {
+  readonly url: string
+  readonly erasures: Pick<ErasureStore, 'log'>
+}
+
+async function restoreInto(file: string, to: string, old: OldDatabase | null) {
   const target = await openRestore(file, to)
   try {
     nameDatabase(to)
@@ -61,30 +70,33 @@ async function restoreInto(file: string, to: string, old: string | undefined) {
     const loaded = await target.load()
     const { rows, problems } = await inSteps('verify', (say) => checkBackup(loaded, {}, say)).finally(loaded.close)
     if (problems.length > 0) throw new CommandError(`${file} is damaged. Nothing was restored. ${problems.join(' ')}`)
-    const erased = old === undefined ? null : await eraseAgain(target, old)
+    const erased = old === null ? null : await eraseAgain(target, old)
     return { rows, erased, ...(await target.finish(Date.now())) }
   } finally {
     await target.discard()
   }
 }
 
-/** The digests of the log say nothing under another key. */
-async function eraseAgain({ loadedUrl }: Restore, old: string): Promise<number> {
-  const keyOf = (url: string) => withSide(url, true, async (side) => Buffer.from((await side.identity()).dedupeKey))
-  if (!(await keyOf(old)).equals(await keyOf(loadedUrl))) {
+async function eraseAgain({ loadedUrl }: Restore, { url, erasures }: OldDatabase): Promise<number> {
+  if (!(await keyOf(url)).equals(await keyOf(loadedUrl))) {
     throw new CommandError(
       'The database of --erasures is not the one that the backup was made of. Nothing was restored.',
     )
   }
-  return withStore(
-    async ({ erasures }) => {
-      const store = await openStore(loadedUrl, { role: 'tool', mustExist: true })
-      try {
-        return await applyErasures(erasureLog(erasures), store, systemClock)
-      } finally {
-        await store.close()
-      }
-    },
-    { databaseUrl: old },
-  )
+  const store = await openStore(loadedUrl, { role: 'tool', mustExist: true })
+  try {
+    return await applyErasures(erasureLog(erasures), store, systemClock)
+  } finally {
+    await store.close()
+  }
+}
+
+/** The digests of a log say nothing under another key. */
+async function keyOf(url: string): Promise<Buffer> {
+  const side = await openCopySide(url, { mustExist: true })
+  try {
+    return Buffer.from((await side.identity()).dedupeKey)
+  } finally {
+    await side.close()
+  }
 }
