@@ -60,8 +60,8 @@ export class Erasures {
         for (const id of found) refusals.add(id)
         if (!dryRun) await this.#deleteRefusals(tenant, found)
         for (const row of kept) await batch.add(row)
+        await batch.flush()
       }
-      await batch.flush()
       if (batch.rows > 0) tally.messages += 1
       tally.events += batch.rows
     }

@@ -9,8 +9,12 @@ import type { RefusalStore } from '../store/contract/refusals.ts'
 
 /** Bodies of 64 KiB are scanned on the main thread, in one turn each page. */
 const PAGE = 5
-/** A source_ref in a form, a query or broken JSON. */
-const REFERENCE = /source_ref["'\]\s]*[:=]["'\s]*([^"'&,}\s]+)/
+/** A source_ref in a form, a query, a list, broken JSON or JSON inside of a string. */
+const REFERENCE = /source_ref["'\]\s\\]*[:=]["'\s\\]*([^"'&,}\s\\]+)/g
+/** Of a list that was sent as one message. */
+const MAX_REFERENCES = 100
+/** Only what looks like an address is searched in whole texts: `a` would be in all of them. */
+const ADDRESS = /[^\s@]@[^\s@]/
 
 export class NamedRefusals {
   readonly #byReference = new Map<string, number[]>()
@@ -29,7 +33,9 @@ export class NamedRefusals {
   add(refusal: StoredRefusal): void {
     if (refusal.acceptedAs !== null) this.#byEvent.set(refusal.acceptedAs, refusal.id)
     for (const reference of new Set(referencesIn(refusal))) {
-      this.#byReference.set(reference, [...(this.#byReference.get(reference) ?? []), refusal.id])
+      const ids = this.#byReference.get(reference)
+      if (ids) ids.push(refusal.id)
+      else this.#byReference.set(reference, [refusal.id])
     }
   }
 }
@@ -54,6 +60,7 @@ export function namesEmail({ body }: Pick<StoredRefusal, 'body'>, email: string)
   const folded = foldEmail(email)
   const scan = scanWhole(body)
   if (scan.typeOf(CONTACT_EMAIL) === 'string' && foldEmail(scan.stringOf(CONTACT_EMAIL)) === folded) return true
+  if (!ADDRESS.test(folded)) return false
   const text = Buffer.from(body).toString('utf8').toLowerCase()
   return text.includes(folded) || text.includes(encodeURIComponent(folded).toLowerCase())
 }
@@ -65,8 +72,8 @@ function referencesIn({ body, headers }: Pick<StoredRefusal, 'body' | 'headers'>
   )
   if (scan.typeOf(SOURCE_REF) === 'string') found.push(scan.stringOf(SOURCE_REF))
   else {
-    const [, text] = REFERENCE.exec(Buffer.from(body).toString('utf8')) ?? []
-    if (text !== undefined) found.push(text, decoded(text))
+    const matches = Buffer.from(body).toString('utf8').matchAll(REFERENCE).take(MAX_REFERENCES)
+    for (const [, text] of matches) found.push(text!, decoded(text!))
   }
   return found
 }

@@ -53,7 +53,10 @@ export async function firstOf({ events }: SelectionStore, tenant: Tenant, event:
   return source.revises ?? source.id
 }
 
-/** All rows of a message, the first event first, in pages. */
+/**
+ * All rows of a message, the first event first, in pages. What was promoted from a page of revisions is looked up once the caller is
+ * done with that page: after they are erased, nothing more can be promoted from them.
+ */
 export async function* rowsOf(
   { events, erasures }: SelectionStore,
   tenant: Tenant,
@@ -64,13 +67,14 @@ export async function* rowsOf(
   for (let after = 0; ; ) {
     const revisions = await events.revisions(firstId, after, PAGE)
     if (revisions.length === 0) return
+    yield revisions
     const keys = revisions.map(({ id }) => derivedKey('promotion', tenant, id))
     const promoted: StoredEvent[] = []
     for (const id of await erasures.findMinted(tenant, keys)) {
       const event = await events.find(id, tenant)
       if (event) promoted.push(event)
     }
-    yield [...revisions, ...promoted]
+    if (promoted.length > 0) yield promoted
     after = revisions.at(-1)!.id
   }
 }

@@ -30,6 +30,10 @@ export class RefusalRecorder implements Service {
   readonly #shares: Shares
   #buffer: Waiting[] = []
   #writing: Promise<void> | null = null
+  #batch: Promise<void> = Promise.resolve()
+  /** Refusals that were taken into the buffer, and those of them that left it, written or dropped. */
+  #taken = 0
+  #settled = 0
   #dropped = 0
 
   constructor(options: RefusalRecorderOptions) {
@@ -56,10 +60,17 @@ export class RefusalRecorder implements Service {
       this.#dropped += 1
       return
     }
+    this.#taken += 1
     this.#buffer.push({ tenant, make })
     this.#writing ??= this.#write().finally(() => {
       this.#writing = null
     })
+  }
+
+  /** Resolves once what was recorded before the call is written: later refusals do not delay it. */
+  async settled(): Promise<void> {
+    const goal = this.#taken
+    while (this.#settled < goal) await this.#batch
   }
 
   async stop(): Promise<void> {
@@ -69,19 +80,25 @@ export class RefusalRecorder implements Service {
 
   async #write(): Promise<void> {
     while (this.#buffer.length > 0) {
-      const batch: Refusal[] = []
-      for (const { tenant, make } of this.#buffer.splice(0, MAX_BATCH)) {
-        this.#shares.giveBack(tenant, 1)
-        try {
-          batch.push(await make())
-        } catch (error) {
-          this.#dropped += 1
-          this.#options.onTrouble('record refusals', error)
-        }
-        await nextTurn()
-      }
-      await this.#add(batch)
+      this.#batch = this.#writeBatch(this.#buffer.splice(0, MAX_BATCH))
+      await this.#batch
     }
+  }
+
+  async #writeBatch(waiting: readonly Waiting[]): Promise<void> {
+    const batch: Refusal[] = []
+    for (const { tenant, make } of waiting) {
+      this.#shares.giveBack(tenant, 1)
+      try {
+        batch.push(await make())
+      } catch (error) {
+        this.#dropped += 1
+        this.#options.onTrouble('record refusals', error)
+      }
+      await nextTurn()
+    }
+    await this.#add(batch)
+    this.#settled += waiting.length
   }
 
   /** Adding nothing still deletes old refusals. */

@@ -108,6 +108,22 @@ for (const driver of drivers) {
       assert.equal(idsOf((await reader.json('/v1/inbox/events?limit=1')).events as Json[])[0], ids[102])
     })
 
+    test('200: a refusal of the same reference goes too, even if it still waits in memory to be written', async () => {
+      const { app } = shared
+      const refusals = async (): Promise<string[]> => {
+        const page = await app.store.refusals.list({ accountId: 7, companyId: 42 }, Number.MAX_SAFE_INTEGER, 50)
+        return page.map(({ body }) => Buffer.from(body).toString()).filter((body) => body.includes('waits:'))
+      }
+      for (let n = 0; n < 12; n++) {
+        const id = idOf(await app.post(message(`waits:${n}`, 'waits@example.org')))
+        await app.post(`{"source_ref":"waits:${n}" broken`)
+        assert.equal((await remove(id)).json?.refusals, 1)
+      }
+      await app.post('{"source_ref":"waits:other" broken')
+      await until('a later refusal is written', async () => (await refusals()).join().includes('waits:other'))
+      assert.equal((await refusals()).length, 1)
+    })
+
     test('404: what the tenant does not have', async () => {
       const { app } = shared
       const theirs = await app.createToken({ accountId: 8, companyId: 42, scope: 'admin' })
@@ -143,7 +159,7 @@ for (const driver of drivers) {
       }
     })
 
-    test('an operator erases as an admin; the audit log keeps no address', async () => {
+    test('an operator erases as an admin; the audit log and the log keep no address', async () => {
       const { app } = shared
       const id = idOf(await app.post(message('audited', 'audited@example.org')))
       await app.indexed()
@@ -162,6 +178,9 @@ for (const driver of drivers) {
           [operator.name, 'email'],
         ],
       )
+      const log = JSON.stringify(app.log)
+      assert.ok(log.includes('/v1/inbox/erasures'), 'control: the log has these requests')
+      assert.ok(!log.includes('example.org'))
     })
   })
 }

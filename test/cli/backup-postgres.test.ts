@@ -52,6 +52,14 @@ test('a dump restores into an empty database, whose ids jump; a changed byte and
   const target = await newPostgresDatabase()
   const restored = await intrayJson(['restore', file, '--to', target], env)
   assert.deepEqual(restored, { ok: true, rows: 2, gap: { after: 2, before: 1_000_000_002 } })
+  await intrayJson(['erase', '--event', '1', '--yes'], env)
+  const erasing = await newPostgresDatabase()
+  const { erased } = await intrayJson(['restore', file, '--to', erasing, '--erasures', url], env)
+  assert.equal(erased, 1)
+  await withStore(erasing, async ({ events }) => {
+    assert.deepEqual([await events.payload(1), (await events.payload(2)) !== null], [null, true])
+  })
+
   const added = await append(target)
   assert.deepEqual(
     added.map((outcome) => 'id' in outcome && outcome.id),

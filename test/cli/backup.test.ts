@@ -235,3 +235,31 @@ test('sessions and sign-in links do not survive a restore, and ids jump again wi
   const { gap } = await intrayJson(['epoch'], { INTRAY_DATABASE_URL: restored })
   assert.deepEqual(gap, { after: 1_000_000_001, before: 2_000_000_001 })
 })
+
+test('restore --erasures erases again what the old database has erased, before the database is in place', async () => {
+  const { folder, url, env } = await filled(3)
+  const file = join(folder, 'b.db')
+  await intrayJson(['backup', file], env)
+  await intrayJson(['erase', '--event', '2', '--yes'], env)
+  const plain = join(folder, 'plain', 'intray.db')
+  await intrayJson(['restore', file, '--to', `sqlite:${plain}`], {})
+  assert.match((await rowsOf(plain))[1]!, /^2 .*ref:1/, 'control: the backup holds it')
+
+  const target = join(folder, 'new', 'intray.db')
+  const other = await filled(1)
+  const args = ['restore', file, '--to', `sqlite:${target}`]
+  const refused = await intray([...args, '--erasures', other.url], {})
+  assert.equal(refused.code, 1)
+  assert.match(refused.stderr, /is not the one that the backup was made of\. Nothing was restored\./)
+  assert.deepEqual(readdirSync(join(folder, 'new')), [])
+
+  const restored = await intrayJson([...args, '--erasures', url], {})
+  assert.deepEqual(restored, { ok: true, rows: 3, erased: 1, gap: { after: 3, before: 1_000_000_003 } })
+  assert.deepEqual(readdirSync(join(folder, 'new')), ['intray.db'])
+  assert.ok(!readFileSync(target).includes('ref:1'), 'no byte of it is left')
+  await withStore(`sqlite:${target}`, async (store) => {
+    assert.equal(await store.events.payload(2), null)
+    assert.ok(await store.events.payload(1))
+    assert.equal((await store.erasures.log(0, 9)).length, 1)
+  })
+})

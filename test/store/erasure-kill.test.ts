@@ -89,7 +89,7 @@ async function fill(store: Store, ofMessage: (n: number) => Secrets, address: st
     const [outcome] = await store.journal.append([one])
     return { outcome: 'stored' as const, id: idOf(outcome) }
   }
-  const promote = createPromote({ events: store.events, clock, submit })
+  const promote = createPromote({ events: store.events, erasures: store.erasures, clock, submit })
   const ids: number[] = []
   for (let n = 0; n < MESSAGES; n++) {
     const secrets = ofMessage(n)

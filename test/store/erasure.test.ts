@@ -2,13 +2,17 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
+import { Erasures } from '../../src/erasure/erasures.ts'
+import { createPromote } from '../../src/intake/promote.ts'
 import { createErasedDigest } from '../../src/model/erasure.ts'
 import { newUuid } from '../../src/runtime/id.ts'
+import type { AppendItem } from '../../src/store/contract/append.ts'
+import type { ErasureStore } from '../../src/store/contract/erasures.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from './back-door.ts'
 import { append, everyDriver, everyStore, indexAll, payloadText } from './suite.ts'
-import { item, NOON, TENANT } from './rows.ts'
+import { idOf, item, NOON, TENANT } from './rows.ts'
 
 const OTHERS = { accountId: 7, companyId: 43 }
 
@@ -166,6 +170,12 @@ everyStore('claims, streams and lists show an erased event', async (store) => {
   const items = [{ id: ids[0]!, leaseId: lease.leaseId, delayMs: 0, error: 'cannot parse "my secret"' }]
   const release = { ...queue, items, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0, now: NOON + 1 }
   await store.processing.release(release)
+  const [record] = await store.processing.history(TENANT, ids[0]!)
+  assert.deepEqual(
+    record!.history.map(({ what, error }) => [what, error]),
+    [['released', null]],
+    'a text that comes after the erasure is not kept',
+  )
   const page = await store.follow.after(TENANT, 0, 10)
   assert.deepEqual(
     page.events.map(({ id, erasedAt, snippet }) => [id, erasedAt, snippet]),
@@ -190,6 +200,51 @@ everyStore('an erasure takes the texts of the history', async (store) => {
   assert.deepEqual(await errors(), ['no such person: Ada'])
   await store.erasures.erase(TENANT, [id], NOON)
   assert.deepEqual(await errors(), [null])
+})
+
+everyStore('a revision that is promoted while it is erased leaves nothing', async (store) => {
+  const clock = { now: () => NOON }
+  const principal = { ...TENANT, keyId: 'AAAAAAAAAA', scope: 'cf' }
+  const stored = async (one: AppendItem) => ({
+    outcome: 'stored' as const,
+    id: idOf((await store.journal.append([one]))[0]),
+  })
+  const promote = (revisionId: number, submit = stored) =>
+    createPromote({ ...store, clock, submit })({ principal, revisionId, requestId: newUuid() })
+  const revised = async (ref: string) => {
+    const event = await append(store, message({ ref, text: 'first' }))
+    await store.journal.append([item(message({ ref, text: 'second' }))])
+    return { event, revision: (await store.events.revisions(event, 0, 1))[0]!.id }
+  }
+  const eraseWith = (erasures: ErasureStore, event: number) =>
+    new Erasures({ store: { ...store, erasures }, clock }).page(TENANT, {
+      selector: { event },
+      dryRun: false,
+      after: null,
+    })
+
+  // The promotion has read the bytes, and stores them after the erasure.
+  const late = await revised('r:1')
+  let stays = 0
+  const refused = await promote(late.revision, async (one) => {
+    await eraseWith(store.erasures, late.event)
+    const result = await stored(one)
+    stays = result.id
+    return result
+  })
+  assert.deepEqual(refused, { problem: { code: 'erased' } })
+  assert.equal(await store.events.payload(stays), null)
+
+  // The erasure has begun, and the promotion is done before the revision is erased.
+  const early = await revised('r:2')
+  let promoted = 0
+  const erase: ErasureStore['erase'] = async (tenant, ids, at) => {
+    if (ids.includes(early.revision)) promoted = ((await promote(early.revision)) as { id: number }).id
+    return store.erasures.erase(tenant, ids, at)
+  }
+  assert.equal((await eraseWith({ ...store.erasures, erase }, early.event)).events, 3)
+  assert.ok(promoted > 0)
+  assert.equal(await store.events.payload(promoted), null)
 })
 
 everyDriver('the log names what an older state of the database still holds', async ({ open }) => {

@@ -10,9 +10,10 @@ import { orUnavailable } from '../unavailable.ts'
 import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
 import type { InboxOptions } from './options.ts'
 
-export function erasureOperations({ erasures, events, awaitIndex, onErased }: InboxOptions) {
+export function erasureOperations({ erasures, events, awaitIndex, refusalsSettled, onErased }: InboxOptions) {
   const run = async (call: Call, page: ErasePage): Promise<Record<string, unknown>> => {
     const caller = callerOf(call)
+    await refusalsSettled()
     const { messages, events: rows, refusals, next } = await erasures.page(caller, page)
     if (!page.dryRun) onErased()
     const pending = await erasures.isPending(caller)

@@ -20,6 +20,8 @@ export interface InboxOptions {
   readonly promote: Promote
   readonly resumePointOf: ResumePointOf
   readonly erasures: Erasures
+  /** Resolves once the refusals that wait in memory are written: an erasure may name them. */
+  readonly refusalsSettled: () => Promise<void>
   /** Starts the purge of what was erased. */
   readonly onErased: () => void
 }

@@ -36,6 +36,8 @@ export interface BackupFile {
 export interface Restore {
   /** Reads the backup. What it holds can be checked before the database is there. */
   load(): Promise<BackupFile>
+  /** Where a store can be opened on what was loaded, to change it before it is in place. Close it before `finish`. */
+  readonly loadedUrl: string
   /** Begins an epoch, forgets what belongs to the old servers, and puts the database in place. */
   finish(now: number): Promise<IdGap>
   /** Removes what `load` made; does nothing after `finish`. */

@@ -3,7 +3,7 @@
 //
 // Promises
 // - `erase` is one transaction: payload, references, sender's headers and history texts go together, and one row of the erasure
-//   log is written for each erased row. An id is never logged twice.
+//   log is written for each erased row. An id is never logged twice. A history text that comes later is not kept.
 // - An erased reference still deduplicates: its bytes are a duplicate, other bytes a revision.
 // - After `erase` the index still holds copies. `purge` removes them, and on a store with files of its own also what the files
 //   keep of deleted content; until then the erasure is pending. It can be killed at any point and resumed.

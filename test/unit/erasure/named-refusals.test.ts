@@ -17,6 +17,8 @@ const BODIES = [
   'source_ref=cf:1&text=x',
   'text=x&source_ref=cf%3A1',
   "{'source_ref': 'cf:1'}",
+  '[{"source_ref":"cf:0"},{"source_ref":"cf:1"}]',
+  '"{\\"source_ref\\":\\"cf:1\\"}"',
 ]
 const OTHERS = ['{"source_ref":"cf:12"}', '{"ref":"cf:1"}', 'cf:1', '', '{"source_ref":1}', 'source_ref=cf:12', '%']
 
@@ -49,4 +51,6 @@ test('refusals are found by an address in any form, and by no other address', ()
     assert.ok(namesEmail(refused(1, body), 'ada@example.org'), body)
   }
   assert.ok(!namesEmail(refused(1, '{"contact":{"email":"bob@example.org"}}'), 'ada@example.org'))
+  const named = refused(1, '{"contact":{"email":"E"},"text":"hello"}')
+  assert.deepEqual([namesEmail(named, 'e'), namesEmail(named, 'h')], [true, false], 'a text that is no address')
 })

@@ -106,3 +106,24 @@ test('no more than one refusal is made in a turn', async () => {
   assert.equal(turns.length, 20)
   assert.equal(new Set(turns).size, 20)
 })
+
+test('settled waits for what was recorded before, written or dropped, and not for what comes later', async () => {
+  const { recorder, batches, release } = setUp({ bufferMax: 200 })
+  for (let n = 0; n < 40; n += 1) recorder.record('t', async () => refusal('before'))
+  recorder.record('t', async () => {
+    throw new Error('cannot be made')
+  })
+  let later = 0
+  const settled = recorder.settled().then(() => later)
+  const goOn = async () => {
+    later += 1
+    if (later < 500) recorder.record('t', goOn)
+    return refusal('later')
+  }
+  recorder.record('t', goOn)
+  release()
+  assert.ok((await within('what was recorded before', settled)) < 100)
+  assert.equal(batches.flat().filter((what) => what === 'before').length, 40)
+  await within('the rest', recorder.stop())
+  await within('nothing', recorder.settled())
+})

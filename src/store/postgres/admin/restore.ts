@@ -19,6 +19,7 @@ export async function openPostgresRestore(url: string, file: string): Promise<Re
   const pool = new Pool(parseAddress(url))
   let isLoaded = false
   return {
+    loadedUrl: url,
     async load() {
       if (!(await pool.use(readSchema)).isNew) {
         throw new StoreRefused(

@@ -3,6 +3,7 @@
 
 import {
   type Delivery,
+  type HistoryEntry,
   type LeaseFacts,
   NO_OWN_RULES,
   type OwnRetryRules,
@@ -115,6 +116,7 @@ const answers: Answers = {
       bigints(deliveries.map((one) => one.entries)),
     ])
     if (entries.length === 0) return
+    const errors = await errorsToKeep(connection, queue, entries)
     connection.send(sql.ADD_ENTRIES, [
       ...queue,
       bigints(entries.map(({ eventId }) => eventId)),
@@ -124,7 +126,7 @@ const answers: Answers = {
       texts(entries.map(({ state }) => state)),
       bigints(entries.map(({ attempts }) => attempts)),
       texts(entries.map(({ keyId }) => keyId)),
-      texts(entries.map(({ error }) => error)),
+      texts(errors),
     ])
   },
   saveLanes: async (connection, queue, { lanes }) => {
@@ -176,6 +178,19 @@ const answers: Answers = {
   setEnqueuedUpTo: async (connection, queue, { enqueuedUpTo }) => {
     connection.send(sql.SET_ENQUEUED_UP_TO, [...queue, enqueuedUpTo])
   },
+}
+
+/** A text about an erased event is not kept: its processor may release it later. */
+async function errorsToKeep(
+  connection: Connection,
+  [companyId]: Queue,
+  entries: readonly HistoryEntry[],
+): Promise<(string | null)[]> {
+  const about = entries.flatMap(({ eventId, error }) => (error === null ? [] : [eventId]))
+  if (about.length === 0) return entries.map(() => null)
+  const rows = await connection.query<{ id: number }>(sql.KEEP_UNERASED, [companyId, bigints(about)])
+  const kept = new Set(rows.map(({ id }) => id))
+  return entries.map(({ eventId, error }) => (kept.has(eventId) ? error : null))
 }
 
 function isAtRest({ head, done, dead }: LaneChange): boolean {

@@ -118,6 +118,12 @@ export const UPDATE = statement(
     lease_expires_at = excluded.lease_expires_at, ordered = excluded.ordered, key_id = excluded.key_id,
     settled_at = excluded.settled_at, entries = excluded.entries`,
 )
+/** Those that are not erased, and are not before this transaction ends: an erasure takes their texts afterwards. */
+export const KEEP_UNERASED = statement(
+  'keep_unerased',
+  `SELECT id FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1 AND erased_at IS NULL
+  ORDER BY id FOR SHARE`,
+)
 export const ADD_ENTRIES = statement(
   'add_entries',
   `INSERT INTO intray.delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,

@@ -20,6 +20,7 @@ import type { Restore } from '../../contract/backup.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { inTransaction } from '../connection.ts'
 import { indexPath } from '../index/index-file.ts'
+import { lockPath } from '../lock.ts'
 import { migrate } from '../schema.ts'
 import { openBackup, structureOf } from './backup.ts'
 import { sideOf } from './copy.ts'
@@ -34,13 +35,19 @@ export function openSqliteRestore(path: string, file: string): Restore {
   requireAbsent(path)
   const part = `${path}.part`
   if (resolve(file) === part) throw new StoreRefused(`${file} is what an interrupted restore left. Give a backup.`)
+  /** The index and the lock of a store that was open on it. */
+  const removeBeside = () => {
+    for (const file of [indexPath(part), lockPath(part)]) removeDatabase(file)
+  }
   const removePart = () => {
-    for (const end of SIDE_FILES.toReversed()) rmSync(part + end, { force: true })
+    removeDatabase(part)
+    removeBeside()
   }
   const inodeOfPart = () => statSync(part, { throwIfNoEntry: false })?.ino
   let db: DatabaseSync | null = null
   let inode: number | undefined
   return {
+    loadedUrl: `sqlite:${part}`,
     async load() {
       mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
       // Left by a restore that was interrupted.
@@ -68,6 +75,7 @@ export function openSqliteRestore(path: string, file: string): Restore {
       }
       // A server may have made a database there meanwhile.
       requireAbsent(path)
+      removeBeside()
       sync(part, 'r+')
       renameSync(part, path)
       sync(dirname(path), 'r')
@@ -86,6 +94,10 @@ function requireAbsent(path: string): void {
   const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
   if (existing === undefined) return
   throw new StoreRefused(`${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`)
+}
+
+function removeDatabase(path: string): void {
+  for (const end of SIDE_FILES.toReversed()) rmSync(path + end, { force: true })
 }
 
 function sync(path: string, flags: string): void {

@@ -48,8 +48,10 @@ const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane
   ON CONFLICT DO UPDATE SET head = coalesce(l.head, excluded.head), ready_at = ${TAKEN_READY_AT}, held = excluded.held,
     open_at = CASE WHEN ${TAKEN_OPEN_AT} < ${TAKEN_READY_AT} THEN ${TAKEN_OPEN_AT} END
   WHERE l.head IS NULL OR (l.held <> 1 AND ? = 0)`
+/** A text about an erased event is not kept: its processor may release it later. */
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
-  attempts, key_id, error) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    attempts, key_id, error)
+  VALUES (?, ?, ?, ?4, ?, ?, ?, ?, ?, ?, (SELECT ?11 FROM events WHERE id = ?4 AND erased_at IS NULL))`
 // Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped.
 const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
   FROM event_index i
