@@ -39,6 +39,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'inbox subscription': TENANT,
   'inbox requeue': `1 ${TENANT}`,
   'event show': '1',
+  erase: '--event 1 --yes',
   doctor: '',
   epoch: '',
   backup: './out.db',
