@@ -29,7 +29,7 @@ class _Claimed(TypedDict):
     traceparent: str | None
     content_type: str
     size: int
-    sha256: str
+    sha256: str | None
 
 
 class ClaimedEvent(_Claimed, total=False):
@@ -55,7 +55,8 @@ class FollowedEvent(TypedDict):
     message_type: str | None
     snippet: str | None
     size: int
-    sha256: str
+    sha256: str | None
+    erased_at: str | None
     scope: str
     key_id: str
     request_id: str
