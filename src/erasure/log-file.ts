@@ -1,7 +1,7 @@
 // The erasure log as a file beside the backups: what a restored backup must lose again when the old database cannot be read. It
 // holds ids, times and HMACs. Each state of a database has a file of its own, since ids of the log begin anew after a restore:
 //
-//   erasures-<key>-<epoch>.log     a header, then one line of JSON for each record, oldest first
+//   erasures-<key>-<database>-<epoch>.log     a header, then one line of JSON for each record, oldest first
 //
 // Two programs may append at once: a record that stands twice is carried out once.
 
@@ -24,7 +24,7 @@ interface Header extends ErasureLogId {
   readonly version: number
 }
 
-const fileName = ({ key, epoch }: ErasureLogId): string => `erasures-${key}-${epoch}.log`
+const fileName = ({ key, database, epoch }: ErasureLogId): string => `erasures-${key}-${database}-${epoch}.log`
 
 /** Appends what the file lacks, synced, and makes the file if there is none. Returns the id of its last record. */
 export async function appendErasures(folder: string, erasures: Pick<ErasureStore, 'log' | 'logId'>): Promise<number> {
@@ -54,7 +54,7 @@ export async function appendErasures(folder: string, erasures: Pick<ErasureStore
   }
 }
 
-/** The records of the files of this database in a folder. Refuses a folder without one. */
+/** The records of all files of this key in a folder. Refuses a folder without one. */
 export async function* readErasuresIn(folder: string, key: string): AsyncGenerator<ErasureRecord> {
   const names = (await readdir(folder)).filter((name) => name.startsWith(`erasures-${key}-`) && name.endsWith('.log'))
   if (names.length === 0) {

@@ -62,8 +62,9 @@ export function digestText(event: { readonly sha256: Uint8Array; readonly erased
 
 /** What tells the erasure logs of databases, and of the states of one database, apart. */
 export interface ErasureLogId {
-  /** Names the key of the digests, and says nothing about it. */
+  /** Names the key of the digests, and says nothing about it. Databases may share a key. */
   readonly key: string
+  readonly database: string
   /** Where its ids began after the last restore; 0 for a database that never was restored. */
   readonly epoch: number
 }
@@ -71,9 +72,9 @@ export interface ErasureLogId {
 /** The domain of names: no other HMAC under the key begins with these bytes. */
 const LOG = Buffer.from('log')
 
-export function erasureLogId(hmacKey: Uint8Array, gaps: readonly IdGap[]): ErasureLogId {
+export function erasureLogId(databaseUuid: string, hmacKey: Uint8Array, gaps: readonly IdGap[]): ErasureLogId {
   const key = createHmac('sha256', hmacKey).update(LOG).digest('hex').slice(0, 16)
-  return { key, epoch: gaps.at(-1)?.before ?? 0 }
+  return { key, database: databaseUuid, epoch: gaps.at(-1)?.before ?? 0 }
 }
 
 /** One erased row of the journal, as the erasure log keeps it. */

@@ -287,7 +287,7 @@ test('a restore needs the erasure log, which every backup and every erasure writ
   const file = join(beside, 'b.db')
   await intrayJson(['backup', file], env)
   const logs = () => readdirSync(beside).filter((name) => name.endsWith('.log'))
-  assert.match(logs().join(), /^erasures-[0-9a-f]{16}-0\.log$/, 'before anything is erased')
+  assert.match(logs().join(), /^erasures-[0-9a-f]{16}-[0-9a-f-]{36}-0\.log$/, 'before anything is erased')
 
   await intrayJson(['erase', '--event', '2', '--yes'], { ...env, INTRAY_ERASURE_LOG_TO: beside })
   const admin = await withStore(url, (store) => createToken(store, { ...TENANT, scope: 'admin' }))

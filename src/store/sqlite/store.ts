@@ -307,7 +307,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       findMinted: (tenant, keys) => read(tenant, 'findMinted', [tenant, keys]),
       purge,
       isPending: (tenant) => guard(() => readPending(main, tenant)),
-      logId: () => guard(() => erasureLogId(readMeta(main, 'dedupe_key'), gaps)),
+      logId: () => guard(() => erasureLogId(String(facts.database_uuid), readMeta(main, 'dedupe_key'), gaps)),
       log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
       unerased: (records) => readOwn('unerased', [records]),
     },

@@ -18,6 +18,7 @@ import { bigints, byteas, texts, unnested } from '../connection/binary-array.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
+import type { Identity } from '../schema.ts'
 import { cleanErased, readErasurePosition } from '../index/index-erasures.ts'
 
 const SELECT_ROWS = `SELECT ${EVENT_COLUMNS} FROM intray.events
@@ -52,12 +53,16 @@ const SELECT_UNERASED = `SELECT e.id FROM (SELECT ${unnested('bigint bigint bigi
 const CLEAN_ROWS = 200
 
 /** `gaps`: as they were when the store was opened. */
-export function createErasureStore(pool: Pool, dedupeKey: Uint8Array, gaps: readonly IdGap[]): ErasureStore {
+export function createErasureStore(
+  pool: Pool,
+  { databaseUuid, dedupeKey }: Identity,
+  gaps: readonly IdGap[],
+): ErasureStore {
   const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const erasedDigest = createErasedDigest(dedupeKey)
   const conversationKeys = createConversationKeys(dedupeKey)
-  const logId = erasureLogId(dedupeKey, gaps)
+  const logId = erasureLogId(databaseUuid, dedupeKey, gaps)
 
   /** What replaces the content of a row. */
   const remainsOf = (cells: EventCells) => {
