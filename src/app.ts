@@ -18,6 +18,7 @@ import { isConsoleRoute, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { LoadShedder } from './http/load-shedder.ts'
 import { Erasures } from './erasure/erasures.ts'
+import { ErasureLogCopy } from './erasure/log-copy.ts'
 import { createAwaitIndex } from './indexing/await-index.ts'
 import { Indexer } from './indexing/indexer.ts'
 import { createAccept } from './intake/accept.ts'
@@ -183,6 +184,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
   const pruning = new Pruning({ store, clock, auditMaxAgeMs: config.auditMaxAge, onTrouble })
   const erasurePurge = new ErasurePurge({ erasures: store.erasures, onTrouble })
+  const erasureLogCopy = new ErasureLogCopy({ erasures: store.erasures, folder: config.erasureLogTo, onTrouble })
   const hasConsole = config.console === 'on'
   const operators = {
     find: (cookie: string) => sessions.find(cookie),
@@ -238,7 +240,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       }),
       erasures: new Erasures({ store, clock }),
       refusalsSettled: () => refusals.settled(),
-      onErased: () => void erasurePurge.run(),
+      onErased: () => {
+        void erasurePurge.run()
+        void erasureLogCopy.run()
+      },
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
     processing: createProcessingOperations(claims, store.events),
@@ -269,6 +274,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     refusals,
     pruning,
     erasurePurge,
+    erasureLogCopy,
     principals,
     // Measuring the event loop wakes the process 50 times a second, so only if metrics are served.
     ...(config.metrics ? [metrics] : []),

@@ -256,6 +256,9 @@ export const SETTINGS = {
   signInFailures: integer(5, 1, 1000, 'Failed sign-ins in a row before a name must wait; an address: 4 times as many'),
   auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
   backupTo: folder('Folder for scheduled backups, which must exist; SQLite only. Not set: no schedule'),
+  erasureLogTo: folder(
+    'Folder for the erasure log, which must exist: keep it with the backups. Not set: INTRAY_BACKUP_TO',
+  ),
   backupEvery: duration('1d', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
   backupKeep: integer(14, 1, 100_000, 'Backups kept in the folder; older ones are removed'),
   readyDelay: duration('0s', '0s', '1h', 'After SIGTERM: time from "not ready" to closing the port'),
@@ -306,6 +309,7 @@ export function loadConfig(
       problems.push(`${shown} ${error instanceof Error ? error.message : error}.`)
     }
   }
+  config.erasureLogTo ??= config.backupTo
   const loaded = config as Config
   if (problems.length === 0 && loaded.headersTimeout > loaded.requestTimeout) {
     problems.push(`${variableName('headersTimeout')} must not be longer than ${variableName('requestTimeout')}.`)

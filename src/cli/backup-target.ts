@@ -1,18 +1,9 @@
 // Where a backup is written: first beside its place as `.part`, with mode 600; renamed when it is whole, so that a file without
 // `.part` is always a complete backup. In a folder, backups are named by time, and old ones can be removed.
 
-import {
-  closeSync,
-  existsSync,
-  fsyncSync,
-  openSync,
-  readdirSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, existsSync, openSync, readdirSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { syncPath } from '../runtime/sync-path.ts'
 import { CommandError } from './command.ts'
 import { digestFile, sha256Of } from './backup-check.ts'
 
@@ -53,7 +44,7 @@ export function createPart({ part }: BackupTarget): number {
 
 /** Syncs the part and writes its digest beside it. */
 export async function sealPart({ file, part }: BackupTarget): Promise<string> {
-  sync(part, 'r+')
+  syncPath(part, 'r+')
   const sha256 = await sha256Of(part)
   writeFileSync(digestFile(part), `${sha256}  ${basename(file)}\n`, { mode: 0o600, flush: true })
   return sha256
@@ -68,7 +59,7 @@ export function publish({ file, part }: BackupTarget, inode: number): void {
     throw new CommandError(`${file} appeared meanwhile, and a backup overwrites nothing. Give another name.`)
   renameSync(digestFile(part), digestFile(file))
   renameSync(part, file)
-  sync(dirname(resolve(file)), 'r')
+  syncPath(dirname(resolve(file)))
 }
 
 /** Unless it is the part of another command by now. */
@@ -93,13 +84,4 @@ export function removeOld(folder: string, keep: number): string[] {
     rmSync(digestFile(file), { force: true })
   }
   return old
-}
-
-function sync(path: string, flags: string): void {
-  const file = openSync(path, flags)
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
 }

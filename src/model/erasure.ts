@@ -3,6 +3,7 @@
 
 import { createHmac } from 'node:crypto'
 import { createDedupeDigest } from './dedupe.ts'
+import type { IdGap } from './id-gaps.ts'
 import type { Tenant } from './principal.ts'
 
 /** Stored in place of the channel_ref of an erased event, before its conversation's key. */
@@ -57,6 +58,23 @@ export function createErasedDigest(hmacKey: Uint8Array): (sha256: Uint8Array) =>
 /** The SHA-256 of an event's bytes as it is shown; null once they are erased. */
 export function digestText(event: { readonly sha256: Uint8Array; readonly erasedAt: number | null }): string | null {
   return event.erasedAt === null ? Buffer.from(event.sha256).toString('hex') : null
+}
+
+/** What tells the erasure logs of databases, and of the states of one database, apart. */
+export interface ErasureLogId {
+  /** Names the key of the digests, and says nothing about it. Databases may share a key. */
+  readonly key: string
+  readonly database: string
+  /** Where its ids began after the last restore; 0 for a database that never was restored. */
+  readonly epoch: number
+}
+
+/** The domain of names: no other HMAC under the key begins with these bytes. */
+const LOG = Buffer.from('log')
+
+export function erasureLogId(databaseUuid: string, hmacKey: Uint8Array, gaps: readonly IdGap[]): ErasureLogId {
+  const key = createHmac('sha256', hmacKey).update(LOG).digest('hex').slice(0, 16)
+  return { key, database: databaseUuid, epoch: gaps.at(-1)?.before ?? 0 }
 }
 
 /** One erased row of the journal, as the erasure log keeps it. */

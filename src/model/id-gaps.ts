@@ -7,8 +7,17 @@ export interface IdGap {
   readonly before: number
 }
 
-/** How far ids jump after a restore: more than a database gives out between its last backup and its end. */
+/** How far ids jump after a restore, at least: more than a database gives out between its last backup and its end. */
 export const EPOCH_IDS = 1_000_000_000
+
+/** The jump grows with the time, faster than ids are given out: two restores of one backup share no new id. */
+const IDS_PER_SECOND = 10_000
+const SINCE = Date.UTC(2026)
+
+/** Above which id a restored database begins. `lastId`: the last one that it knows. */
+export function epochStart(lastId: number, now: number): number {
+  return lastId + EPOCH_IDS + Math.max(0, Math.floor((now - SINCE) / 1000)) * IDS_PER_SECOND
+}
 
 /**
  * Null for an id that was given out and not lost. Otherwise the last id before it that is still known: of its gap, or of the whole

@@ -6,11 +6,13 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
+import { EPOCH_IDS, type IdGap } from '../../src/model/id-gaps.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { item, TENANT } from '../store/rows.ts'
+import { send } from '../support/client.ts'
 import { intrayJson } from '../support/command.ts'
-import { withStore } from '../support/journal.ts'
-import { cleanEnvironment, intray, LAUNCHER } from '../support/process.ts'
+import { createToken, withStore } from '../support/journal.ts'
+import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -57,6 +59,14 @@ function flip(file: string, at: number): void {
   writeFileSync(file, bytes)
 }
 
+/** New ids begin far above the last one that is kept. Returns above which one. */
+function assertJump({ gap }: Record<string, unknown>, lastId: number): number {
+  const { after, before } = gap as IdGap
+  assert.equal(after, lastId)
+  assert.ok(before >= lastId + EPOCH_IDS, String(before))
+  return before
+}
+
 /** Wherever its text stands in the file: pages also hold remains of rows that moved. */
 function changePayloads(file: string): void {
   const bytes = readFileSync(file)
@@ -77,8 +87,9 @@ test('a backup is one file for this user alone, with its digest beside it, and r
   )
 
   const target = join(folder, 'new', 'intray.db')
-  const restored = await intrayJson(['restore', file, '--to', `sqlite:${target}`], {})
-  assert.deepEqual(restored, { ok: true, rows: 20, gap: { after: 20, before: 1_000_000_020 } })
+  const restored = await intrayJson(['restore', file, '--to', `sqlite:${target}`, '--no-erasures'], {})
+  assert.deepEqual([restored.ok, restored.rows], [true, 20])
+  assertJump(restored, 20)
   assert.deepEqual(readdirSync(join(folder, 'new')), ['intray.db'])
   assert.equal(statSync(target).mode & 0o777, 0o600)
   assert.deepEqual(await rowsOf(target), await rowsOf(url.slice('sqlite:'.length)))
@@ -96,12 +107,15 @@ test('a backup overwrites no file, and a restore no database and no index', asyn
   rmSync(file)
   await intrayJson(['backup', file], env)
   writeFileSync(join(folder, 'left.db.part'), readFileSync(file))
-  const left = await intray(['restore', join(folder, 'left.db.part'), '--to', `sqlite:${join(folder, 'left.db')}`], {})
+  const left = await intray(
+    ['restore', join(folder, 'left.db.part'), '--to', `sqlite:${join(folder, 'left.db')}`, '--no-erasures'],
+    {},
+  )
   assert.deepEqual([left.code, existsSync(join(folder, 'left.db.part'))], [1, true])
   for (const name of ['taken.db', 'lost.index.db']) {
     writeFileSync(join(folder, name), 'mine')
     const to = `sqlite:${join(folder, name.replace('.index', ''))}`
-    const { code, stderr } = await intray(['restore', file, '--to', to], {})
+    const { code, stderr } = await intray(['restore', file, '--to', to, '--no-erasures'], {})
     assert.equal(code, 1)
     assert.match(stderr, new RegExp(`${name} exists\\. A restore overwrites nothing`))
     assert.equal(readFileSync(join(folder, name), 'utf8'), 'mine')
@@ -122,7 +136,8 @@ test('in a folder backups are named by time, and --keep removes the oldest ones 
   )
   const made = basename(String(report.file))
   assert.match(made, /^intray-\d{8}T\d{6}Z\.db$/)
-  assert.deepEqual(readdirSync(backups).toSorted(), [old[2], made, `${made}.sha256`, 'other.db'].toSorted())
+  const files = readdirSync(backups).filter((name) => !name.startsWith('erasures-'))
+  assert.deepEqual(files.toSorted(), [old[2], made, `${made}.sha256`, 'other.db'].toSorted())
 
   const { code, stderr } = await intray(['backup', join(folder, 'one.db'), '--keep', '2'], env)
   assert.deepEqual([code, existsSync(join(folder, 'one.db'))], [2, false])
@@ -149,7 +164,7 @@ test('--verify finds one changed byte, with the digest beside the file and witho
   assert.match(byPayload.problems.join(), /Event \d+: its bytes do not match their digest/)
 
   const target = join(folder, 'new', 'intray.db')
-  const { code, stderr } = await intray(['restore', file, '--to', `sqlite:${target}`], {})
+  const { code, stderr } = await intray(['restore', file, '--to', `sqlite:${target}`, '--no-erasures'], {})
   assert.equal(code, 1)
   assert.match(stderr, /is damaged\. Nothing was restored\./)
   assert.deepEqual(readdirSync(join(folder, 'new')), [])
@@ -228,12 +243,12 @@ test('sessions and sign-in links do not survive a restore, and ids jump again wi
   })
   await intrayJson(['backup', join(folder, 'b.db')], env)
   const restored = `sqlite:${join(folder, 'new.db')}`
-  await intrayJson(['restore', join(folder, 'b.db'), '--to', restored], {})
+  const first = await intrayJson(['restore', join(folder, 'b.db'), '--to', restored, '--no-erasures'], {})
   const find = (at: string) => withStore(at, ({ operators }) => operators.findSession(new Uint8Array(32), 5))
   assert.ok(await find(url), 'control: the session is in the source')
   assert.equal(await find(restored), null)
-  const { gap } = await intrayJson(['epoch'], { INTRAY_DATABASE_URL: restored })
-  assert.deepEqual(gap, { after: 1_000_000_001, before: 2_000_000_001 })
+  const again = await intrayJson(['epoch', '--no-erasures'], { INTRAY_DATABASE_URL: restored })
+  assertJump(again, assertJump(first, 1))
 })
 
 test('restore --erasures erases again what the old database has erased, before the database is in place', async () => {
@@ -242,7 +257,7 @@ test('restore --erasures erases again what the old database has erased, before t
   await intrayJson(['backup', file], env)
   await intrayJson(['erase', '--event', '2', '--yes'], env)
   const plain = join(folder, 'plain', 'intray.db')
-  await intrayJson(['restore', file, '--to', `sqlite:${plain}`], {})
+  await intrayJson(['restore', file, '--to', `sqlite:${plain}`, '--no-erasures'], {})
   assert.match((await rowsOf(plain))[1]!, /^2 .*ref:1/, 'control: the backup holds it')
 
   const target = join(folder, 'new', 'intray.db')
@@ -254,12 +269,54 @@ test('restore --erasures erases again what the old database has erased, before t
   assert.deepEqual(readdirSync(join(folder, 'new')), [])
 
   const restored = await intrayJson([...args, '--erasures', url], {})
-  assert.deepEqual(restored, { ok: true, rows: 3, erased: 1, gap: { after: 3, before: 1_000_000_003 } })
+  assert.deepEqual([restored.ok, restored.rows, restored.erased], [true, 3, 1])
+  assertJump(restored, 3)
   assert.deepEqual(readdirSync(join(folder, 'new')), ['intray.db'])
   assert.ok(!readFileSync(target).includes('ref:1'), 'no byte of it is left')
   await withStore(`sqlite:${target}`, async (store) => {
     assert.equal(await store.events.payload(2), null)
     assert.ok(await store.events.payload(1))
     assert.equal((await store.erasures.log(0, 9)).length, 1)
+  })
+})
+
+test('a restore needs the erasure log, which every backup and every erasure writes beside the backups', async (t) => {
+  const { folder, url, env } = await filled(3)
+  const beside = join(folder, 'backups')
+  mkdirSync(beside)
+  const file = join(beside, 'b.db')
+  await intrayJson(['backup', file], env)
+  const logs = () => readdirSync(beside).filter((name) => name.endsWith('.log'))
+  assert.match(logs().join(), /^erasures-[0-9a-f]{16}-[0-9a-f-]{36}-0\.log$/, 'before anything is erased')
+
+  await intrayJson(['erase', '--event', '2', '--yes'], { ...env, INTRAY_ERASURE_LOG_TO: beside })
+  const admin = await withStore(url, (store) => createToken(store, { ...TENANT, scope: 'admin' }))
+  const server = await startServer(t, { ...env, INTRAY_CONSOLE: 'off', INTRAY_ERASURE_LOG_TO: beside })
+  const headers = { Authorization: `Bearer ${admin}` }
+  const { status } = await send(server.port, { method: 'DELETE', path: '/v1/inbox/events/3', headers })
+  assert.equal(status, 200)
+  const lines = () => readFileSync(join(beside, logs()[0]!), 'utf8').trimEnd().split('\n')
+  await until('the server has written its erasure', () => lines().length === 3)
+  assert.deepEqual(
+    lines().map((line) => (JSON.parse(line) as { event_id?: number }).event_id),
+    [undefined, 2, 3],
+  )
+
+  // As if the disk of the database were lost: only the folder of the backups is left.
+  const restore = ['restore', file, '--to', `sqlite:${join(folder, 'new.db')}`]
+  const refused = await intray(restore, {})
+  assert.equal(refused.code, 2)
+  assert.match(refused.stderr, /would come back\. Give --erasures/)
+  const wrong = await intray([...restore, '--erasures', folder], {})
+  assert.equal(wrong.code, 1)
+  assert.match(wrong.stderr, /has no erasure log of the database .* Nothing was restored\./)
+  const { erased } = await intrayJson([...restore, '--erasures', beside], {})
+  assert.equal(erased, 2)
+  await withStore(`sqlite:${join(folder, 'new.db')}`, async ({ events }) => {
+    assert.deepEqual(await Promise.all([1, 2, 3].map(async (id) => (await events.payload(id)) !== null)), [
+      true,
+      false,
+      false,
+    ])
   })
 })

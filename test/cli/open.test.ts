@@ -41,7 +41,7 @@ const CALLS: Readonly<Record<string, string>> = {
   'event show': '1',
   erase: '--event 1 --yes',
   doctor: '',
-  epoch: '',
+  epoch: '--no-erasures',
   backup: './out.db',
   copy: '--to sqlite:./copy/intray.db',
   reindex: '',

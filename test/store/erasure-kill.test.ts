@@ -16,8 +16,8 @@ import { idOf, item, type ItemFields, NOON, refusal, TENANT } from './rows.ts'
 import { drawSeed, random } from './seed.ts'
 import { everyDriver, indexAll, roles, type TestDatabase } from './suite.ts'
 
-const MESSAGES = 12
-const KILLS = 5
+const MESSAGES = 20
+const KILLS = 20
 
 everyDriver(
   'an erasure that is killed at any point ends when it is repeated, and leaves nothing',
@@ -38,7 +38,7 @@ everyDriver(
 
     let calls = 0
     for (let n = 0; ; n++) {
-      const mercy = n < KILLS ? dice.below(9) : Number.POSITIVE_INFINITY
+      const mercy = n < KILLS ? dice.below(7) : Number.POSITIVE_INFINITY
       const { lines, kills } = await eraseAndKill(t, database, dice.pick(roles), address, mercy)
       calls += lines.length
       if (kills === 0) break

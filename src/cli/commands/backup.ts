@@ -3,7 +3,9 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { constants, setPriority } from 'node:os'
+import { dirname } from 'node:path'
 import { loadConfig } from '../../config.ts'
+import { appendErasures } from '../../erasure/log-file.ts'
 import type { BackupFloor } from '../../store/contract/backup.ts'
 import { StoreRefused } from '../../store/contract/failure.ts'
 import { openBackupFile, openBackupSource } from '../../store/open.ts'
@@ -12,6 +14,7 @@ import { type BackupReport, checkBackup, digestFile, digestProblem } from '../ba
 import { createPart, publish, removeOld, removePart, sealPart, targetOf } from '../backup-target.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { flag, JSON_FLAG } from '../flags.ts'
+import { withStore } from '../open.ts'
 import { inSteps, note, print, printable, printJson } from '../output.ts'
 import { nameDatabase } from '../used-database.ts'
 
@@ -24,8 +27,10 @@ const ABOUT = `Writes a backup of the database into a file, while servers run.
 The backup holds every message that was acknowledged before the command began. It is written as FILE.part, readable for this user
 only, synced, and checked: its structure, every payload against its digest, every reference against its dedupe key, the counts
 of its rows. Only then it gets its name, and FILE.sha256 beside it its digest. The index is not in it: a restored database builds
-its own. On PostgreSQL the command runs pg_dump, which must be on the PATH and of the server's version or newer; such a backup
-is checked as far as pg_restore can read it.
+its own. The erasure log is kept beside it, in erasures-….log: a restore erases again what it names.
+
+On PostgreSQL the command runs pg_dump, which must be on the PATH and of the server's version or newer; such a backup is checked as
+far as pg_restore can read it.
 
 Restore it with ./intray restore (docs/operating/backup.md).`
 
@@ -83,6 +88,7 @@ async function write(path: string, needsFolder: boolean): Promise<Written> {
         throw new CommandError(`The backup is damaged, so it was not kept. ${report.problems.join(' ')}`)
       }
       const { size: bytes } = statSync(target.part)
+      await withStore(({ erasures }) => appendErasures(dirname(target.file), erasures), { databaseUrl })
       publish(target, inode)
       await source.note(begunAt)
       return { file: target.file, bytes, sha256, rows: report.rows, last_id: report.lastId }

@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Config, loadConfig } from '../../config.ts'
 import { type Erased, Erasures } from '../../erasure/erasures.ts'
+import { appendErasures } from '../../erasure/log-file.ts'
 import type { ErasureSelector } from '../../model/erasure.ts'
 import type { Tenant } from '../../model/principal.ts'
 import { systemClock } from '../../runtime/clock.ts'
@@ -62,6 +63,7 @@ interrupted, run it again.`,
         await recordCommand(store, 'erase', targetOf(selector), tenant)
         const erased = await allPages(erasures, tenant, selector, false)
         if (!json) print(`Erased ${textOf(erased)}.\n`)
+        if (config.erasureLogTo !== null) await appendErasures(config.erasureLogTo, store.erasures)
       }
       await purge(store, tenant)
       if (json) printJson({ dry_run: false, ...found, pending: false })

@@ -1,31 +1,28 @@
 // `./intray restore`: makes a new database of a backup. It is checked before it is in place, and its ids jump, so that cursors of
 // the old database cannot be taken for its own.
 
-import { applyErasures, erasureLog } from '../../erasure/apply-log.ts'
-import { systemClock } from '../../runtime/clock.ts'
-import type { Restore } from '../../store/contract/backup.ts'
-import type { ErasureStore } from '../../store/contract/erasures.ts'
-import { openCopySide, openRestore, openStore } from '../../store/open.ts'
+import { openRestore, openStore } from '../../store/open.ts'
 import { checkBackup, digestProblem } from '../backup-check.ts'
 import { command, CommandError, UsageError } from '../command.ts'
+import { ERASURE_FLAGS, eraseAgain, erasureSourceOf } from '../erasure-source.ts'
 import { JSON_FLAG } from '../flags.ts'
-import { withStore } from '../open.ts'
 import { inSteps, print, printJson } from '../output.ts'
 import { urlOf } from '../url-flag.ts'
 import { nameDatabase } from '../used-database.ts'
 
 const ABOUT = `Makes a new database of a backup.
 
-  ./intray restore /backup/intray.db --to sqlite:./data/intray.db
+  ./intray restore /backup/intray.db --to sqlite:./data/intray.db --erasures /backup
 
 It overwrites nothing: the target must not exist (on PostgreSQL: an empty database). The backup is checked like
 ./intray backup --verify does; a damaged one is not restored. Sessions of the console end; tokens keep working. Then start servers
 with INTRAY_DATABASE_URL set to the target: they build the index.
 
-Messages that came in after the backup are missing, and followers have seen their ids. So ids jump by 1,000,000,000, and a
-stream or a list that goes on after such an id is answered 409 cursor_ahead (docs/operating/backup.md).
+Messages that came in after the backup are missing, and followers have seen their ids. So ids jump by 1,000,000,000 and
+more, and a stream or a list that goes on after such an id is answered 409 cursor_ahead (docs/operating/backup.md).
 
-The backup holds what was erased after it was made. With --erasures and the old database, if it can be read, that is erased again.`
+The backup holds what was erased after it was made. --erasures erases that again before the database is in place: with the folder of
+the backups, where the erasure log is, or the URL of the old database.`
 
 export const restore = command({
   args: 'FILE',
@@ -33,18 +30,14 @@ export const restore = command({
   flags: {
     to: { value: 'URL', about: 'The database to make.' },
     'to-file': { value: 'FILE', about: 'A file that holds the URL: every user of the machine can see flags.' },
-    erasures: { value: 'URL', about: 'The old database: erase what it has erased.' },
-    'erasures-file': { value: 'FILE', about: 'A file that holds this URL.' },
+    ...ERASURE_FLAGS,
     ...JSON_FLAG,
   },
   async run(values, [file]) {
     const to = urlOf(values.to, values['to-file'], '--to')
     if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
-    const old = urlOf(values.erasures, values['erasures-file'], '--erasures')
-    const { rows, erased, after, before } =
-      old === undefined
-        ? await restoreInto(file!, to, null)
-        : await withStore(({ erasures }) => restoreInto(file!, to, { url: old, erasures }), { databaseUrl: old })
+    const source = erasureSourceOf(values)
+    const { rows, erased, after, before } = await restoreInto(file!, to, source)
     const erasures = erased === null ? {} : { erased }
     if (values.json) printJson({ ok: true, rows, ...erasures, gap: { after, before } })
     else {
@@ -55,13 +48,7 @@ export const restore = command({
   },
 })
 
-/** The database whose erasures are carried out again. */
-interface OldDatabase {
-  readonly url: string
-  readonly erasures: Pick<ErasureStore, 'log'>
-}
-
-async function restoreInto(file: string, to: string, old: OldDatabase | null) {
+async function restoreInto(file: string, to: string, source: string | null) {
   const target = await openRestore(file, to)
   try {
     nameDatabase(to)
@@ -70,33 +57,20 @@ async function restoreInto(file: string, to: string, old: OldDatabase | null) {
     const loaded = await target.load()
     const { rows, problems } = await inSteps('verify', (say) => checkBackup(loaded, {}, say)).finally(loaded.close)
     if (problems.length > 0) throw new CommandError(`${file} is damaged. Nothing was restored. ${problems.join(' ')}`)
-    const erased = old === null ? null : await eraseAgain(target, old)
+    const erased = source === null ? null : await eraseIn(target.loadedUrl, source)
     return { rows, erased, ...(await target.finish(Date.now())) }
   } finally {
     await target.discard()
   }
 }
 
-async function eraseAgain({ loadedUrl }: Restore, { url, erasures }: OldDatabase): Promise<number> {
-  if (!(await keyOf(url)).equals(await keyOf(loadedUrl))) {
-    throw new CommandError(
-      'The database of --erasures is not the one that the backup was made of. Nothing was restored.',
-    )
-  }
+async function eraseIn(loadedUrl: string, source: string): Promise<number> {
   const store = await openStore(loadedUrl, { role: 'tool', mustExist: true })
   try {
-    return await applyErasures(erasureLog(erasures), store, systemClock)
+    return await eraseAgain(source, store)
+  } catch (error) {
+    throw error instanceof CommandError ? new CommandError(`${error.message} Nothing was restored.`) : error
   } finally {
     await store.close()
-  }
-}
-
-/** The digests of a log say nothing under another key. */
-async function keyOf(url: string): Promise<Buffer> {
-  const side = await openCopySide(url, { mustExist: true })
-  try {
-    return Buffer.from((await side.identity()).dedupeKey)
-  } finally {
-    await side.close()
   }
 }

@@ -9,7 +9,7 @@
 //   keep of deleted content; until then the erasure is pending. It can be killed at any point and resumed.
 // - Log ids are in commit order.
 
-import type { ErasureRecord } from '../../model/erasure.ts'
+import type { ErasureLogId, ErasureRecord } from '../../model/erasure.ts'
 import type { Tenant } from '../../model/principal.ts'
 
 export interface ErasureStore {
@@ -24,6 +24,7 @@ export interface ErasureStore {
   /** Whether copies of what the tenant had erased may still be there. */
   isPending(tenant: Tenant): Promise<boolean>
 
+  logId(): Promise<ErasureLogId>
   /** The erasure log, oldest first, from after the given id. */
   log(afterId: number, limit: number): Promise<ErasureRecord[]>
   /** Of the rows that these records name, those that this database still holds unerased: after a restore. */

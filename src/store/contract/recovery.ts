@@ -1,6 +1,6 @@
 // What a database knows of its past: when it was backed up, and which ids another state of it may have given out.
 //
-// A restored database lacks the newest messages of the old one, whose ids followers have seen. So ids jump by EPOCH_IDS, and
+// A restored database lacks the newest messages of the old one, whose ids followers have seen. So ids jump (`epochStart`), and
 // the ids in between are recorded as a gap: a cursor in it belongs to the old state.
 //
 // Promises

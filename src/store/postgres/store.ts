@@ -156,7 +156,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     }),
     tokens: lifecycle.guard(createTokenStore(pool)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
-    erasures: lifecycle.guard(createErasureStore(pool, identity.dedupeKey)),
+    erasures: lifecycle.guard(createErasureStore(pool, identity, gaps)),
     operators: lifecycle.guard(createOperatorStore(pool)),
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },

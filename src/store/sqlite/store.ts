@@ -9,6 +9,7 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
+import { erasureLogId } from '../../model/erasure.ts'
 import { readPending } from './admin/erasures.ts'
 import { createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -306,6 +307,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       findMinted: (tenant, keys) => read(tenant, 'findMinted', [tenant, keys]),
       purge,
       isPending: (tenant) => guard(() => readPending(main, tenant)),
+      logId: () => guard(() => erasureLogId(String(facts.database_uuid), readMeta(main, 'dedupe_key'), gaps)),
       log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
       unerased: (records) => readOwn('unerased', [records]),
     },

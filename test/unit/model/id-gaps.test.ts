@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { resumePoint, withoutGaps } from '../../../src/model/id-gaps.ts'
+import { EPOCH_IDS, epochStart, resumePoint, withoutGaps } from '../../../src/model/id-gaps.ts'
+
+const NOON = Date.parse('2026-11-15T12:00:00.000Z')
 
 const GAPS = [
   { after: 10, before: 100 },
@@ -30,4 +32,12 @@ test('without gaps, ids that were given out follow each other', () => {
   )
   assert.equal(withoutGaps(GAPS, 100), 10)
   assert.equal(withoutGaps(GAPS, 60), 10)
+})
+
+test('a later restore of the same backup begins above every id that an earlier one can have given out', () => {
+  const first = epochStart(20, NOON)
+  assert.ok(first >= 20 + EPOCH_IDS)
+  assert.ok(epochStart(20, NOON + 60_000) - first >= 60 * 5000, 'more than 5,000 ids a second')
+  assert.equal(epochStart(20, 0), 20 + EPOCH_IDS, 'a clock that is wrong')
+  assert.ok(Number.isSafeInteger(epochStart(Date.UTC(2126), Date.UTC(2126))))
 })

@@ -7,8 +7,10 @@ import {
   createErasedDigest,
   ERASED_CHANNEL,
   ERASED_CONTENT_TYPE,
+  erasureLogId,
   type ErasureRecord,
 } from '../../../model/erasure.ts'
+import type { IdGap } from '../../../model/id-gaps.ts'
 import type { ErasureStore } from '../../contract/erasures.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { erasureRecord } from '../../rows.ts'
@@ -16,6 +18,7 @@ import { bigints, byteas, texts, unnested } from '../connection/binary-array.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
+import type { Identity } from '../schema.ts'
 import { cleanErased, readErasurePosition } from '../index/index-erasures.ts'
 
 const SELECT_ROWS = `SELECT ${EVENT_COLUMNS} FROM intray.events
@@ -49,11 +52,17 @@ const SELECT_UNERASED = `SELECT e.id FROM (SELECT ${unnested('bigint bigint bigi
 /** Erasures that one step cleans from the index. */
 const CLEAN_ROWS = 200
 
-export function createErasureStore(pool: Pool, dedupeKey: Uint8Array): ErasureStore {
+/** `gaps`: as they were when the store was opened. */
+export function createErasureStore(
+  pool: Pool,
+  { databaseUuid, dedupeKey }: Identity,
+  gaps: readonly IdGap[],
+): ErasureStore {
   const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const erasedDigest = createErasedDigest(dedupeKey)
   const conversationKeys = createConversationKeys(dedupeKey)
+  const logId = erasureLogId(databaseUuid, dedupeKey, gaps)
 
   /** What replaces the content of a row. */
   const remainsOf = (cells: EventCells) => {
@@ -104,6 +113,7 @@ export function createErasureStore(pool: Pool, dedupeKey: Uint8Array): ErasureSt
         const [last] = await connection.query<{ id: number }>(SELECT_LAST_OF, [companyId, accountId])
         return last!.id > (await readErasurePosition(connection))
       }),
+    logId: async () => logId,
     log: async (afterId, limit) =>
       (await pool.use((connection) => connection.query(SELECT_LOG, [afterId, limit]))).map(erasureRecord),
     unerased: async (records: readonly ErasureRecord[]) => {

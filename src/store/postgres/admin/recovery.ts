@@ -1,6 +1,6 @@
 // Gaps in the ids and the time of the last backup, on PostgreSQL.
 
-import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
+import { epochStart, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
 import type { RecoveryStore } from '../../contract/recovery.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
@@ -41,7 +41,7 @@ export function readGaps(connection: Connection): Promise<IdGap[]> {
 export async function addGap(connection: Connection, now: number): Promise<IdGap> {
   const [row] = await connection.query<{ after: number }>(SELECT_AFTER)
   const after = row!.after
-  const before = Math.max(after, (await readLastIds(connection)).events) + EPOCH_IDS
+  const before = epochStart(Math.max(after, (await readLastIds(connection)).events), now)
   await connection.query(INSERT_GAP, [after, before, now])
   await connection.query(JUMP, [before])
   return { after, before }

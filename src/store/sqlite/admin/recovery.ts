@@ -1,7 +1,7 @@
 // Gaps in the ids and the time of the last backup, on SQLite.
 
 import type { DatabaseSync } from 'node:sqlite'
-import { EPOCH_IDS, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
+import { epochStart, type IdGap, resumePoint } from '../../../model/id-gaps.ts'
 import type { RecoveryStore } from '../../contract/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
 
@@ -19,7 +19,7 @@ export function readGaps(db: DatabaseSync): IdGap[] {
 /** Inside a transaction of the caller. */
 export function addGap(db: DatabaseSync, now: number): IdGap {
   const after = readSequence(db, 'events')
-  const gap = { after, before: after + EPOCH_IDS }
+  const gap = { after, before: epochStart(after, now) }
   db.prepare(INSERT_GAP).run(gap.after, gap.before, now)
   db.prepare(JUMP).run(gap.before)
   return gap

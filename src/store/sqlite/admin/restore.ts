@@ -6,7 +6,6 @@ import {
   closeSync,
   copyFileSync,
   existsSync,
-  fsyncSync,
   mkdirSync,
   openSync,
   renameSync,
@@ -16,6 +15,7 @@ import {
 import { dirname, resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { IdGap } from '../../../model/id-gaps.ts'
+import { syncPath } from '../../../runtime/sync-path.ts'
 import type { Restore } from '../../contract/backup.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { inTransaction } from '../connection.ts'
@@ -76,9 +76,9 @@ export function openSqliteRestore(path: string, file: string): Restore {
       // A server may have made a database there meanwhile.
       requireAbsent(path)
       removeBeside()
-      sync(part, 'r+')
+      syncPath(part, 'r+')
       renameSync(part, path)
-      sync(dirname(path), 'r')
+      syncPath(dirname(path))
       return gap
     },
     async discard() {
@@ -98,13 +98,4 @@ function requireAbsent(path: string): void {
 
 function removeDatabase(path: string): void {
   for (const end of SIDE_FILES.toReversed()) rmSync(path + end, { force: true })
-}
-
-function sync(path: string, flags: string): void {
-  const file = openSync(path, flags)
-  try {
-    fsyncSync(file)
-  } finally {
-    closeSync(file)
-  }
 }
