@@ -4,7 +4,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { BodyChunks } from './body-chunks.ts'
 import type { BodyReservation } from './body-memory.ts'
 
-/** Lingering close: time and bytes to discard after an early answer, so that a TCP reset does not destroy the answer. */
+/**
+ * Lingering close: what is discarded after an early answer, so that a TCP reset does not destroy the answer. The time counts from the
+ * last bytes that came: a slow client gets its answer too. All of it is bounded by the time that a request may take.
+ */
 const LINGER_MS = 2000
 const LINGER_BYTES = 16 * 1024 * 1024
 /** Joined of a body whose client disconnects or that has no room: many may end in one turn of the event loop. */
@@ -104,7 +107,7 @@ function markEnded(stream: NodeInternals): void {
   stream._readableState.endEmitted = true
 }
 
-/** Lingering close: answers at once while the body still arrives, and closes when the client stops sending or after the linger. */
+/** Lingering close: answers at once while the body still arrives, and closes when the client stops sending. */
 export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: string | Uint8Array): void {
   // Node would hold the head back until end() if there is no body to write.
   if (req.method === 'HEAD' || body.length === 0) res.flushHeaders()
@@ -117,9 +120,11 @@ export function endAndLinger(req: IncomingMessage, res: ServerResponse, body: st
   }
   const onData = (chunk: Buffer) => {
     discarded += chunk.length
+    clearTimeout(timer)
+    timer = setTimeout(finish, LINGER_MS)
     if (discarded > LINGER_BYTES) finish()
   }
-  const timer = setTimeout(finish, LINGER_MS)
+  let timer = setTimeout(finish, LINGER_MS)
   req.on('data', onData).once('end', finish).once('close', finish)
   req.resume()
 }
