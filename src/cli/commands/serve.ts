@@ -17,12 +17,9 @@ import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
+import { announce } from '../announce.ts'
 import { BackupSchedule } from '../backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
-import { buildConsole } from '../console-build.ts'
-import { bootstrap } from '../bootstrap.ts'
-import { leaveServerNote } from '../server-notes.ts'
-import { databaseLine } from '../used-database.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** Time for the last answers after a fatal failure. */
@@ -51,10 +48,7 @@ async function runServer(config: Config, log: Log): Promise<number> {
   const app = withBackups(await listen(config, store, log), { config, store, log })
   const ended = untilEnded(app, store, log)
   try {
-    const text = await bootstrap(store, config, app.address, systemClock.now())
-    leaveServerNote(app.address, config, log.logger)
-    process.stdout.write(`Intray is listening on ${app.address}\n${databaseLine(config.databaseUrl)}\n${text}`)
-    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+    await announce(store, { address: app.address, config, logger: log.logger })
   } catch (error) {
     await app.stop()
     throw error
