@@ -168,6 +168,11 @@ function isParameter(part: string, given: string | undefined): boolean {
   return part.startsWith('{') && given !== undefined && given !== ''
 }
 
+/** Each path once. */
+export function pathsOf(routes: readonly Route[]): string[] {
+  return [...new Set(routes.map(({ path }) => path))]
+}
+
 /** Routes that do not exist while the console is turned off. */
 export function isConsoleRoute({ path }: Route): boolean {
   return path.startsWith('/v1/console/') || /^\/console(\/|$)/.test(path)
