@@ -7,7 +7,7 @@ import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
-import type { Config } from './config.ts'
+import { type Config, tlsFiles } from './config.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
@@ -211,6 +211,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
+    tls: tlsFiles(config),
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
     ),

@@ -3,8 +3,8 @@
 import type { Config } from '../config.ts'
 
 /** Where a server with these settings listens, as a client on this machine reaches it. */
-export function configuredAddress({ host, port }: Pick<Config, 'host' | 'port'>): string {
-  return reachable(`http://${host.includes(':') ? `[${host}]` : host}:${port}`)
+export function configuredAddress({ host, port, tlsCert }: Pick<Config, 'host' | 'port' | 'tlsCert'>): string {
+  return reachable(`${tlsCert === null ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`)
 }
 
 export function consoleUrl(address: string): string {

@@ -4,6 +4,7 @@ import cluster from 'node:cluster'
 import { type App, startApp } from '../../app.ts'
 import {
   type Config,
+  ConfigError,
   defaultText,
   flagName,
   loadConfig,
@@ -11,8 +12,10 @@ import {
   SETTING_NAMES,
   SETTINGS,
   type SettingName,
+  tlsFiles,
 } from '../../config.ts'
 import { systemClock } from '../../runtime/clock.ts'
+import { KeyPairRefused, readKeyPair } from '../../runtime/key-pair.ts'
 import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
@@ -37,11 +40,22 @@ export const serve = command({
       process.stdout.write(`${printConfig(config)}\n`)
       return 0
     }
+    checkKeyPair(config)
     const log = createLog({ level: config.logLevel, format: config.logFormat })
     if (cluster.isWorker) return runWorker(config, log)
     return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
   },
 })
+
+/** Before anything is made or opened. */
+function checkKeyPair(config: Config): void {
+  const files = tlsFiles(config)
+  try {
+    if (files) readKeyPair(files)
+  } catch (error) {
+    throw error instanceof KeyPairRefused ? new ConfigError(error.problems) : error
+  }
+}
 
 async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
