@@ -1,5 +1,5 @@
-// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq or pg_dump, which npm does not bring: as root on Debian
-// they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
+// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq, promtool or pg_dump, which npm does not bring:
+// as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
@@ -17,6 +17,7 @@ export async function globalSetup(): Promise<void> {
   install(['python3'], hasPython)
   install(['postgresql'], () => postgresBin() !== null)
   install(['jq'], () => hasProgram('jq'))
+  install(['prometheus'], () => hasProgram('promtool'))
   await setUp()
 }
 
