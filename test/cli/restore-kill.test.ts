@@ -7,7 +7,6 @@ import { existsSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type pg from 'pg'
-import { postgresBin } from '../../prove/debian.ts'
 import { EPOCH_IDS, type IdGap } from '../../src/model/id-gaps.ts'
 import { openCopySide, openRestore, openStore } from '../../src/store/open.ts'
 import { item } from '../store/rows.ts'
@@ -21,17 +20,10 @@ import {
   serverUrl,
   withClient,
 } from '../support/postgres/databases.ts'
-import { TEMPLATE_VARIABLE } from '../support/postgres/server.ts'
+import { programs, WITHOUT_PROGRAMS, withPrograms } from '../support/postgres/debian.ts'
 import { cleanEnvironment, intray, LAUNCHER } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
-
-// As in backup-postgres.test.ts: the server and its programs are Debian's.
-const programs = process.env.TEST_POSTGRES_BIN ?? postgresBin()
-if (programs !== null) {
-  process.env.TEST_POSTGRES_BIN = programs
-  delete process.env[TEMPLATE_VARIABLE]
-}
 
 const ROWS = 60
 const UNFINISHED = /A restore into this database has not finished\. .* run it again: it starts over\./
@@ -149,8 +141,7 @@ async function hasWaiting(client: pg.Client): Promise<boolean> {
 }
 
 test('on PostgreSQL a restore that is killed leaves a database that nobody opens, and the next one starts over', async (t) => {
-  if (programs === null) return t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
-  const withPrograms = { PATH: `${programs}:${process.env.PATH}` }
+  if (programs === null) return t.skip(WITHOUT_PROGRAMS)
   const { url, file } = await backedUp(await newMigratedDatabase(), '.dump', withPrograms)
   const target = await newPostgresDatabase()
   const args = [file, '--to', target, '--erasures', url]
@@ -243,8 +234,8 @@ test('on PostgreSQL a restore that is killed leaves a database that nobody opens
 })
 
 test('a restore that is refused leaves the database as empty as it was, and data of others alone', async (t) => {
-  if (programs === null) return t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
-  const env = { PATH: `${programs}:${process.env.PATH}` }
+  if (programs === null) return t.skip(WITHOUT_PROGRAMS)
+  const env = withPrograms
   const { file } = await backedUp(await newMigratedDatabase(), '.dump', env)
   const target = await newPostgresDatabase()
   const wrong = await intray(['restore', file, '--to', target, '--erasures', await newMigratedDatabase()], env)
@@ -266,7 +257,7 @@ test('a restore that is refused leaves the database as empty as it was, and data
 
 test('a backup of a frozen database is restored as one that takes messages', async (t) => {
   const postgres = programs === null ? [] : [await newMigratedDatabase()]
-  const env = { PATH: `${programs}:${process.env.PATH}` }
+  const env = withPrograms
   for (const url of [`sqlite:${join(tempFolder('source'), 'intray.db')}`, ...postgres]) {
     const isSqlite = url.startsWith('sqlite:')
     await withStore(url, ({ journal }) => journal.append([item(), item()]))
@@ -281,5 +272,5 @@ test('a backup of a frozen database is restored as one that takes messages', asy
     const added = await withStore(target, ({ journal }) => journal.append([item()]))
     assert.ok(added[0] && 'id' in added[0] && added[0].id > EPOCH_IDS)
   }
-  if (programs === null) t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
+  if (programs === null) t.skip(WITHOUT_PROGRAMS)
 })
