@@ -65,6 +65,8 @@ export interface LoadOptions {
   readonly perSecond?: number
   /** The senders stop after so many messages. */
   readonly limit?: number
+  /** And once this holds. */
+  readonly until?: () => boolean
   readonly onAcknowledged?: (count: number) => void
 }
 
@@ -90,8 +92,8 @@ export class Load {
   }
 
   async #run(): Promise<void> {
-    const { ledger, limit = Infinity } = this.#options
-    while (this.#started < limit) {
+    const { ledger, limit = Infinity, until = () => false } = this.#options
+    while (this.#started < limit && !until()) {
       this.#started += 1
       await this.#due(this.#started)
       const message = ledger.next()
