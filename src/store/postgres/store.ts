@@ -90,10 +90,11 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
       `The database ${address.database} has the encoding ${server.encoding}. Create one with ENCODING 'UTF8'.`,
     )
   }
-  if (mustExist && (await readSchema(connection)).isNew) {
+  const { restore } = address
+  if (mustExist && (await readSchema(connection, { restore })).isNew) {
     throw new DatabaseMissing(`The database ${address.database} has no Intray data. Check its URL.`)
   }
-  const schemaVersion = await prepareSchema(connection, role)
+  const schemaVersion = await prepareSchema(connection, role, { restore })
   const problem = role === 'server' ? await copyProblem(connection) : null
   if (problem) throw new StoreRefused(problem)
   const identity = await readIdentity(connection)

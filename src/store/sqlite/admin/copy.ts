@@ -9,7 +9,7 @@ import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '..
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
 import { CHECKPOINT_PAGES, inTransaction, openConnection, requireFile, storeFailure } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
-import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
+import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
 
 const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
@@ -46,7 +46,7 @@ class SqliteCopy implements CopySide {
   readonly tables = COPY_TABLES
   readonly #db: DatabaseSync
   readonly #path: string
-  #lock: ServerLock | null = null
+  #lock: Lock | null = null
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
