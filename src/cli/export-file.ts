@@ -6,7 +6,7 @@ import { createGunzip } from 'node:zlib'
 import { CommandError } from './command.ts'
 
 /** Of a compressed file: what stops the reading of its content. */
-export class DamagedFile extends Error {}
+export class DamagedFile extends CommandError {}
 
 export function exportChunks(file: string): AsyncIterable<Uint8Array> {
   try {

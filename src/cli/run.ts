@@ -22,6 +22,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   erase: async () => (await import('./commands/erase.ts')).erase,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   export: async () => (await import('./commands/export.ts')).exportCommand,
+  import: async () => (await import('./commands/import.ts')).importCommand,
   verify: async () => (await import('./commands/verify.ts')).verify,
   backup: async () => (await import('./commands/backup.ts')).backup,
   restore: async () => (await import('./commands/restore.ts')).restore,

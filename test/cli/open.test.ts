@@ -43,6 +43,7 @@ const CALLS: Readonly<Record<string, string>> = {
   doctor: '',
   epoch: '--no-erasures',
   export: '--out ./out.ndjson',
+  import: './out.ndjson',
   backup: './out.db',
   copy: '--to sqlite:./copy/intray.db',
   reindex: '',
