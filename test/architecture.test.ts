@@ -120,6 +120,7 @@ const MAY_NAME_DATABASES = [
   'store/open.ts',
   'config.ts',
   'cli/commands/copy.ts',
+  'cli/commands/import.ts',
   'cli/commands/backup.ts',
   'cli/commands/restore.ts',
 ]

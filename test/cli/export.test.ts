@@ -134,6 +134,28 @@ for (const driver of drivers) {
   })
 }
 
+test('the name of the file says its form, unless a flag does; neither CSV nor Parquet can be imported', async () => {
+  const url = await drivers[0]!.newDatabase()
+  const env = { INTRAY_DATABASE_URL: url }
+  await withStore(url, fill, 'server')
+  const folder = tempFolder('export')
+  const forms: [name: string, begins: string, args: string[]][] = [
+    ['a.csv', '\uFEFFid,kind,', []],
+    ['a.parquet', 'PAR1', []],
+    ['a.json', '{"intray_export":1,', []],
+    ['a.txt', '\uFEFFid,kind,', ['--format', 'csv']],
+  ]
+  for (const [name, begins, args] of forms) {
+    const out = join(folder, name)
+    const { code, stderr } = await intray(['export', '--out', out, ...args], env)
+    assert.equal(code, 0, stderr)
+    const text = readFileSync(out, 'utf8')
+    assert.ok(text.startsWith(begins), name)
+    assert.ok(!text.includes(CANARY), name)
+    assert.equal((await intray(['import', out], env)).code, name === 'a.json' ? 0 : 1)
+  }
+})
+
 test('a file that exists is not overwritten; damaged bytes are told; wrong usage is refused', async () => {
   const url = await drivers[0]!.newDatabase()
   const env = { INTRAY_DATABASE_URL: url }

@@ -7,17 +7,23 @@ import { DEFAULT_SUBSCRIPTION, STATES } from '../../model/processing.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { isoMoment, oneOf, textUpTo } from '../../runtime/parameter.ts'
 import type { Store } from '../../store/contract/store.ts'
+import { csvLines } from '../../transfer/csv.ts'
 import { exportLines, type ExportHeader, FORMAT_VERSION, Tally } from '../../transfer/export-file.ts'
+import type { ExportedRow } from '../../transfer/export-row.ts'
 import { type ExportFilter, exportRows } from '../../transfer/export-rows.ts'
+import { parquetBytes } from '../../transfer/parquet.ts'
 import { recordCommand } from '../audit.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { coverIndex } from '../cover-index.ts'
-import { STDOUT, writeExport } from '../export-target.ts'
+import { type ExportChunks, STDOUT, writeExport } from '../export-target.ts'
 import { flag, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { createProgress, note } from '../output.ts'
 
 const MAX_UNITS = 512
+const FORMATS = ['ndjson', 'csv', 'parquet'] as const
+
+type Format = (typeof FORMATS)[number]
 
 const ABOUT = `Writes messages into a file, while servers run.
 
@@ -25,14 +31,18 @@ const ABOUT = `Writes messages into a file, while servers run.
   ./intray export --account 7 --company 42 --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --out january.ndjson
 
 The file holds every message that was acknowledged before the command began: one JSON object a line, with the payload's bytes
-exactly as sent, its references, times and revisions. ./intray verify checks such a file, ./intray import reads it. Erased messages are
-in it without content. The file is written as FILE.part, readable for this user only, synced, and then renamed; a name that
+exactly as sent, its references, times and revisions. ./intray verify checks such a file, ./intray import reads it. CSV is for
+spreadsheets, Parquet for analysis; neither can be imported. Erased messages are in it without content. The file is written as FILE.part, readable for this user only, synced, and then renamed; a name that
 ends in .gz is compressed. What each field means: docs/operating/export.md.`
 
 export const exportCommand = command({
   about: ABOUT,
   flags: {
     out: { value: 'FILE', about: 'Where to write; it must not exist. - for stdout.', isRequired: true },
+    format: {
+      value: 'F',
+      about: `${FORMATS.join(', ')} [as the name ends; ndjson]. Only ndjson can be verified and imported.`,
+    },
     account: { value: 'N', about: 'Only messages of this tenant; with --company.' },
     company: { value: 'N', about: TENANT_FLAGS.company.about },
     from: { value: 'TIME', about: 'Only messages received at this time or later, such as 2026-01-31T00:00:00Z.' },
@@ -48,6 +58,7 @@ export const exportCommand = command({
     setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
     const { out } = values
     if (out === undefined) throw new UsageError('The file is missing. Give --out FILE, or --out - for stdout.')
+    const format = flag('format', values.format, oneOf(...FORMATS)) ?? formatOf(out)
     const filter = filterOf(values)
     const config = loadConfig(process.env)
     const tally = new Tally()
@@ -61,7 +72,7 @@ export const exportCommand = command({
       const onProgress = (id: number) => progress.say(`id ${id} of ${throughId}`)
       const rows = exportRows(store, filter, { throughId, now, onProgress })
       const header = headerOf(store, filter, throughId, now)
-      await writeExport(out, exportLines(header, rows, tally))
+      await writeExport(out, chunksOf(format, header, rows, tally))
       progress.end()
     }, config)
     const { rows, events, revisions, erased, damaged } = tally.manifest()
@@ -73,6 +84,17 @@ export const exportCommand = command({
     }
   },
 })
+
+function formatOf(out: string): Format {
+  const [, ending] = /\.([a-z]+)(?:\.gz)?$/.exec(out) ?? []
+  return FORMATS.find((format) => format === ending) ?? 'ndjson'
+}
+
+function chunksOf(format: Format, header: ExportHeader, rows: AsyncIterable<ExportedRow>, tally: Tally): ExportChunks {
+  if (format === 'csv') return csvLines(rows, tally)
+  if (format === 'parquet') return parquetBytes(header, rows, tally)
+  return exportLines(header, rows, tally)
+}
 
 function filterOf(values: {
   readonly account?: string
