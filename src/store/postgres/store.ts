@@ -18,6 +18,7 @@ import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
 import { createTokenStore } from './admin/tokens.ts'
+import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
 import type { Connection } from './connection/connection.ts'
 import { messageOf, sqlState, storeFailure } from './connection/failure.ts'
@@ -162,6 +163,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
     nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    transfer: lifecycle.guard(createTransferStore(pool, identity.dedupeKey)),
     recovery: lifecycle.guard(createRecovery(pool, gaps)),
     diagnosis: lifecycle.guard(createDiagnosis(pool)),
     ...lifecycle.guard({

@@ -345,6 +345,11 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
     metrics: { read: (now) => readOwn('metrics', [now]) },
+    transfer: {
+      rows: (query) => readOwn('exportedRows', [query]),
+      payloads: (ids) => readOwn('exportedPayloads', [ids]),
+      held: (items) => readOwn('heldItems', [items]),
+    },
     recovery: guardAll(createRecovery(main, gaps, (now) => writer.run('beginEpoch', [now]))),
     diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),
