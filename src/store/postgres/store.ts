@@ -10,7 +10,8 @@ import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
+import { copyProblem, PostgresCopy } from './admin/copy.ts'
+import { dropStaleNoting, isFrozen } from './admin/copy-triggers.ts'
 import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -96,6 +97,7 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
   const schemaVersion = await prepareSchema(connection, role)
   const problem = role === 'server' ? await copyProblem(connection) : null
   if (problem) throw new StoreRefused(problem)
+  if (role === 'server') await dropStaleNoting(connection)
   const identity = await readIdentity(connection)
   return {
     identity,
