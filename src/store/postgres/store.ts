@@ -252,6 +252,7 @@ function refusal(error: unknown, address: Address): Error {
 }
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
+  if (error instanceof StoreRefused) return error.message
   if (error instanceof StandbyOnly)
     return `${host} takes no writes: it is a standby, or read-only. Name the primary in INTRAY_DATABASE_URL.`
   const message = messageOf(error)
