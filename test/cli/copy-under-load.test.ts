@@ -2,17 +2,16 @@
 // changed after it was copied is copied again.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import type { Cell } from '../../src/store/contract/copy.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { item } from '../store/rows.ts'
 import { send, type TestAnswer } from '../support/client.ts'
+import { copyWhile } from '../support/copy-command.ts'
 import { drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
-import { cleanEnvironment, LAUNCHER, type ServerProcess, startServer } from '../support/process.ts'
+import { type ServerProcess, startServer } from '../support/process.ts'
 
 const STORED = 3000
 /** Bounds of each part of the load: it ends here, or with the first answer that is not 200. */
@@ -32,31 +31,6 @@ interface Done {
   readonly acked: Set<number>
   readonly failed: Set<number>
   longestMs: number
-}
-
-interface CopyRun {
-  readonly code: number | null
-  readonly said: string
-  readonly report: { readonly rounds: number; readonly paused_ms: number }
-}
-
-/** Runs the copy, and `onBegun` once it notes changes and copies the first table. */
-async function copyWhile(from: string, to: string, onBegun: () => Promise<void>): Promise<CopyRun> {
-  const child = spawn(LAUNCHER, ['copy', '--from', from, '--to', to, '--json'], {
-    env: cleanEnvironment({}),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const ended = once(child, 'close')
-  let [said, printed] = ['', '']
-  let load: Promise<void> | null = null
-  child.stdout.on('data', (chunk) => (printed += chunk))
-  child.stderr.on('data', (chunk) => {
-    said += chunk
-    if (said.includes('copy: ')) load ??= onBegun()
-  })
-  const [code] = (await ended) as [number | null]
-  await load
-  return { code, said, report: code === 0 ? JSON.parse(printed) : { rounds: 0, paused_ms: 0 } }
 }
 
 /** One message after the other. Every tenth is one of the stored again, half of these with other bytes. */

@@ -1,19 +1,18 @@
 // `./intray copy`: a database moved to another store and back, whole, frozen meanwhile, and resumable.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
 import { item, newToken, refusal, TENANT } from '../store/rows.ts'
 import { intrayJson } from '../support/command.ts'
+import { copyArgs, killedWhile } from '../support/copy-command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
 import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
-import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
+import { intray, startServer } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
 interface CopyReport {
@@ -82,10 +81,6 @@ async function derived(driver: Driver, url: string): Promise<unknown> {
   const { event_words: words, ...rest } = dump
   assert.ok(words !== undefined)
   return rest
-}
-
-function copyArgs(from: string, to: string): string[] {
-  return ['copy', '--from', from, '--to', to]
 }
 
 for (const { from, to } of WAYS) {
@@ -181,20 +176,6 @@ for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
     assert.equal(report.tables.find(({ table }) => table === 'events')?.rows, count + 6)
     assert.equal((await backDoorOf(to).countJournal(target)).dedupe, count + 5)
   })
-}
-
-/** Kills the command when it says that it is at this table. True if it was still running. */
-async function killedWhile(table: string, args: readonly string[]): Promise<boolean> {
-  const child = spawn(LAUNCHER, args, { env: cleanEnvironment({}), stdio: ['ignore', 'ignore', 'pipe'] })
-  const ended = once(child, 'close')
-  let said = ''
-  for await (const chunk of child.stderr) {
-    said += chunk
-    if (said.includes(`copy: ${table} `)) break
-  }
-  const alive = child.exitCode === null && child.kill('SIGKILL')
-  await ended
-  return alive && child.signalCode === 'SIGKILL'
 }
 
 for (const driver of drivers) {

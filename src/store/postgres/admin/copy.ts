@@ -1,17 +1,16 @@
 // Copy source or target on PostgreSQL. While the rest is copied, the transaction that freezes the source makes writers wait, and
 // ends with the connection.
 
-import {
-  type ChangedRows,
-  type CopyIdentity,
-  type CopyRow,
-  type CopySide,
-  type CopyState,
-  type CopyTable,
-  keyOf,
-  type NotedChange,
-  type Noting,
-  type RowCount,
+import type {
+  ChangedRows,
+  CopyIdentity,
+  CopyRow,
+  CopySide,
+  CopyState,
+  CopyTable,
+  NotedChange,
+  Noting,
+  RowCount,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
@@ -25,15 +24,15 @@ import {
   stateAfter,
   stateAfterBatch,
 } from '../../copy-state.ts'
-import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
-import type { Connection, Value } from '../connection/connection.ts'
+import { COPY_TABLES } from '../../copy-tables.ts'
+import type { Connection } from '../connection/connection.ts'
 import { isRetryable, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { createIndexing } from '../index/indexing.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
+import { countExactly, countRoughly, findRows, insertRows, readPage, removeRows } from './copy-rows.ts'
 import {
   busy,
   freezeTables,
@@ -50,9 +49,6 @@ import {
 import { readLiveNodes } from './nodes.ts'
 
 const STATE = 'copy'
-const COUNTED = 1_000_000
-/** What one statement counts well before its timeout. */
-const COUNTED_EXACTLY = 50_000_000
 /** How often a watermark is waited for, 2 s each. */
 const WATERMARK_TRIES = 15
 /** A freeze that deadlocked with a claim is tried again. */
@@ -82,10 +78,6 @@ const EMPTY = `TRUNCATE ${[
   .join(', ')};
   UPDATE intray.index_cursors SET position = 0, watermark = 0, clearing = false`
 
-/** How a column is read and written where the two databases use different types. */
-const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
-const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
-
 /** Why no server may open this database; null if one may. */
 export async function copyProblem(connection: Connection): Promise<string | null> {
   return servingProblem(await readState(connection), await isFrozen(connection))
@@ -112,59 +104,19 @@ export class PostgresCopy implements CopySide {
   }
 
   read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]> {
-    const key = table.key.join(', ')
-    const conditions = [
-      ...(after ? [`(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})`] : []),
-      ...(upTo === undefined ? [] : [`id <= ${upTo}`]),
-    ]
-    const where = conditions.length > 0 ? conditions.join(' AND ') : 'true'
-    const values = (after ?? []) as Value[]
-    return this.#use(async (connection) => {
-      const limit = await pageSize(connection, table, where, key, values)
-      return connection.rows(
-        `SELECT ${readColumns(table)} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
-        values,
-      )
-    })
+    return this.#use((connection) => readPage(connection, table, after, upTo))
   }
 
-  /** The limit makes the planner look each key up in the index, however few rows it takes the table to have. */
-  async find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
-    if (keys.length === 0) return []
-    const rows = await this.#use((connection) =>
-      connection.rows<CopyRow>(
-        `SELECT found.* FROM (SELECT ${keyArrays(table)}) AS k (${table.key.map((_, n) => `k${n}`).join(', ')})
-        CROSS JOIN LATERAL (SELECT ${readColumns(table)} FROM intray.${table.name} WHERE ${isKey(table)} LIMIT 1) found`,
-        packColumns(keyTypes(table), keys),
-      ),
-    )
-    const byKey = new Map(rows.map((row) => [textOf(keyOf(table, row)), row]))
-    return keys.map((key) => byKey.get(textOf(key)) ?? null)
+  find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
+    return this.#use((connection) => findRows(connection, table, keys))
   }
 
   count(table: CopyTable): Promise<number> {
-    return this.#use(async (connection) => {
-      // Only for progress: where counting would take long, the planner's estimate is used.
-      const rows = await estimate(connection, table)
-      if (rows > COUNTED) return rows
-      const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
-      return row!.count
-    })
+    return this.#use((connection) => countRoughly(connection, table))
   }
 
   countExactly(table: CopyTable, upTo?: number): Promise<RowCount | null> {
-    return this.#use(async (connection) => {
-      if ((await estimate(connection, table)) > COUNTED_EXACTLY) return null
-      const isUpTo = upTo === undefined ? '' : `AND (key ->> 0)::bigint <= ${upTo}`
-      const noted = (await readNoting(connection))
-        ? `(SELECT coalesce(sum(rows), 0)::bigint FROM intray.copy_changes WHERE name = '${table.name}' ${isUpTo})`
-        : '0'
-      const where = upTo === undefined ? '' : `WHERE id <= ${upTo}`
-      const [row] = await connection.query<RowCount & Record<string, never>>(
-        `SELECT count(*) AS rows, ${noted} AS noted FROM intray.${table.name} ${where}`,
-      )
-      return row!
-    })
+    return this.#use((connection) => countExactly(connection, table, upTo))
   }
 
   /** Waits for open transactions, for half a minute at most. */
@@ -271,7 +223,7 @@ export class PostgresCopy implements CopySide {
   async write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
     await this.#change(sourceUuid, async (connection, found) => {
       const state = stateAfter(found, sourceUuid, table, after, rows)
-      await insert(connection, table, rows)
+      await insertRows(connection, table, rows)
       // The indexer reads up to here.
       if (table.follows) {
         await connection.query(SET_LAST_ID, [SEQUENCES[table.follows], state.positions[table.name]?.[0] as number])
@@ -285,9 +237,9 @@ export class PostgresCopy implements CopySide {
     await this.#change(sourceUuid, async (connection, found) => {
       const state = stateAfterBatch(found, sourceUuid, batch)
       for (const { table, keys, rows } of changes) {
-        const removed = await remove(connection, table, keys)
+        const removed = await removeRows(connection, table, keys)
         const present = rows.filter((row) => row !== null)
-        await insert(connection, table, present)
+        await insertRows(connection, table, present)
         grown.push(present.length - removed)
       }
       return state
@@ -356,64 +308,6 @@ export class PostgresCopy implements CopySide {
   #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use((connection) => connection.transaction(() => work(connection)))
   }
-}
-
-const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
-const readColumns = (table: CopyTable): string =>
-  Object.keys(table.columns)
-    .map((name) => (READ_AS[`${table.name}.${name}`] ? `${READ_AS[`${table.name}.${name}`]} AS ${name}` : name))
-    .join(', ')
-const keyTypes = (table: CopyTable) => table.key.map((column) => table.columns[column]!)
-const keyArrays = (table: CopyTable): string => unnestedColumns(keyTypes(table))
-const isKey = (table: CopyTable): string => table.key.map((column, n) => `${column} = k.k${n}`).join(' AND ')
-const textOf = (key: CopyRow): string =>
-  JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : cell)))
-
-async function estimate(connection: Connection, { name }: CopyTable): Promise<number> {
-  const [row] = await connection.query<{ rows: number }>(
-    `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${name}'::regclass`,
-  )
-  return row!.rows
-}
-
-async function insert(connection: Connection, table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
-  if (rows.length === 0) return
-  const types = Object.values(table.columns)
-  const values = Object.keys(table.columns).map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`)
-  await connection.execute(
-    `INSERT INTO intray.${table.name} (${columnsOf(table)})
-    SELECT ${values.join(', ')} FROM (SELECT ${unnestedColumns(types)}) AS k (${columnsOf(table)})`,
-    packColumns(types, rows),
-  )
-}
-
-/** Returns how many there were. */
-async function remove(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
-  if (keys.length === 0) return 0
-  return connection.execute(
-    `DELETE FROM intray.${table.name} WHERE ctid = ANY (ARRAY(
-      SELECT found.ctid FROM (SELECT ${keyArrays(table)}) AS k (${table.key.map((_, n) => `k${n}`).join(', ')})
-      CROSS JOIN LATERAL (SELECT ctid FROM intray.${table.name} WHERE ${isKey(table)} LIMIT 1) found))`,
-    packColumns(keyTypes(table), keys),
-  )
-}
-
-/** Rows per page by payload size; tables without a `size` column have small pages. */
-async function pageSize(
-  connection: Connection,
-  table: CopyTable,
-  where: string,
-  key: string,
-  values: readonly Value[],
-): Promise<number> {
-  if (!('size' in table.columns)) return table.page
-  const sizes = await connection.query<{ size: number }>(
-    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
-    values,
-  )
-  let bytes = 0
-  const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
-  return full === -1 ? table.page : full + 1
 }
 
 async function readState(connection: Connection): Promise<CopyState | null> {
