@@ -10,7 +10,8 @@ import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
+import { copyProblem, PostgresCopy } from './admin/copy.ts'
+import { dropStaleNoting, isFrozen } from './admin/copy-triggers.ts'
 import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -98,6 +99,7 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
   const schemaVersion = await prepareSchema(connection, role, { restore })
   const problem = role === 'server' ? await copyProblem(connection) : null
   if (problem) throw new StoreRefused(problem)
+  if (role === 'server') await dropStaleNoting(connection)
   const identity = await readIdentity(connection)
   return {
     identity,
@@ -253,6 +255,7 @@ function refusal(error: unknown, address: Address): Error {
 }
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
+  if (error instanceof StoreRefused) return error.message
   if (error instanceof StandbyOnly)
     return `${host} takes no writes: it is a standby, or read-only. Name the primary in INTRAY_DATABASE_URL.`
   const message = messageOf(error)

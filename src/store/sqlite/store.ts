@@ -9,6 +9,7 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
+import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
 import { readPending } from './admin/erasures.ts'
 import { createPurge } from './admin/purge.ts'
@@ -19,6 +20,7 @@ import { createRecovery, readGaps } from './admin/recovery.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
+  inTransaction,
   openConnection,
   readSynchronous,
   refusal,
@@ -128,6 +130,7 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     const facts = prepareFile(db, path)
     const problem = copyProblem(db)
     if (problem) throw new StoreRefused(problem)
+    inTransaction(db, () => dropStaleNoting(db, Date.now()))
     prepareIndexFile(path)
     const indexer = await StoreThread.start<IndexOperations>('indexer', path)
     opened.push(indexer)

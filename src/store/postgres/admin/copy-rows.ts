@@ -1,0 +1,135 @@
+// Rows of the copied tables on PostgreSQL, read and written by their keys.
+
+import { type CopyRow, type CopyTable, keyOf, type RowCount } from '../../contract/copy.ts'
+import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
+import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
+import type { Connection, Value } from '../connection/connection.ts'
+import { readNoting } from './copy-triggers.ts'
+
+/** Beyond this many rows a count for progress is the planner's estimate. */
+const COUNTED = 1_000_000
+/** What one statement counts well before its timeout. */
+const COUNTED_EXACTLY = 50_000_000
+
+/** How a column is read and written where the two databases use different types. */
+const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
+const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
+
+export async function readPage(
+  connection: Connection,
+  table: CopyTable,
+  after: CopyRow | null,
+  upTo: number | undefined,
+): Promise<CopyRow[]> {
+  const key = table.key.join(', ')
+  const conditions = [
+    ...(after ? [`(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})`] : []),
+    ...(upTo === undefined ? [] : [`id <= ${upTo}`]),
+  ]
+  const where = conditions.length > 0 ? conditions.join(' AND ') : 'true'
+  const values = (after ?? []) as Value[]
+  const limit = await pageSize(connection, table, where, key, values)
+  return connection.rows(
+    `SELECT ${readColumns(table)} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
+    values,
+  )
+}
+
+/** The limit makes the planner look each key up in the index, however few rows it takes the table to have. */
+export async function findRows(
+  connection: Connection,
+  table: CopyTable,
+  keys: readonly CopyRow[],
+): Promise<(CopyRow | null)[]> {
+  if (keys.length === 0) return []
+  const rows = await connection.rows<CopyRow>(
+    `SELECT found.* FROM (SELECT ${keyArrays(table)}) AS k (${keyNames(table)})
+    CROSS JOIN LATERAL (SELECT ${readColumns(table)} FROM intray.${table.name} WHERE ${isKey(table)} LIMIT 1) found`,
+    packColumns(keyTypes(table), keys),
+  )
+  const byKey = new Map(rows.map((row) => [textOf(keyOf(table, row)), row]))
+  return keys.map((key) => byKey.get(textOf(key)) ?? null)
+}
+
+export async function countRoughly(connection: Connection, table: CopyTable): Promise<number> {
+  const rows = await estimate(connection, table)
+  if (rows > COUNTED) return rows
+  const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
+  return row!.count
+}
+
+export async function countExactly(
+  connection: Connection,
+  table: CopyTable,
+  upTo: number | undefined,
+): Promise<RowCount | null> {
+  if ((await estimate(connection, table)) > COUNTED_EXACTLY) return null
+  const isUpTo = upTo === undefined ? '' : `AND (key ->> 0)::bigint <= ${upTo}`
+  const noted = (await readNoting(connection))
+    ? `(SELECT coalesce(sum(rows), 0)::bigint FROM intray.copy_changes WHERE name = '${table.name}' ${isUpTo})`
+    : '0'
+  const where = upTo === undefined ? '' : `WHERE id <= ${upTo}`
+  const [row] = await connection.query<RowCount & Record<string, never>>(
+    `SELECT count(*) AS rows, ${noted} AS noted FROM intray.${table.name} ${where}`,
+  )
+  return row!
+}
+
+const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
+const readColumns = (table: CopyTable): string =>
+  Object.keys(table.columns)
+    .map((name) => (READ_AS[`${table.name}.${name}`] ? `${READ_AS[`${table.name}.${name}`]} AS ${name}` : name))
+    .join(', ')
+const keyTypes = (table: CopyTable) => table.key.map((column) => table.columns[column]!)
+const keyArrays = (table: CopyTable): string => unnestedColumns(keyTypes(table))
+const isKey = (table: CopyTable): string => table.key.map((column, n) => `${column} = k.k${n}`).join(' AND ')
+const keyNames = (table: CopyTable): string => table.key.map((_, n) => `k${n}`).join(', ')
+const textOf = (key: CopyRow): string =>
+  JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : cell)))
+
+async function estimate(connection: Connection, { name }: CopyTable): Promise<number> {
+  const [row] = await connection.query<{ rows: number }>(
+    `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${name}'::regclass`,
+  )
+  return row!.rows
+}
+
+export async function insertRows(connection: Connection, table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+  if (rows.length === 0) return
+  const types = Object.values(table.columns)
+  const values = Object.keys(table.columns).map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`)
+  await connection.execute(
+    `INSERT INTO intray.${table.name} (${columnsOf(table)})
+    SELECT ${values.join(', ')} FROM (SELECT ${unnestedColumns(types)}) AS k (${columnsOf(table)})`,
+    packColumns(types, rows),
+  )
+}
+
+/** Returns how many there were. */
+export async function removeRows(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
+  if (keys.length === 0) return 0
+  return connection.execute(
+    `DELETE FROM intray.${table.name} WHERE ctid = ANY (ARRAY(
+      SELECT found.ctid FROM (SELECT ${keyArrays(table)}) AS k (${keyNames(table)})
+      CROSS JOIN LATERAL (SELECT ctid FROM intray.${table.name} WHERE ${isKey(table)} LIMIT 1) found))`,
+    packColumns(keyTypes(table), keys),
+  )
+}
+
+/** Rows per page by payload size; tables without a `size` column have small pages. */
+async function pageSize(
+  connection: Connection,
+  table: CopyTable,
+  where: string,
+  key: string,
+  values: readonly Value[],
+): Promise<number> {
+  if (!('size' in table.columns)) return table.page
+  const sizes = await connection.query<{ size: number }>(
+    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
+    values,
+  )
+  let bytes = 0
+  const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
+  return full === -1 ? table.page : full + 1
+}
