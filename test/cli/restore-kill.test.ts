@@ -263,7 +263,7 @@ test('a backup of a frozen database is restored as one that takes messages', asy
     await withStore(url, ({ journal }) => journal.append([item(), item()]))
     await intrayJson(['erase', '--event', '1', '--yes'], { INTRAY_DATABASE_URL: url })
     const side = await openCopySide(url, { mustExist: true })
-    await side.freeze()
+    await side.freeze(async () => {})
     await side.close()
     const file = join(tempFolder('frozen'), 'b')
     await intrayJson(['backup', file], { ...env, INTRAY_DATABASE_URL: url }).catch((error: unknown) => error)

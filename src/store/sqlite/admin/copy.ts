@@ -40,7 +40,7 @@ import {
 import { openIndexWriter, prepareIndexFile } from '../index/index-file.ts'
 import { prepareIndexing } from '../index/indexing.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
-import { acquireLock, isServerRunning, type Lock } from '../lock.ts'
+import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
 import {
   forgetChanges,
