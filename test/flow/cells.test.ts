@@ -79,7 +79,7 @@ test('through one address each token reaches its own cell, to send, to read and 
   follower.close()
   const list = await get('/v1/inbox/events', bearer(processor))
   assert.deepEqual(
-    (list.json?.events as { source_ref: string }[]).map((event) => event.source_ref),
+    (list.json!.events as { source_ref: string }[]).map((event) => event.source_ref),
     ['to b'],
   )
   assert.deepEqual([await refsOf(a), await refsOf(b)], [['to a'], ['to b']])
