@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { KeyPairRefused, readKeyPair } from '../../../src/runtime/key-pair.ts'
-import { makeCertificate, newPairFiles, noOpenssl } from '../../support/certificates.ts'
-import { tempFolder } from '../../support/temp.ts'
+import { KeyPairRefused, readKeyPair } from '../../src/runtime/key-pair.ts'
+import { makeCertificate, newPairFiles, noOpenssl } from '../support/certificates.ts'
+import { tempFolder } from '../support/temp.ts'
 
 function problemsOf(files: { cert: string; key: string }): readonly string[] {
   try {

@@ -2,19 +2,19 @@ import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { CertificateRenewal } from '../../../../src/http/wire/certificate-renewal.ts'
-import { type Clock, systemClock } from '../../../../src/runtime/clock.ts'
-import { createLogger } from '../../../../src/runtime/log.ts'
+import { CertificateRenewal } from '../../src/http/wire/certificate-renewal.ts'
+import { type Clock, systemClock } from '../../src/runtime/clock.ts'
+import { createLogger } from '../../src/runtime/log.ts'
 import {
   installPair,
   makeCertificates,
   newPairFiles,
   noOpenssl,
   type PairFiles,
-} from '../../../support/certificates.ts'
-import { TestClock } from '../../../support/clock.ts'
-import { tempFolder } from '../../../support/temp.ts'
-import { until } from '../../../support/until.ts'
+} from '../support/certificates.ts'
+import { TestClock } from '../support/clock.ts'
+import { tempFolder } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
 const pairs = makeCertificates(3)
 const [first, second, third] = pairs as [(typeof pairs)[0], (typeof pairs)[0], (typeof pairs)[0]]
