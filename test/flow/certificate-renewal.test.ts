@@ -5,13 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { CertificateRenewal } from '../../src/http/wire/certificate-renewal.ts'
 import { type Clock, systemClock } from '../../src/runtime/clock.ts'
 import { createLogger } from '../../src/runtime/log.ts'
-import {
-  installPair,
-  makeCertificates,
-  newPairFiles,
-  noOpenssl,
-  type PairFiles,
-} from '../support/certificates.ts'
+import { installPair, makeCertificates, newPairFiles, noOpenssl, type PairFiles } from '../support/certificates.ts'
 import { TestClock } from '../support/clock.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
