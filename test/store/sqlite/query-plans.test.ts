@@ -254,7 +254,7 @@ function sourceFiles(): string[] {
 function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
   const found = []
   // A copy, a backup and the doctor go through tables from one end to the other: that is their work.
-  const thorough = ['admin/copy.ts', 'admin/backup.ts', 'admin/restore.ts', 'admin/diagnosis.ts']
+  const thorough = ['admin/copy.ts', 'admin/copy-triggers.ts', 'admin/backup.ts', 'admin/restore.ts', 'admin/diagnosis.ts']
   for (const file of sourceFiles().filter((name) => !thorough.includes(name))) {
     const source = readFileSync(new URL(file, SOURCES), 'utf8')
     for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {
