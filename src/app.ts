@@ -206,7 +206,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     clock,
     operators: hasConsole ? operators : null,
   }
-  const resumePointOf = (cursor: number) => store.recovery.resumePointOf(cursor)
+  const resumePointOf = (tenant: Tenant, cursor: number) => store.recovery.resumePointOf(tenant, cursor)
   const bodyMemory = new BodyMemory(config.receivingMaxBytes)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({

@@ -126,6 +126,12 @@ export const COPY_TABLES: readonly CopyTable[] = [
     columns: { after_id: 'integer', before_id: 'integer', begun_at: 'integer' },
   },
   {
+    name: 'tenant_gaps',
+    key: ['company_id', 'account_id'],
+    page: 1000,
+    columns: { company_id: 'integer', account_id: 'integer', after_id: 'integer' },
+  },
+  {
     name: 'tokens',
     key: ['created_at', 'key_id'],
     page: 1000,
@@ -143,6 +149,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       last_used_at: 'integer',
       rotated_from: 'text',
       rate_limit: 'text',
+      moved_to: 'text',
       generation: 'integer',
     },
   },

@@ -280,7 +280,7 @@ export function auditValues(entry: AuditEntry): Value[] {
 }
 
 export const TOKEN_COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from, rate_limit`
+  last_used_at, rotated_from, rate_limit, moved_to`
 
 /** SQLite stores booleans as 0 and 1. */
 export function tokenRecord(row: Row): TokenRecord {
@@ -298,6 +298,7 @@ export function tokenRecord(row: Row): TokenRecord {
     lastUsedAt: row.last_used_at as number | null,
     rotatedFrom: row.rotated_from as string | null,
     rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
+    movedTo: row.moved_to as string | null,
   }
 }
 

@@ -92,6 +92,7 @@ for (const { from, to } of WAYS) {
       report.tables.map(({ table, rows }) => [table, rows]),
       [
         ['id_gaps', 0],
+        ['tenant_gaps', 0],
         ['tokens', 3],
         ['dedupe', 5],
         ['events', 6],

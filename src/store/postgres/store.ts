@@ -5,7 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { IdGap } from '../../model/id-gaps.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
 import { callsInTurn, MAX_WAITING, payloadsInTurn } from '../calls-in-turn.ts'
-import type { CopySide } from '../contract/copy.ts'
+import type { MoveSide } from '../contract/tenant-move.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
@@ -49,7 +49,7 @@ const CHANGE_SHARE = 2
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 
-export async function openPostgresCopy(url: string, mustExist: boolean): Promise<CopySide> {
+export async function openPostgresCopy(url: string, mustExist: boolean): Promise<MoveSide> {
   const address = parseAddress(url)
   const pool = new Pool(address)
   try {

@@ -134,7 +134,7 @@ async function doEverything(store: Store): Promise<void> {
   await store.nodes.live()
   await store.nodes.remove('n')
   await store.recovery.lastBackupAt()
-  await store.recovery.resumePointOf(id)
+  await store.recovery.resumePointOf(TENANT, id)
   await store.recovery.beginEpoch(NOON)
   await store.probe()
 }
@@ -253,8 +253,16 @@ function sourceFiles(): string[] {
 /** The statements that stand in the source, as head and tail around what is put in between. */
 function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
   const found = []
-  // A copy, a backup and the doctor go through tables from one end to the other: that is their work.
-  const thorough = ['admin/copy.ts', 'admin/backup.ts', 'admin/restore.ts', 'admin/diagnosis.ts']
+  // A copy, the move of a tenant, a backup and the doctor go through tables from one end to the other: that is their work.
+  const thorough = [
+    'admin/copy.ts',
+    'admin/copy-rows.ts',
+    'admin/copy-triggers.ts',
+    'admin/tenant-move.ts',
+    'admin/backup.ts',
+    'admin/restore.ts',
+    'admin/diagnosis.ts',
+  ]
   for (const file of sourceFiles().filter((name) => !thorough.includes(name))) {
     const source = readFileSync(new URL(file, SOURCES), 'utf8')
     for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {

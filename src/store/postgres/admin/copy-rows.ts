@@ -1,6 +1,6 @@
 // Rows of the copied tables on PostgreSQL, read and written by their keys.
 
-import { type CopyRow, type CopyTable, keyOf, type RowCount } from '../../contract/copy.ts'
+import { type CopyRow, type CopyTable, keyOf, type ReadRange, type RowCount } from '../../contract/copy.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
@@ -19,12 +19,14 @@ export async function readPage(
   connection: Connection,
   table: CopyTable,
   after: CopyRow | null,
-  upTo: number | undefined,
+  { upTo, tenant }: ReadRange,
 ): Promise<CopyRow[]> {
   const key = table.key.join(', ')
   const conditions = [
     ...(after ? [`(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})`] : []),
     ...(upTo === undefined ? [] : [`id <= ${upTo}`]),
+    ...(tenant ? [`company_id = ${tenant.companyId}`] : []),
+    ...(tenant && 'account_id' in table.columns ? [`account_id = ${tenant.accountId}`] : []),
   ]
   const where = conditions.length > 0 ? conditions.join(' AND ') : 'true'
   const values = (after ?? []) as Value[]
@@ -106,7 +108,7 @@ export async function insertRows(connection: Connection, table: CopyTable, rows:
 }
 
 /** Returns how many there were. */
-export async function removeRows(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
+export async function removeKeys(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
   if (keys.length === 0) return 0
   return connection.execute(
     `DELETE FROM intray.${table.name} WHERE ctid = ANY (ARRAY(
@@ -132,4 +134,12 @@ async function pageSize(
   let bytes = 0
   const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
   return full === -1 ? table.page : full + 1
+}
+
+export async function removeRows(connection: Connection, table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+  await removeKeys(
+    connection,
+    table,
+    rows.map((row) => keyOf(table, row)),
+  )
 }

@@ -24,6 +24,14 @@ CREATE TABLE intray.id_gaps (
   begun_at  bigint NOT NULL
 );
 
+-- Tenants that were moved here from another database, which gave out their ids below after_id.
+CREATE TABLE intray.tenant_gaps (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  after_id   bigint NOT NULL,
+  PRIMARY KEY (company_id, account_id)
+);
+
 -- One row per first arrival ('event') and per re-send with other bytes ('revision'). The id leads the key: the indexer
 -- follows it, and one index serves both. No CHECK here: it would be parsed again for every batch.
 CREATE TABLE intray.events (
@@ -479,6 +487,8 @@ CREATE TABLE intray.tokens (
   scope        text    NOT NULL,
   label        text    NOT NULL,
   rotated_from text    COLLATE "C",
+  -- Its tenant was moved to another database: the address in the answer to its senders, or ''.
+  moved_to     text,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   text,
   hash         bytea   NOT NULL,

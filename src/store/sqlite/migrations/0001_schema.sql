@@ -23,6 +23,14 @@ CREATE TABLE id_gaps (
   begun_at  INTEGER NOT NULL
 ) STRICT;
 
+-- Tenants that were moved here from another database, which gave out their ids below after_id.
+CREATE TABLE tenant_gaps (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  after_id   INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id)
+) STRICT, WITHOUT ROWID;
+
 -- One row per first arrival ('event') and per re-send with other bytes ('revision').
 -- The payload is the last column, so that reading the others skips its pages.
 CREATE TABLE events (
@@ -105,6 +113,8 @@ CREATE TABLE tokens (
   disabled_at  INTEGER,
   last_used_at INTEGER,
   rotated_from TEXT,
+  -- Its tenant was moved to another database: the address in the answer to its senders, or ''.
+  moved_to     TEXT,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   TEXT,
   generation   INTEGER NOT NULL
