@@ -107,6 +107,10 @@ export interface Questions {
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   enqueue: [NewDeliveries & { now: number }, unknown]
   setEnqueuedUpTo: [{ enqueuedUpTo: number }, unknown]
+  /** With their history. */
+  deleteDeliveries: [{ ids: readonly number[] }, unknown]
+  /** Those of these lanes that hold nothing and count nothing. */
+  deleteEmptyLanes: [{ lanes: readonly number[] }, unknown]
 }
 
 export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]
@@ -344,6 +348,29 @@ export function* planRequeue(ids: readonly number[], now: number, keyId: string)
   for (const row of dead) unit.put(row, requeue(row, now, keyId))
   yield* finish(unit, [], now)
   return dead.map(({ eventId }) => eventId)
+}
+
+/** Deletes what is known of events that leave the journal, and lets their lanes go on. */
+export function* planForget(ids: readonly number[], now: number): Plan<void> {
+  const { deliveries, others } = yield* lock(
+    ids.map((id) => ({ id })),
+    { runs: false, now: null },
+  )
+  const gone = new Set(ids)
+  const [going, staying] = [true, false].map((is) => deliveries.filter(({ eventId }) => gone.has(eventId) === is))
+  if (going!.length === 0) return
+  yield* ask('deleteDeliveries', { ids: going!.map(({ eventId }) => eventId) })
+  const lanes = Array.from(Map.groupBy(going!, ({ lane }) => lane))
+  const ofLanes = lanes.map(([lane]) => lane)
+  const facts = new Map((yield* ask('pendingFacts', { lanes: ofLanes, now })).map((one) => [one.lane, one]))
+  const leases = new UnitOfWork(staying!, others)
+  const changes = lanes.map(([lane, some]): LaneChange => {
+    const minus = (state: DeliveryState) => -some.filter((one) => one.state === state).length
+    const times = laneTimes(leases.leasesOf(lane), facts.get(lane) ?? { head: null, openAt: null })
+    return { lane, ...times, done: minus('done'), dead: minus('dead') }
+  })
+  yield* ask('saveLanes', { lanes: changes })
+  yield* ask('deleteEmptyLanes', { lanes: ofLanes })
 }
 
 function* readUnit(items: readonly { readonly id: number }[], runs: boolean): Plan<UnitOfWork> {

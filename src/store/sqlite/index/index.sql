@@ -13,15 +13,15 @@ CREATE TABLE index_origin (
 ) STRICT;
 
 -- How far each journal table is indexed; 'words': how far the search words of events are, never beyond 'events'.
--- 'erasures': up to which the index holds nothing of erased messages.
+-- 'erasures', 'purges': up to which the index holds nothing of erased messages, and of purged ones.
 -- clearing = 1: a rebuild is emptying the derived tables.
 CREATE TABLE index_cursors (
-  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures')),
+  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures', 'purges')),
   position INTEGER NOT NULL,
   clearing INTEGER NOT NULL DEFAULT 0 CHECK (clearing IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0), ('erasures', 0);
+INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0), ('erasures', 0), ('purges', 0);
 
 -- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE event_index (

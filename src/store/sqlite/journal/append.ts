@@ -3,7 +3,7 @@
 //
 //   dedupe key      new → event                                   → stored
 //               existed → same minted key                         → stored (our own retry)
-//                         bytes of the first (or their HMAC, if it was erased) → resend row → duplicate
+//                         bytes of the first (or their HMAC, if it was erased) → resend row → duplicate; none if it was purged
 //                         bytes of a kept revision                → resend row → conflict
 //                         other bytes                             → revision   → conflict
 
@@ -23,6 +23,7 @@ const SELECT_KEY = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE compan
 const INSERT_EVENT = `INSERT INTO events (id, kind, revises, ${META_COLUMNS.map(({ name }) => name).join(', ')}, size, sha256, payload)
   VALUES (?, ?, ?, ${META_COLUMNS.map(() => '?').join(', ')}, ?, ?, ?)`
 const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 IN (?, ?) AND kind = 'revision'"
+const SELECT_FIRST = 'SELECT 1 FROM events WHERE id = ?'
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
 
@@ -46,6 +47,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
   const selectKey = db.prepare(SELECT_KEY)
   const insertEvent = db.prepare(INSERT_EVENT)
   const selectRevision = db.prepare(SELECT_REVISION)
+  const selectFirst = db.prepare(SELECT_FIRST)
   const insertResend = db.prepare(INSERT_RESEND)
   const identityOf = createIdentity(readMeta(db, 'dedupe_key'))
   const mintedDigest = createMintedDigest()
@@ -70,9 +72,14 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     const id = first.event_id as number
     if (Buffer.compare(minted, first.minted_key as Uint8Array) === 0) return id
     const known = first.sha256 as Uint8Array
-    // Of an erased message there are HMACs to compare with.
+    // Of an erased or purged message there are HMACs to compare with.
     const erased = erasedDigest(sha256)
-    const sameBytes = Buffer.compare(sha256, known) === 0 || Buffer.compare(erased, known) === 0
+    const sameAsErased = Buffer.compare(erased, known) === 0
+    const sameBytes = sameAsErased || Buffer.compare(sha256, known) === 0
+    if (sameAsErased && !selectFirst.get(id)) {
+      // A purged message has no row that this re-send could be counted for.
+      return { outcome: 'duplicate', id }
+    }
     if (sameBytes || selectRevision.get(id, sha256, erased)) {
       insertResend.run(resendIds.take(), companyId, id, receivedAt, keyId, requestId)
     } else {
