@@ -40,7 +40,7 @@ async function fill(store: Store): Promise<void> {
   const old = newToken({ label: 'second' })
   await store.tokens.create(old)
   await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), null, 9)
-  await store.refusals.add([refusal(), refusal()], { maxCount: 10, maxAgeMs: 1e12 }, Date.now())
+  await store.refusals.add([refusal(), refusal()], { maxCount: 10 })
   const operator = { id: 'o1', name: 'ada', role: 'viewer', tenants: [TENANT], password: 'x', createdAt: 1 } as const
   await store.operators.create(operator)
   const session = { operatorId: 'o1', createdAt: 1, expiresAt: 1e15, seenAt: 1 }

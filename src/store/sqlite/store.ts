@@ -302,7 +302,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       changedSince: (generation) => guard(() => tokens.changedSince(generation)),
     },
     refusals: {
-      add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
+      add: (refusals, bounds) => writer.run('addRefusals', [refusals, bounds]),
       list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),
       find: (tenant, id) => read(tenant, 'findRefusal', [tenant, id]),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
