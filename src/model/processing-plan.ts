@@ -350,29 +350,6 @@ export function* planRequeue(ids: readonly number[], now: number, keyId: string)
   return dead.map(({ eventId }) => eventId)
 }
 
-/** Deletes what is known of events that leave the journal, and lets their lanes go on. */
-export function* planForget(ids: readonly number[], now: number): Plan<void> {
-  const { deliveries, others } = yield* lock(
-    ids.map((id) => ({ id })),
-    { runs: false, now: null },
-  )
-  const gone = new Set(ids)
-  const [going, staying] = [true, false].map((is) => deliveries.filter(({ eventId }) => gone.has(eventId) === is))
-  if (going!.length === 0) return
-  yield* ask('deleteDeliveries', { ids: going!.map(({ eventId }) => eventId) })
-  const lanes = Array.from(Map.groupBy(going!, ({ lane }) => lane))
-  const ofLanes = lanes.map(([lane]) => lane)
-  const facts = new Map((yield* ask('pendingFacts', { lanes: ofLanes, now })).map((one) => [one.lane, one]))
-  const leases = new UnitOfWork(staying!, others)
-  const changes = lanes.map(([lane, some]): LaneChange => {
-    const minus = (state: DeliveryState) => -some.filter((one) => one.state === state).length
-    const times = laneTimes(leases.leasesOf(lane), facts.get(lane) ?? { head: null, openAt: null })
-    return { lane, ...times, done: minus('done'), dead: minus('dead') }
-  })
-  yield* ask('saveLanes', { lanes: changes })
-  yield* ask('deleteEmptyLanes', { lanes: ofLanes })
-}
-
 function* readUnit(items: readonly { readonly id: number }[], runs: boolean): Plan<UnitOfWork> {
   const { deliveries, others } = yield* lock(items, { runs, now: null })
   return new UnitOfWork(deliveries, others)

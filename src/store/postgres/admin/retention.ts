@@ -3,7 +3,7 @@
 import { createIdentity, createMintedDigest } from '../../../model/dedupe.ts'
 import { derivedKey } from '../../../model/derived-key.ts'
 import { createConversationKeys, createErasedDigest } from '../../../model/erasure.ts'
-import { planForget } from '../../../model/processing-plan.ts'
+import { planForget } from '../../../model/processing-forget.ts'
 import {
   type PurgeDeliveries,
   type PurgePosition,
