@@ -2,7 +2,7 @@
 // rows, decides, and says what to remove; a driver answers all questions in one transaction.
 //
 // A message is a first event, its revisions and the events promoted from them. It goes as a whole, once all of its rows are too
-// old. Revisions that came after their first event had gone are a message without it.
+// old. What came after its first event had gone names it as a revision would, and is a message without it.
 //
 // The step walks the index by time and decides on a message where it meets its lowest id: so each one is looked at once in a walk.
 

@@ -121,6 +121,8 @@ everyStore(
     await indexAll(store)
     const [own] = await listed(store)
     assert.match((await payloadText(store, own!))!, /second/)
+    const found = (await store.events.find(own!))!
+    assert.deepEqual([found.kind, found.revises], ['event', id])
     assert.deepEqual((await backDoorOf(driver).countJournal(url)).events, 1)
     assert.deepEqual(await process(store), [own])
     const conversation = (await store.events.conversation(TENANT, 'c'))!

@@ -3,8 +3,9 @@
 // Promises
 // - A message goes as a whole: a first event, its revisions, the events promoted from them, with their re-sends and all that
 //   processing knows of them, in one transaction, unless it has very many revisions. Its dedupe key stays, with an HMAC in place of
-//   the digest of its bytes: the same bytes sent again are a duplicate, other bytes a revision.
-// - A revision that comes after its first event has gone is a message of its own: it is indexed and handed out.
+//   the digest of its bytes: the same bytes sent again are a duplicate, other bytes are stored.
+// - Other bytes that come after their first event has gone are an event that names it in `revises`: indexed and handed out as
+//   any other.
 // - Nothing under a lease goes. Without `purgesUnprocessed`, nothing goes that a subscription in use has not processed.
 // - A conversation keeps its id as long as its channel_ref may come again, which is for ever.
 // - The index still holds entries of what has gone, until `followPurges` has removed them. Readers pass over them.

@@ -61,18 +61,13 @@ const COUNT_LAG: Statement = {
     (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends,
     (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $3 LIMIT ${COUNTED + 1}) w) AS words`,
 }
-/**
- * The next rows, bounded by count and bytes; at least one if there is one. A revision whose first event was purged is a message of
- * its own.
- */
+/** The next rows, bounded by count and bytes; at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
-  text: `SELECT id, CASE WHEN revises IS NOT NULL AND NOT EXISTS (
-      SELECT FROM intray.events f WHERE f.id = e.revises AND f.company_id = e.company_id) THEN 'event' ELSE kind END AS kind,
-    revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
+  text: `SELECT id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
     channel_ref AS "channelRef", size, sha256, key_id AS "keyId", scope, request_id AS "requestId",
     erased_at AS "erasedAt", payload
-  FROM intray.events e WHERE id > $1 AND id <= (
+  FROM intray.events WHERE id > $1 AND id <= (
     SELECT max(id) FROM (
       SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
         SELECT id, size FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) sizes) page

@@ -25,7 +25,7 @@ CREATE TABLE intray.id_gaps (
   begun_at  bigint NOT NULL
 );
 
--- One row per first arrival ('event') and per re-send with other bytes ('revision'). The id leads the key: the indexer
+-- One row per first arrival ('event') and per re-send with other bytes: a 'revision', or an 'event' if the first was purged. The id leads the key: the indexer
 -- follows it, and one index serves both. No CHECK here: it would be parsed again for every batch.
 CREATE TABLE intray.events (
   id              bigint NOT NULL,
@@ -56,7 +56,7 @@ CREATE TABLE intray.events (
 -- Not compressed: all batches behind a large payload wait meanwhile (under attack a send took 480 ms instead of 19).
 ALTER TABLE intray.events ALTER COLUMN payload SET STORAGE EXTERNAL;
 
--- Finds an event's revisions in order, and one of them by its bytes. Only a revision has `revises`.
+-- Finds an event's revisions in order, and one of them by its bytes.
 CREATE UNIQUE INDEX revisions_by_bytes ON intray.events (revises, sha256, company_id) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON intray.events (revises, id) WHERE revises IS NOT NULL;
 
@@ -146,7 +146,7 @@ $$;
 --            existed → same minted key                            → s (a node's own retry)
 --                      bytes of the first                         → resend row → d (duplicate); none if it was purged
 --                      bytes of a kept revision                   → resend row → c (conflict)
---                      other bytes                                → revision   → c (conflict)
+--                      other bytes                                → revision   → c (conflict); an event if the first was purged
 --
 -- ids: the id to answer for each item. outcomes: null if all are 's'.
 
@@ -282,7 +282,7 @@ BEGIN
       INSERT INTO intray.events (id, kind, revises, company_id, account_id, received_at, size, key_id, scope, route,
         origin, content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent,
         remote_addr, sha256, payload)
-      VALUES (nextval('intray.event_ids'), 'revision', first.event_id, item.company_id, item.account_id,
+      VALUES (nextval('intray.event_ids'), CASE WHEN gone THEN 'event' ELSE 'revision' END, first.event_id, item.company_id, item.account_id,
         item.received_at, octet_length(item.payload), item.key_id, item.scope, item.route, item.origin,
         item.content_type, item.request_id, item.source_ref, item.channel_ref, item.idempotency_key, item.traceparent,
         item.user_agent, item.remote_addr, item.sha256, item.payload);

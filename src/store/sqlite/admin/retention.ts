@@ -51,9 +51,9 @@ const SELECT_DUE = `SELECT event_id AS id, received_at AS receivedAt FROM event_
   WHERE ${OF_TENANT} AND (received_at, event_id) > (?, ?) AND received_at < ? ORDER BY received_at, event_id LIMIT ? + 0`
 const SELECT_EVENT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ? AND ${OF_TENANT}`
 const SELECT_ENTRY = `SELECT kind, conversation_id FROM event_index WHERE event_id = ? AND ${OF_TENANT}`
-const SELECT_LOWEST = "SELECT min(id) AS id FROM events WHERE revises = ? AND kind = 'revision'"
-const SELECT_NEWEST = "SELECT id FROM events WHERE revises = ? AND kind = 'revision' ORDER BY id DESC LIMIT 1"
-const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' ORDER BY id DESC LIMIT ? + 0`
+const SELECT_LOWEST = 'SELECT min(id) AS id FROM events WHERE revises = ?'
+const SELECT_NEWEST = 'SELECT id FROM events WHERE revises = ? ORDER BY id DESC LIMIT 1'
+const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? ORDER BY id DESC LIMIT ? + 0`
 const SELECT_MINTED = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
 const SELECT_SUBSCRIPTIONS = `SELECT id, enqueued_up_to AS enqueuedUpTo FROM subscriptions WHERE ${OF_TENANT} AND deleted_at IS NULL`
 const SELECT_DELIVERIES = `SELECT event_id AS eventId, subscription, state, lease_expires_at AS leaseExpiresAt FROM deliveries

@@ -35,9 +35,9 @@ const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AN
 const SEARCH =
   'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ? + 0'
 const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
-const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
+const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND company_id = ?
   AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ? + 0`
-const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
+const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND company_id = ?
   AND account_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
 const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_key = ?`
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,

@@ -24,9 +24,8 @@ import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
 
 const SELECT_CURSORS = 'SELECT source, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
-/** A revision whose first event was purged is a message of its own. */
-const SELECT_EVENTS = `SELECT id, iif(revises IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events AS f WHERE f.id = e.revises), 'event', kind), revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
-    scope, request_id, erased_at FROM events AS e WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
+const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
+    scope, request_id, erased_at FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0,

@@ -23,7 +23,7 @@ CREATE TABLE id_gaps (
   begun_at  INTEGER NOT NULL
 ) STRICT;
 
--- One row per first arrival ('event') and per re-send with other bytes ('revision').
+-- One row per first arrival ('event') and per re-send with other bytes: a 'revision', or an 'event' if the first was purged.
 -- The payload is the last column, so that reading the others skips its pages.
 CREATE TABLE events (
   id              INTEGER PRIMARY KEY,
@@ -52,8 +52,8 @@ CREATE TABLE events (
 
 -- Finds a revision by its bytes, and lists an event's revisions in id order (the rowid is the last column of every
 -- index).
-CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE kind = 'revision';
-CREATE INDEX revisions_in_order ON events (revises) WHERE kind = 'revision';
+CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE revises IS NOT NULL;
+CREATE INDEX revisions_in_order ON events (revises) WHERE revises IS NOT NULL;
 
 -- A re-send whose bytes are already stored.
 CREATE TABLE resends (
