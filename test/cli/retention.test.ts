@@ -1,12 +1,16 @@
 // `./intray retention`: rules that are kept, shown and previewed; the server beside it carries them out.
 
 import assert from 'node:assert/strict'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { NO_RETENTION } from '../../src/model/retention.ts'
 import { openStore } from '../../src/store/open.ts'
 import { item, TENANT } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
 import { drivers } from '../support/drivers.ts'
 import { intray, startServer } from '../support/process.ts'
+import { withStore } from '../support/journal.ts'
+import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 const DAY = 86_400_000
@@ -88,6 +92,57 @@ for (const driver of drivers) {
       [entry.operator, entry.tenant, entry.target],
       ['(retention)', { ...TENANT }, 'events 1, refusals 0, history 0, held back 0'],
     )
+  })
+}
+
+for (const [n, driver] of drivers.entries()) {
+  test(`${driver.name}: doctor, copy and reindex are content with what has gone`, async (t) => {
+    const url = await driver.readyDatabase()
+    const target = await drivers[1 - n]!.newDatabase()
+    const env = { INTRAY_DATABASE_URL: url }
+    const at = { channelRef: 'c', receivedAt: Date.now() - 9 * DAY }
+    const bodyOf = (ref: string, text: string) => ({ source_ref: ref, channel_ref: 'c', text })
+    const fields = (ref: string, text: string) => ({ ...at, sourceRef: ref, body: bodyOf(ref, text) })
+    const first = await withStore(url, async (store) => {
+      const id = await append(store, fields('a', 'old'))
+      await append(store, { ...fields('b', 'young'), receivedAt: Date.now() })
+      await indexAll(store)
+      const step = { tenant: TENANT, before: Date.now() - DAY, now: Date.now(), purgesUnprocessed: false }
+      assert.equal((await store.retention.purgeStep({ ...step, after: null, dryRun: false })).rows, 1)
+      while (await store.retention.followPurges());
+      await store.journal.append([item({ ...fields('a', 'other'), receivedAt: Date.now() })])
+      await indexAll(store)
+      await store.retention.setRule({ ...NO_RETENTION, tenant: TENANT, events: 5 })
+      return id
+    })
+    const run = async (args: readonly string[]) => {
+      const { code, stdout, stderr } = await intray(args, env)
+      assert.equal(code, 0, `${args.join(' ')}: ${stdout.toString()}${stderr}`)
+    }
+    const checksOf = async (of: string) => {
+      const { stdout } = await intray(['doctor', '--json'], { INTRAY_DATABASE_URL: of })
+      const { checks } = JSON.parse(stdout.toString()) as { checks: Record<'name' | 'verdict' | 'summary', string>[] }
+      // How a test's database was made and is synced is another matter.
+      return checks.filter(({ name }) => ['structure', 'payloads', 'references', 'keys', 'index'].includes(name))
+    }
+    const before = await checksOf(url)
+    assert.deepEqual(Array.from(new Set(before.map(({ verdict }) => verdict))), ['ok'])
+    assert.match(before.find(({ name }) => name === 'keys')!.summary, /1 keys have no event any more, which is fine/)
+    if (driver.name === 'sqlite') {
+      const file = join(tempFolder('retained'), 'backup.db')
+      await run(['backup', file])
+      await run(['backup', '--verify', file])
+    }
+    await run(['copy', '--to', target])
+    await run(['reindex'])
+    assert.deepEqual(await checksOf(target), before)
+    await withStore(target, async (store) => {
+      const conversation = (await store.events.conversation(TENANT, 'c'))!
+      assert.deepEqual([conversation.id, conversation.eventCount], [first, 2])
+      assert.deepEqual((await store.journal.append([item(fields('a', 'old'))]))[0], { outcome: 'duplicate', id: first })
+      assert.equal((await store.retention.rules()).length, 1)
+    })
+    t.diagnostic(`copied to ${drivers[1 - n]!.name}`)
   })
 }
 

@@ -16,10 +16,10 @@ import { conversationCounts, createToken } from '../support/journal.ts'
 import { type ServerProcess, startServer } from '../support/process.ts'
 import { until, within } from '../support/until.ts'
 
-const KILLS = 5
-const OLD = 1200
+const KILLS = 4
+const OLD = 1000
 /** Old messages that were processed before the first server starts. */
-const PROCESSED = 800
+const PROCESSED = 600
 const CHANNELS = 25
 const SENT_PER_LIFE = 60
 const CLAIMS_PER_LIFE = 500
