@@ -25,7 +25,9 @@ import { prepareAnswers, runPlan } from '../processing/processing-rows.ts'
 import { readMeta } from '../schema.ts'
 
 const SELECT_RULES = `SELECT ${RETENTION_RULE_COLUMNS} FROM retention_rules ORDER BY company_id, account_id`
-const SET_RULE = `INSERT OR REPLACE INTO retention_rules (${RETENTION_RULE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)`
+const SET_RULE = `INSERT INTO retention_rules (${RETENTION_RULE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)
+  ON CONFLICT DO UPDATE SET events = excluded.events, refusals = excluded.refusals, history = excluded.history,
+    unprocessed = excluded.unprocessed`
 /** Where the rows of a kind begin with their tenant. */
 const TENANT_SOURCES: Readonly<Record<RetentionKind, string>> = {
   events: 'event_index',
