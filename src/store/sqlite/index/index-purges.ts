@@ -5,9 +5,9 @@ import { ERASED_CHANNEL } from '../../../model/erasure.ts'
 import { inTransaction } from '../connection.ts'
 import { changeWords } from './words.ts'
 
-const SELECT_POSITION = "SELECT position FROM index_cursors WHERE source = 'purges'"
+const SELECT_POSITION = 'SELECT followed FROM index_origin'
 const SELECT = 'SELECT id, company_id, account_id, event_id FROM purges WHERE id > ? ORDER BY id LIMIT ? + 0'
-const MOVE_CURSOR = "UPDATE index_cursors SET position = ? WHERE source = 'purges'"
+const MOVE_POSITION = 'UPDATE index_origin SET followed = ?'
 const DELETE_ENTRY = `DELETE FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?
   RETURNING conversation_id, erased`
 const DELETE_REPEATS = 'DELETE FROM repeats WHERE company_id = ? AND event_id = ?'
@@ -41,7 +41,7 @@ interface Loss {
 
 /** How far the index has followed. */
 export function purgePosition(db: DatabaseSync): number {
-  return Number(db.prepare(SELECT_POSITION).get()?.position ?? 0)
+  return Number(db.prepare(SELECT_POSITION).get()?.followed ?? 0)
 }
 
 export function hasPurges(db: DatabaseSync): boolean {
@@ -67,7 +67,7 @@ export function prepareIndexPurges(db: DatabaseSync) {
       loss.erased += entry!.erased as number
     }
     for (const loss of losses.values()) shrink(loss)
-    db.prepare(MOVE_CURSOR).run(last.id)
+    db.prepare(MOVE_POSITION).run(last.id)
     return true
   }
 

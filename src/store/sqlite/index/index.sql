@@ -2,26 +2,27 @@
 -- text, or from another journal, is emptied and rebuilt.
 
 -- The journal that it was derived from, and the last indexed event: they reveal a journal restored from a backup. purged: up to
--- which erasure no file holds anything of it.
+-- which erasure no file holds anything of it. followed: up to which row of `purges` the index holds nothing of the deleted event.
 CREATE TABLE index_origin (
   only          INTEGER PRIMARY KEY CHECK (only = 1),
   schema        TEXT    NOT NULL,
   database_uuid TEXT    NOT NULL,
   last_id       INTEGER NOT NULL DEFAULT 0,
   last_request  TEXT    NOT NULL DEFAULT '',
-  purged        INTEGER NOT NULL DEFAULT 0
+  purged        INTEGER NOT NULL DEFAULT 0,
+  followed      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- How far each journal table is indexed; 'words': how far the search words of events are, never beyond 'events'.
--- 'erasures', 'purges': up to which the index holds nothing of erased messages, and of purged ones.
+-- 'erasures': up to which the index holds nothing of erased messages.
 -- clearing = 1: a rebuild is emptying the derived tables.
 CREATE TABLE index_cursors (
-  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures', 'purges')),
+  source   TEXT    PRIMARY KEY CHECK (source IN ('events', 'resends', 'words', 'erasures')),
   position INTEGER NOT NULL,
   clearing INTEGER NOT NULL DEFAULT 0 CHECK (clearing IN (0, 1))
 ) STRICT, WITHOUT ROWID;
 
-INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0), ('erasures', 0), ('purges', 0);
+INSERT INTO index_cursors (source, position) VALUES ('events', 0), ('resends', 0), ('words', 0), ('erasures', 0);
 
 -- email_key: the address as compared. key_id and scope are copied from the journal, so that a scan need not read it.
 CREATE TABLE event_index (
