@@ -68,27 +68,25 @@ async function measure(url: string, options: Options): Promise<string> {
     let next = await append(store, 0, ({ appended }) => appended < options.events)
     await indexAll(store)
     const rows: string[][] = []
-    const forSeconds = async (name: string, beside: () => Promise<string>, isOver: () => boolean) => {
+    /** Appends until the other work, or the time, is over. */
+    const beside = async (name: string, isOver: () => boolean, work: Promise<string>) => {
       const startedAt = performance.now()
-      const done = beside()
       const before = next
-      next = await append(store, next, () => !isOver())
+      const [end, said] = await Promise.all([append(store, next, () => !isOver()), work])
+      next = end
       const seconds = (performance.now() - startedAt) / 1000
-      rows.push([name, String(Math.round((next - before) / seconds)), await done])
+      rows.push([name, String(Math.round((next - before) / seconds)), said])
     }
     const timer = () => {
       const end = performance.now() + options.seconds * 1000
       return () => performance.now() > end
     }
-    await forSeconds('nothing beside', async () => '-', timer())
+    await beside('nothing beside', timer(), Promise.resolve('-'))
     let isDone = false
-    const slices = async () => {
-      const said = await purge(store, options.deleted / 2, true)
+    const slices = purge(store, options.deleted / 2, true).finally(() => {
       isDone = true
-      return said
-    }
-    await forSeconds('slices with pauses', slices, () => isDone)
-    isDone = false
+    })
+    await beside('slices with pauses', () => isDone, slices)
     rows.push(['slices alone', '-', await purge(store, options.deleted / 2, false)])
     rows.push(...(await partitions(url, options)))
     return table([{ title: 'measured' }, { title: 'appends/s' }, { title: 'deleting' }], rows)
