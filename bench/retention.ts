@@ -160,6 +160,7 @@ async function partitions(url: string, { events, deleted, seconds }: Options): P
         `CREATE TABLE bench.p${from} PARTITION OF bench.parted FOR VALUES FROM (${from}) TO (${from + deleted})`,
       )
     }
+    await client.query('CREATE TABLE bench.rest PARTITION OF bench.parted DEFAULT')
     await client.query('ALTER TABLE bench.parted ADD PRIMARY KEY (id, company_id)')
     await client.query('CREATE INDEX ON bench.parted (revises, sha256, company_id) WHERE revises IS NOT NULL')
     await client.query('CREATE INDEX ON bench.parted (revises, id) WHERE revises IS NOT NULL')
@@ -173,7 +174,7 @@ async function partitions(url: string, { events, deleted, seconds }: Options): P
       const fill = (count: number) =>
         client.query(`INSERT INTO bench.${name} (id, ${columns})
           SELECT nextval('bench.ids'), ${columns} FROM intray.events ORDER BY id DESC LIMIT ${count}`)
-      for (let filled = 0; filled < deleted; filled += 10_000) await fill(10_000)
+      for (let filled = 0; filled < deleted; filled += 1000) await fill(1000)
       const end = performance.now() + seconds * 1000
       let inserted = 0
       while (performance.now() < end) {
