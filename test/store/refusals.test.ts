@@ -36,7 +36,7 @@ everyStore(
     assert.equal(await store.erasures.erase(TENANT, [idOf(stored)], at), 1)
     const waited = [at - 1, at, at + 1].map((receivedAt) => refusal({ receivedAt, requestId: `${receivedAt - at}` }))
     const ofOther = refusal({ ...OTHER, receivedAt: at - 1, requestId: 'other' })
-    await store.refusals.add([...waited, ofOther], BOUNDS, at + 2)
+    await store.refusals.add([...waited, ofOther], BOUNDS)
     const namesOf = async (tenant: Tenant) =>
       (await store.refusals.list(tenant, NEWEST, 9)).map(({ requestId }) => requestId)
     assert.deepEqual([await namesOf(TENANT), await namesOf(OTHER)], [['1'], ['other']])
