@@ -201,6 +201,25 @@ export const COPY_TABLES: readonly CopyTable[] = [
     },
   },
   {
+    name: 'retention_rules',
+    key: ['company_id', 'account_id'],
+    page: 1000,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      events: 'integer',
+      refusals: 'integer',
+      history: 'integer',
+      unprocessed: 'text',
+    },
+  },
+  {
+    name: 'conversation_ids',
+    key: ['company_id', 'account_id', 'channel_key'],
+    page: 2000,
+    columns: { company_id: 'integer', account_id: 'integer', channel_key: 'text', id: 'integer' },
+  },
+  {
     name: 'refusals',
     key: ['company_id', 'account_id', 'id'],
     page: 100,

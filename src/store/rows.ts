@@ -17,6 +17,7 @@ import {
 } from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
 import type { Refusal, StoredRefusal } from '../model/refusal.ts'
+import type { RetentionAge, RetentionRule } from '../model/retention.ts'
 import type { TokenRecord } from '../model/token.ts'
 import type { TrafficRow } from '../model/traffic.ts'
 import { formatRate, parseRate } from '../runtime/rate.ts'
@@ -329,6 +330,28 @@ export function trafficRow(row: Row, { accountId, companyId }: Tenant): TrafficR
     resends: row.resends as number,
     revisions: row.revisions as number,
   }
+}
+
+export const RETENTION_RULE_COLUMNS = 'company_id, account_id, events, refusals, history, unprocessed'
+
+/** The default has no tenant, and 0 in its columns. Days are 0 for never. */
+export function retentionRule(row: Row): RetentionRule {
+  const ageOf = (days: unknown): RetentionAge | null => (days === 0 ? 'never' : (days as number | null))
+  const [companyId, accountId] = [row.company_id as number, row.account_id as number]
+  return {
+    tenant: companyId === 0 ? null : { accountId, companyId },
+    events: ageOf(row.events),
+    refusals: ageOf(row.refusals),
+    history: ageOf(row.history),
+    unprocessed: row.unprocessed as RetentionRule['unprocessed'],
+  }
+}
+
+/** In the order of RETENTION_RULE_COLUMNS. */
+export function retentionRuleValues({ tenant, events, refusals, history, unprocessed }: RetentionRule): Value[] {
+  const daysOf = (age: RetentionAge | null): number | null => (age === 'never' ? 0 : age)
+  const ages = [events, refusals, history].map(daysOf)
+  return [tenant?.companyId ?? 0, tenant?.accountId ?? 0, ...ages, unprocessed]
 }
 
 /** By code, the most frequent first. */

@@ -18,6 +18,7 @@ import { readMetrics } from './admin/metrics.ts'
 import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
+import { createRetentionStore } from './admin/retention.ts'
 import { createTokenStore } from './admin/tokens.ts'
 import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
@@ -161,6 +162,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, gaps)),
+    retention: lifecycle.guard(createRetentionStore(pool, identity.dedupeKey)),
     operators: lifecycle.guard(createOperatorStore(pool)),
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },

@@ -28,7 +28,7 @@ const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, receive
     scope, request_id, erased_at FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
-const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0,
+const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0, followed = 0,
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
 /** The account is in the event's row. */
 const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS eventId, r.received_at AS receivedAt,

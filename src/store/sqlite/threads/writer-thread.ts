@@ -11,6 +11,8 @@ import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } fro
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
 import { WriterScheduler } from './writer-scheduler.ts'
 
+const READS_INDEX: ReadonlySet<string> = new Set(['claim', 'purgeStep'])
+
 const port = parentPort!
 const { path } = workerData as { path: string }
 const db = openConnection(path, 'writer')
@@ -35,8 +37,8 @@ function execute(jobs: readonly WriterJob[]): void {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') {
       broken ??= failure.message
-      // Of the writer's operations, claims read the index: the next start rebuilds it.
-      if (jobs[0]!.name === 'claim' && sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
+      // Of the writer's operations, these read the index: the next start rebuilds it.
+      if (READS_INDEX.has(jobs[0]!.name) && sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
     }
     send(failureAnswers(jobs, error))
   }
