@@ -86,6 +86,9 @@ export function createControlPlane(options: ControlPlaneOptions): FastifyInstanc
         // Fastify matches empty path parameters, as in `//`; we answer 404.
         const parts = Object.values(params).flatMap((value) => (route.isWildcard ? value.split('/') : [value]))
         if (parts.includes('')) return answerUnrouted(request.raw, reply.raw)
+        // It takes `*` and `//` for `/`, too.
+        if (route.path === '/' && decodedPath(pathOf(request.raw)) !== '/')
+          return answerUnrouted(request.raw, reply.raw)
         const exchange = exchangeOf(reply.raw)
         exchange.route = route.path
         runHandler(handlerOf(options, operations, route, params), route, request.raw, reply.raw, exchange, logger)

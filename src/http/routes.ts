@@ -192,5 +192,5 @@ export function allowedMethods(routes: readonly Route[], path: string): string |
 
 /** A path with one trailing slash is the same route. */
 export function withoutTrailingSlash(path: string): string {
-  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+  return path.length > '//'.length && path.endsWith('/') ? path.slice(0, -1) : path
 }

@@ -64,7 +64,6 @@ const BAD_IDS = [
 
 const UNKNOWN = [
   ...[
-    '/',
     '//',
     '/v1',
     '/nowhere',
@@ -93,7 +92,6 @@ const UNKNOWN = [
     '/%2e%2e/%2e%2e/etc/passwd',
     '/v1\\inbox\\events',
     'ftp://intray.test/api/ping',
-    'http://intray.test',
     '/api/ping/x',
   ],
 ]
@@ -134,6 +132,11 @@ export const TARGETS: readonly TargetPart[] = [
     name: `the event ${id.slice(0, 40)}`,
     text: `/v1/inbox/events/${id}`,
     doors: [door('GET', 'processor', 404), door('DELETE', 'admin', 404)],
+  })),
+  ...['/', '/?a=b', 'http://intray.test', 'http://intray.test/'].map((text) => ({
+    name: text,
+    text,
+    doors: [door('GET', 'public')],
   })),
   ...UNKNOWN.map((text) => ({ name: text, text, doors: null })),
   ...MALFORMED.map((text) => ({ name: text, text, doors: 'malformed' as const })),

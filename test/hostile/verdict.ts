@@ -16,6 +16,7 @@ const KNOWN_HEADERS: ReadonlySet<string> = new Set([
     'idempotent-replayed',
     'intray-warnings',
     'deprecation',
+    'vary',
   ],
   ...[
     'etag',
