@@ -24,19 +24,19 @@ async function backedUp(rows: number) {
   return { folder, file }
 }
 
-test('a restore that another one has replaced puts nothing in place, and the other one goes on', async () => {
+test('one restore to a place at a time: another one is refused, and changes nothing of what the first one puts there', async () => {
   const { file, folder } = await backedUp(1)
   const other = await backedUp(3)
   const to = `sqlite:${join(folder, 'new', 'intray.db')}`
   const first = await openRestore(file, to)
   await first.load()
   const second = await openRestore(other.file, to)
-  await second.load()
-  await assert.rejects(first.finish(NOON), /Another command restores to .* now\./)
-  await first.discard()
-  assert.deepEqual(await second.finish(NOON), { after: 3, before: epochStart(3, NOON) })
+  await assert.rejects(second.load(), /Another restore to .* is running\. Wait until it has ended\./)
   await second.discard()
+  assert.deepEqual(await first.finish(NOON), { after: 1, before: epochStart(1, NOON) })
+  await first.discard()
   assert.deepEqual(readdirSync(join(folder, 'new')), ['intray.db'])
+  await assert.rejects(openRestore(other.file, to), /exists\. A restore overwrites nothing/)
 })
 
 test('a database that appears while a backup is restored is not overwritten', async () => {
