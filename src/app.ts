@@ -81,6 +81,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     lost = { code: 'storage_unavailable', message: UNTRUSTED }
   })
 
+  store.onDamage((finding) => logger.error('a damaged page was met', { finding }))
+
   const health = new StoreHealth({ probe: () => store.probe(), logger })
   const { maxAttempts, maxSubscriptions } = config
   const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
@@ -88,10 +90,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES, extractBytes: config.extractBytes },
     wordLimits: { ...WORD_BATCH, maxWords: config.searchWords, extractBytes: config.extractBytes },
-    onStep: ({ indexed, unindexed, cursor }) => {
+    onStep: ({ indexed, unindexed, unreadable, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()
       warnUnindexed(unindexed, cursor)
+      if (unreadable > 0) logger.error('ids were passed over: damaged pages hide their rows', { unreadable, cursor })
     },
     onWords: ({ unindexed, searchable }) => warnUnindexed(unindexed, searchable),
     onTrouble,

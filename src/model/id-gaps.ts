@@ -24,9 +24,14 @@ export function epochStart(lastId: number, now: number): number {
  * database.
  */
 export function resumePoint(gaps: readonly IdGap[], lastId: number, cursor: number): number | null {
-  const gap = gaps.find(({ after, before }) => cursor > after && cursor < before)
+  const gap = inGap(gaps, cursor)
   if (gap) return gap.after
   return cursor > lastId ? lastId : null
+}
+
+/** The gap that an id is in. */
+export function inGap(gaps: readonly IdGap[], id: number): IdGap | undefined {
+  return gaps.find(({ after, before }) => id > after && id < before)
 }
 
 /** The id without the gaps below it: differences of such numbers count rows. */

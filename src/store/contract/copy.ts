@@ -4,6 +4,7 @@
 // - A frozen database accepts no message, token or refusal from any process: an attempt fails as `unavailable`. The
 //   frozen state is stored in the database and outlives every process.
 // - Rows are read in key order, so that a copy resumes after the last row that was written.
+// - A read between two keys ends before the first row that cannot be read, whatever is behind it, and says so.
 // - A target stores, in the transaction of the rows, their source database and the position in each table. It accepts
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
 
@@ -20,6 +21,22 @@ export interface CopyTable {
   readonly key: readonly string[]
   /** Most rows per read. */
   readonly page: number
+}
+
+/** A part of a table: the rows after a key, up to another one. */
+export interface Stretch {
+  /** Null: from the first row. */
+  readonly after: CopyRow | null
+  /** Null: to the last row. */
+  readonly upTo: { readonly key: CopyRow; readonly isInclusive: boolean } | null
+  /** From its end to its beginning. */
+  readonly isBackwards: boolean
+}
+
+export interface StretchRows {
+  readonly rows: CopyRow[]
+  /** Why the next row cannot be read, in the words of the database; null if it can, or if there is none. */
+  readonly damage: string | null
 }
 
 /** Identity of a database, beside its rows. */
@@ -46,6 +63,8 @@ export interface CopySide {
   identity(): Promise<CopyIdentity>
   /** The rows after a key (null: from the first), in key order; empty at the end. */
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
+  /** The next rows of a stretch, at most a page. */
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows>
   count(table: CopyTable): Promise<number>
   /** Refuses if writers do not let go of the tables in a while. Answers with the mark of this freeze. */
   freeze(): Promise<string>

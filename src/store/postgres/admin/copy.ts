@@ -1,7 +1,16 @@
 // Copy source or target on PostgreSQL. Triggers that raise an error freeze the database for all nodes at once; creating
 // them waits for every write in progress.
 
-import type { CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import {
+  type CopyIdentity,
+  type CopyRow,
+  type CopySide,
+  type CopyState,
+  type CopyTable,
+  keyOf,
+  type Stretch,
+  type StretchRows,
+} from '../../contract/copy.ts'
 import { newUuid } from '../../../runtime/id.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
@@ -19,6 +28,8 @@ const STATE = 'copy'
 const MARK = 'freeze'
 const SET_MARK = 'INSERT INTO intray.meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
 const COUNTED = 1_000_000
+/** Rows of one read beside damaged ones. */
+const PROBED_ROWS = 256
 const LOCK_WAIT_MS = 5000
 const LOCK_NOT_AVAILABLE = '55P03'
 const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
@@ -68,17 +79,31 @@ export class PostgresCopy implements CopySide {
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
-    const names = Object.keys(table.columns)
-    const columns = names.map((name) => READ_AS[`${table.name}.${name}`] ?? name).join(', ')
-    const key = table.key.join(', ')
-    const where = after ? `(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})` : 'true'
-    const values = (after ?? []) as Value[]
+    const stretch = { after, upTo: null, isBackwards: false }
     return this.#use(async (connection) => {
-      const limit = await pageSize(connection, table, where, key, values)
-      return connection.rows(
-        `SELECT ${columns} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
-        values,
-      )
+      const limit = await pageSize(connection, table, stretch)
+      return readRows(connection, table, stretch, limit)
+    })
+  }
+
+  /** A statement that meets a damaged page gives no row at all: it is repeated for fewer of them. */
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
+    return this.#use(async (connection) => {
+      const rows: CopyRow[] = []
+      let limit: number | null = null
+      for (;;) {
+        try {
+          limit ??= await pageSize(connection, table, stretch)
+          const found = await readRows(connection, table, restOf(table, stretch, rows), limit)
+          rows.push(...found)
+          if (found.length < limit || rows.length >= PROBED_ROWS) return { rows, damage: null }
+        } catch (error) {
+          const failure = storeFailure(error)
+          if (failure.kind !== 'damaged') throw failure
+          if (limit === 1) return { rows, damage: failure.message }
+          limit = limit === null ? PROBED_ROWS : Math.max(1, Math.min(PROBED_ROWS, limit >> 2))
+        }
+      }
     })
   }
 
@@ -213,17 +238,38 @@ function followOn(...args: Parameters<typeof stateAfter>): CopyState {
   }
 }
 
+/** What is left of a stretch after these rows. */
+function restOf(table: CopyTable, stretch: Stretch, rows: readonly CopyRow[]): Stretch {
+  const last = rows.at(-1)
+  if (!last) return stretch
+  const key = keyOf(table, last)
+  return stretch.isBackwards ? { ...stretch, upTo: { key, isInclusive: false } } : { ...stretch, after: key }
+}
+
+function rangeOf(table: CopyTable, { after, upTo, isBackwards }: Stretch) {
+  const key = table.key.join(', ')
+  const values: Value[] = []
+  const places = (row: CopyRow) => row.map((cell) => `$${values.push(cell as Value)}`).join(', ')
+  const conditions = [
+    ...(after ? [`(${key}) > (${places(after)})`] : []),
+    ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places(upTo.key)})`] : []),
+  ]
+  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+  return { sql: `WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
+}
+
+function readRows(connection: Connection, table: CopyTable, stretch: Stretch, limit: number): Promise<CopyRow[]> {
+  const columns = Object.keys(table.columns).map((name) => READ_AS[`${table.name}.${name}`] ?? name)
+  const { sql, values } = rangeOf(table, stretch)
+  return connection.rows(`SELECT ${columns.join(', ')} FROM intray.${table.name} ${sql} LIMIT ${limit}`, values)
+}
+
 /** Rows per page by payload size; tables without a `size` column have small pages. */
-async function pageSize(
-  connection: Connection,
-  table: CopyTable,
-  where: string,
-  key: string,
-  values: readonly Value[],
-): Promise<number> {
+async function pageSize(connection: Connection, table: CopyTable, stretch: Stretch): Promise<number> {
   if (!('size' in table.columns)) return table.page
+  const { sql, values } = rangeOf(table, stretch)
   const sizes = await connection.query<{ size: number }>(
-    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
+    `SELECT size FROM intray.${table.name} ${sql} LIMIT ${table.page}`,
     values,
   )
   let bytes = 0

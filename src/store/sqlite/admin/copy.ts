@@ -3,11 +3,20 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../../runtime/id.ts'
-import type { Cell, CopyIdentity, CopyRow, CopySide, CopyState, CopyTable } from '../../contract/copy.ts'
+import type {
+  Cell,
+  CopyIdentity,
+  CopyRow,
+  CopySide,
+  CopyState,
+  CopyTable,
+  Stretch,
+  StretchRows,
+} from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { CHECKPOINT_PAGES, inTransaction, openConnection, requireFile, storeFailure } from '../connection.ts'
+import { CHECKPOINT_PAGES, inTransaction, isDamage, openConnection, readFailure, requireFile } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
@@ -69,24 +78,42 @@ class SqliteCopy implements CopySide {
   }
 
   read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
+    return guard(() => Array.from(this.#rows(table, { after, upTo: null, isBackwards: false })))
+  }
+
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
     return guard(() => {
-      const key = table.key.join(', ')
-      const places = table.key.map(() => '?').join(', ')
-      const where = after ? `WHERE (${key}) > (${places})` : ''
-      const statement = this.#db.prepare(
-        `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ? + 0`,
-      )
-      statement.setReturnArrays(true)
       const rows: CopyRow[] = []
-      let bytes = 0
-      for (const found of statement.iterate(...(after ?? []), table.page)) {
-        const row = found as unknown as CopyRow
-        rows.push(row)
-        for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
-        if (bytes >= COPY_PAGE_BYTES) break
+      try {
+        for (const row of this.#rows(table, stretch)) rows.push(row)
+        return { rows, damage: null }
+      } catch (error) {
+        if (!isDamage(error)) throw error
+        return { rows, damage: (error as Error).message }
       }
-      return rows
     })
+  }
+
+  *#rows(table: CopyTable, { after, upTo, isBackwards }: Stretch): Generator<CopyRow> {
+    const key = table.key.join(', ')
+    const places = table.key.map(() => '?').join(', ')
+    const conditions = [
+      ...(after ? [`(${key}) > (${places})`] : []),
+      ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places})`] : []),
+    ]
+    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+    const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+    const statement = this.#db.prepare(
+      `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`,
+    )
+    statement.setReturnArrays(true)
+    let bytes = 0
+    for (const found of statement.iterate(...(after ?? []), ...(upTo?.key ?? []), table.page)) {
+      const row = found as unknown as CopyRow
+      yield row
+      for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
+      if (bytes >= COPY_PAGE_BYTES) return
+    }
   }
 
   count(table: CopyTable): Promise<number> {
@@ -202,6 +229,6 @@ async function guard<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw storeFailure(error)
+    throw readFailure(error)
   }
 }
