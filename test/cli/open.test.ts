@@ -44,6 +44,7 @@ const CALLS: Readonly<Record<string, string>> = {
   epoch: '--no-erasures',
   backup: './out.db',
   copy: '--to sqlite:./copy/intray.db',
+  salvage: '--to ./salvaged.db',
   reindex: '',
 }
 

@@ -1,14 +1,14 @@
 // `./intray copy`: copies a database into another one, of either kind. It freezes the source, copies the primary tables,
 // compares both sides, and builds the index of the copy. After an interruption the same command resumes.
 
-import { createHash } from 'node:crypto'
 import { loadConfig } from '../../config.ts'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
-import { indexLimits } from '../index-limits.ts'
-import { withSide, withStore } from '../open.ts'
+import { buildIndex } from '../build-index.ts'
+import { withSide } from '../open.ts'
 import { createProgress, print, printJson, table as textTable } from '../output.ts'
+import { type TableReport, tableDigest } from '../table-digest.ts'
 import { urlOf } from '../url-flag.ts'
 
 const ABOUT = `Copies a database into an empty one, for example from SQLite to PostgreSQL.
@@ -20,12 +20,6 @@ keep their ids, tokens keep working, and a message that was sent before is a dup
 sides are compared by the count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
 
 If it is interrupted, run the same command again: it resumes. The target must be empty or a copy of this source.`
-
-interface TableReport {
-  readonly table: string
-  readonly rows: number
-  readonly sha256: string
-}
 
 export const copy = command({
   about: ABOUT,
@@ -123,48 +117,13 @@ async function copyTable(
 
 async function compare(source: CopySide, target: CopySide, table: CopyTable): Promise<TableReport> {
   const progress = createProgress('verify')
-  const [there, here] = await Promise.all([source, target].map((side) => digest(side, table, progress.say)))
+  const [there, here] = await Promise.all([source, target].map((side) => tableDigest(side, table, progress.say)))
   progress.end()
   if (there!.rows === here!.rows && there!.sha256 === here!.sha256) return there!
   throw new CommandError(
     `The copy differs from its source in ${table.name}: ${here!.rows} rows instead of ${there!.rows}, or other content. ` +
       'The source is unharmed and still frozen. Empty the target and copy again, or give up: ./intray copy --release <source>.',
   )
-}
-
-async function digest(side: CopySide, table: CopyTable, say: (text: string) => void): Promise<TableReport> {
-  const hash = createHash('sha256')
-  let rows = 0
-  for (let after: CopyRow | null = null; ; ) {
-    const page: CopyRow[] = await side.read(table, after)
-    const last = page.at(-1)
-    if (!last) return { table: table.name, rows, sha256: hash.digest('hex') }
-    for (const row of page) {
-      // Each blob is preceded by its length, so that no two tables give the same input.
-      hash.update(JSON.stringify(row.map((cell) => (cell instanceof Uint8Array ? [cell.byteLength] : cell))))
-      for (const cell of row) if (cell instanceof Uint8Array) hash.update(cell)
-    }
-    rows += page.length
-    after = keyOf(table, last)
-    say(`${table.name} ${rows}`)
-  }
-}
-
-/** The index is not copied: it is built from the copied journal. */
-function buildIndex(databaseUrl: string): Promise<void> {
-  const limits = indexLimits(loadConfig(process.env))
-  const progress = createProgress('index')
-  return withStore(
-    async (store) => {
-      for (;;) {
-        await store.index.step(limits)
-        const { lag, searchLag, clearing } = await store.index.stepWords(limits)
-        progress.say(`${Math.max(lag, searchLag)} rows left`)
-        if (lag === 0 && searchLag === 0 && !clearing) break
-      }
-    },
-    { databaseUrl },
-  ).finally(progress.end)
 }
 
 function printReports(reports: readonly TableReport[] | null): void {

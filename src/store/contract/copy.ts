@@ -83,6 +83,14 @@ export interface CopySide {
   close(): Promise<void>
 }
 
+/** A new database on its way: it has its name once everything is in it. */
+export interface SalvageTarget {
+  readonly side: CopySide
+  publish(): Promise<void>
+  /** Removes it; does nothing after `publish`. */
+  discard(): Promise<void>
+}
+
 /** The key of a row. */
 export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
   const names = Object.keys(table.columns)

@@ -102,10 +102,11 @@ test('rows between damaged ones are found by keys that are digests, and by keys 
 
 test('a table of which nothing can be read ends after a bounded number of reads', async () => {
   const table = damagedTable(DIGESTS, [[1, Buffer.alloc(16, 1)]], () => true)
-  const { rows, lost } = await readAll(DIGESTS, {
-    ...table,
-    side: { readStretch: async () => (table.met.count++, { rows: [], damage: 'malformed' }) },
-  })
+  const readStretch = async () => {
+    table.met.count += 1
+    return { rows: [], damage: 'malformed' }
+  }
+  const { rows, lost } = await readAll(DIGESTS, { ...table, side: { readStretch } })
   assert.deepEqual(rows, [])
   assert.equal(lost.length, 1)
   assert.ok(table.met.count <= 20_010, String(table.met.count))

@@ -90,12 +90,12 @@ export function openSqliteRestore(path: string, file: string): Restore {
 }
 
 /** Refuses if any file of a database is there. */
-function requireAbsent(path: string): void {
+export function requireAbsent(path: string): void {
   const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
   if (existing === undefined) return
-  throw new StoreRefused(`${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`)
+  throw new StoreRefused(`${existing} exists. Nothing is overwritten: give another --to, or move the file away.`)
 }
 
-function removeDatabase(path: string): void {
+export function removeDatabase(path: string): void {
   for (const end of SIDE_FILES.toReversed()) rmSync(path + end, { force: true })
 }
