@@ -6,6 +6,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
 import { appendApart } from '../append-apart.ts'
 import { payloadsInTurn } from '../calls-in-turn.ts'
+import { claimAround } from '../claim-around.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
@@ -244,10 +245,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
     processing: {
-      claim: async (request) => {
-        const grants = await write(request.tenant, 'claim', [request])
-        return grants && (grants.length > 0 ? read(request.tenant, 'claimed', [grants, request]) : [])
-      },
+      claim: (request) =>
+        claimAround(request, {
+          grant: () => write(request.tenant, 'claim', [request]),
+          read: (grants) => read(request.tenant, 'claimed', [grants, request]),
+          release: (parked) => write(request.tenant, 'release', [parked]),
+        }),
       ack: (request) => write(request.tenant, 'ack', [request]),
       extend: (request) => write(request.tenant, 'extend', [request]),
       release: (request) => write(request.tenant, 'release', [request]),

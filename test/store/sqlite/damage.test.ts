@@ -8,11 +8,21 @@ import { openStore } from '../../../src/store/open.ts'
 import { indexPath } from '../../../src/store/sqlite/index/index-file.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
-import { item, TENANT } from '../rows.ts'
+import { item, NOON, TENANT } from '../rows.ts'
 import { failure, indexAll, outcomesOf } from '../suite.ts'
 import { overwritePage, pagesOf, unreadableIds } from './damaged-pages.ts'
 
 const EVENTS = 300
+const CLAIM = {
+  tenant: TENANT,
+  subscription: 'default',
+  limit: 50,
+  maxBytes: 1 << 20,
+  ordered: true,
+  channelRef: null,
+  keyId: 'PPPPPPPPPP',
+  maxAttempts: 3,
+}
 
 /** Messages in ten conversations, some of them larger than a page. */
 async function newDatabase(isIndexed: boolean): Promise<string> {
@@ -103,4 +113,38 @@ test('damaged dedupe keys fail the messages that need them, and no others of the
   assert.deepEqual(fatal, [])
   assert.equal(findings.length, 1)
   assert.match(findings[0]!, /^the journal is damaged/)
+})
+
+test('a claim hands out every event that can be read, says of which the payload is damaged, and parks the others', async (t) => {
+  const path = await newDatabase(true)
+  overwritePage(path, pagesOf(path, { table: 'events', type: 'leaf' })[20]!)
+  overwritePage(path, pagesOf(path, { table: 'events', type: 'overflow' })[6]!)
+  const hidden = unreadableIds(path, 'events', EVENTS)
+  const { store, fatal } = await open(t, path)
+  const claimed = []
+  for (let tries = 0; tries < EVENTS; tries++) {
+    const now = NOON + tries
+    const events = await store.processing.claim({
+      ...CLAIM,
+      leaseId: `lease-${tries}`,
+      leaseExpiresAt: now + 60_000,
+      now,
+    })
+    if (!events || events.length === 0) break
+    claimed.push(...events)
+    const items = events.map(({ event, leaseId }) => ({ id: event.id, leaseId }))
+    await store.processing.ack({ tenant: TENANT, subscription: 'default', items, now })
+  }
+  const damaged = claimed.filter(({ payload }) => payload === null).map(({ event }) => event.id)
+  const lost = hidden.filter((id) => !damaged.includes(id))
+  assert.ok(damaged.length === 1 && lost.length > 0, `injected: ${hidden}`)
+  const ids = claimed.map(({ event }) => event.id).toSorted((a, b) => a - b)
+  assert.deepEqual(
+    ids,
+    Array.from({ length: EVENTS }, (_, at) => at + 1).filter((id) => !lost.includes(id)),
+  )
+  const queue = { tenant: TENANT, subscription: 'default' }
+  const all = { ids: null, channelRef: null, deadAfter: null, deadBefore: null }
+  assert.equal(await store.processing.countDead(queue, all), lost.length)
+  assert.deepEqual(fatal, [])
 })

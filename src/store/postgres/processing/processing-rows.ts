@@ -5,6 +5,7 @@ import {
   type Delivery,
   type HistoryEntry,
   type LeaseFacts,
+  LOST_EVENT,
   NO_OWN_RULES,
   type OwnRetryRules,
   type PendingFacts,
@@ -186,11 +187,13 @@ async function errorsToKeep(
   [companyId]: Queue,
   entries: readonly HistoryEntry[],
 ): Promise<(string | null)[]> {
-  const about = entries.flatMap(({ eventId, error }) => (error === null ? [] : [eventId]))
-  if (about.length === 0) return entries.map(() => null)
+  // A text of ours says nothing of the event, whose row may be damaged.
+  const isOurs = (error: string | null) => error === null || error === LOST_EVENT
+  const about = entries.flatMap(({ eventId, error }) => (isOurs(error) ? [] : [eventId]))
+  if (about.length === 0) return entries.map(({ error }) => error)
   const rows = await connection.query<{ id: number }>(sql.KEEP_UNERASED, [companyId, bigints(about)])
   const kept = new Set(rows.map(({ id }) => id))
-  return entries.map(({ eventId, error }) => (kept.has(eventId) ? error : null))
+  return entries.map(({ eventId, error }) => (isOurs(error) || kept.has(eventId) ? error : null))
 }
 
 function isAtRest({ head, done, dead }: LaneChange): boolean {

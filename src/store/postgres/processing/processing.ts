@@ -9,6 +9,7 @@ import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
+import { claimAround } from '../../claim-around.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readClaimed, readCounts, readHistory, readLastErrors, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
@@ -73,19 +74,23 @@ export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingS
     return progress.grants
   }
 
+  const release: ProcessingStore['release'] = (request) =>
+    inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue))
+
   return {
-    claim: async (request) => {
-      const grants = await lease(request)
-      return grants && pool.use((connection) => readClaimed(connection, grants, request))
-    },
+    claim: (request) =>
+      claimAround(request, {
+        grant: lease,
+        read: (grants) => pool.use((connection) => readClaimed(connection, grants, request)),
+        release,
+      }),
     ack: (request) =>
       inQueue(request, (connection, queue) => runPlan(planAck(request.items, request.now), connection, queue)),
     extend: (request) =>
       inQueue(request, (connection, queue) =>
         runPlan(planExtend(request.items, request.leaseExpiresAt, request.now), connection, queue),
       ),
-    release: (request) =>
-      inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue)),
+    release,
     requeue: (request) =>
       inQueue(request, async (connection, queue) => {
         const ids = request.filter.ids ?? (await deadIds(connection, queue, conversationKeys, request))
