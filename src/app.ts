@@ -146,6 +146,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         indexLag: lag,
         searchLag,
         leases: stored.leases,
+        unreadable: stored.unreadable,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
         backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,

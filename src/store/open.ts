@@ -38,6 +38,16 @@ export async function openCopySide(url: string, { mustExist }: CopyOptions): Pro
   throw unknownUrl('A database')
 }
 
+/** The file in which a salvage of this database belongs: beside it, or in the folder of the command. */
+export function salvageFile(url: string): string {
+  return url.startsWith('sqlite:') ? sqlitePath(url).replace(/(\.db)?$/, '.salvaged.db') : 'salvaged.db'
+}
+
+/** The URL of the database in a file. */
+export function urlOfFile(file: string): string {
+  return /^\w+:/.test(file) ? file : `sqlite:${file}`
+}
+
 /** A new database on SQLite, whatever the damaged one is. Refuses a file that exists. */
 export async function openSalvageTarget(url: string): Promise<SalvageTarget> {
   if (!url.startsWith('sqlite:')) throw new StoreRefused('Give a file: a salvage makes a SQLite database.')

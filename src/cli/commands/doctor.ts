@@ -9,7 +9,7 @@ import type { Store } from '../../store/contract/store.ts'
 import { command, UsageError } from '../command.ts'
 import { type LostRows, lostRows, type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
 import { JSON_FLAG } from '../flags.ts'
-import { publicUrl } from '../../store/open.ts'
+import { salvageFile } from '../../store/open.ts'
 import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
 
@@ -114,14 +114,9 @@ async function attempt(name: string, check: () => Promise<Check | Check[]> | Che
 
 /** The exact commands. */
 function salvageAdvice(url: string): string {
-  const path = url.startsWith('sqlite:')
-    ? publicUrl(url)
-        .slice('sqlite:'.length)
-        .replace(/(\.db)?$/, '.salvaged.db')
-    : 'salvaged.db'
   return (
     'Check the disk. Stop the server, keep the files, and run: ' +
-    `./intray salvage --to ${shellWord(path)} (it copies what can be read and names the rest). ` +
+    `./intray salvage --to ${shellWord(salvageFile(url))} (it copies what can be read and names the rest). ` +
     'If a backup is newer than what is missing, restore that instead: ./intray restore FILE --to URL'
   )
 }

@@ -3,7 +3,7 @@
 import { loadConfig } from '../../config.ts'
 import { DatabaseDamaged, StoreFailure } from '../../store/contract/failure.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
-import { openSalvageTarget } from '../../store/open.ts'
+import { openSalvageTarget, urlOfFile } from '../../store/open.ts'
 import { buildIndex } from '../build-index.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
@@ -17,8 +17,8 @@ const ABOUT = `Copies everything that can be read of a damaged database into a n
   ./intray salvage --to ./data/intray.salvaged.db
 
 Reads each table row by row around what damaged pages hide, and names what is missing: tables, ids and counts. The damaged
-database stays as it is; stop its servers first. The new one is a SQLite database, also of a damaged PostgreSQL (then: ./intray
-copy). FILE must not exist. Lost messages can be sent again: their dedupe keys are left out. Lost dedupe keys are made again from
+database stays as it is; stop its servers first. The new one is a file of its own, whatever the kind of the damaged one (./intray
+copy brings it to another kind). FILE must not exist. Lost messages can be sent again: their dedupe keys are left out. Lost dedupe keys are made again from
 their messages. Its index is built. If nothing is missing, both sides are compared by the count and SHA-256 of every table.
 
 Then check it with ./intray doctor and start servers with INTRAY_DATABASE_URL set to it.`
@@ -31,7 +31,7 @@ export const salvage = command({
   },
   async run(values) {
     if (values.to === undefined) throw new UsageError('The target is missing. Give --to FILE.')
-    const to = /^\w+:/.test(values.to) ? values.to : `sqlite:${values.to}`
+    const to = urlOfFile(values.to)
     const { databaseUrl } = loadConfig(process.env)
     const found = await salvageInto(databaseUrl, to)
     await buildIndex(to)

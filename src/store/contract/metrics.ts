@@ -11,6 +11,8 @@ export interface StoreMetrics {
    * null if there is none, or if readers of this store see every commit at once.
    */
   readonly unseenSince: number | null
+  /** Ids that the indexer passed over, since damaged pages hide their rows. */
+  readonly unreadable: number
 }
 
 export interface MetricsReader {

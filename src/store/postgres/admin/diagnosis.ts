@@ -15,7 +15,7 @@ const SELECT_BLOCKING = `SELECT pid, coalesce(datname, '') AS database, applicat
   WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() AND xact_start < clock_timestamp() - interval '1 second'
   ORDER BY xact_start`
 const COUNT_UNINDEXED = 'SELECT count(*) AS count FROM intray.event_index WHERE unindexed IS NOT NULL'
-const COUNT_UNREADABLE = `SELECT coalesce(sum(last_id - first_id + 1), 0)::bigint AS ids FROM intray.unreadable`
+export const COUNT_UNREADABLE = `SELECT coalesce(sum(last_id - first_id + 1), 0)::bigint AS ids FROM intray.unreadable`
 const SELECT_UNREADABLE = `SELECT first_id AS first, last_id AS last FROM intray.unreadable ORDER BY first_id LIMIT 20`
 
 export function createDiagnosis(pool: Pool): Diagnosis {

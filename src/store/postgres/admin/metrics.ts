@@ -2,6 +2,8 @@
 
 import type { StoreMetrics } from '../../contract/metrics.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
+import { unlessDamaged } from '../connection/failure.ts'
+import { COUNT_UNREADABLE } from './diagnosis.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
   (SELECT company_id, account_id, id, enqueued_up_to FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
@@ -32,7 +34,13 @@ const SELECT_UNSEEN: Statement = {
 
 export async function readMetrics(connection: Connection, now: number): Promise<StoreMetrics> {
   const [leases] = await connection.query<{ leases: number }>(SELECT_LEASES, [now])
-  const [oldest] = await connection.query<{ oldest: number | null }>(SELECT_OLDEST)
+  const oldest = await unlessDamaged(connection.query<{ oldest: number | null }>(SELECT_OLDEST))
   const [unseen] = await connection.query<{ received_at: number | null }>(SELECT_UNSEEN)
-  return { leases: leases!.leases, oldestPendingAt: oldest!.oldest, unseenSince: unseen?.received_at ?? null }
+  const [unreadable] = await connection.query<{ ids: number }>(COUNT_UNREADABLE)
+  return {
+    leases: leases!.leases,
+    oldestPendingAt: oldest?.[0]?.oldest ?? null,
+    unseenSince: unseen?.received_at ?? null,
+    unreadable: unreadable!.ids,
+  }
 }

@@ -54,6 +54,16 @@ export function storeFailure(error: unknown): StoreFailure {
   return new StoreFailure(trouble ? 'unavailable' : 'rejected', message, { cause: error })
 }
 
+/** The result of a read; null if a damaged page hides it. Only outside of a transaction, which the failure would end. */
+export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (storeFailure(error).kind !== 'damaged') throw error
+    return null
+  }
+}
+
 export function isRetryable(failure: StoreFailure): boolean {
   return RETRY.has(sqlState(failure.cause) ?? '')
 }

@@ -15,7 +15,7 @@ import {
   unreadable,
 } from '../../../model/index-step.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { storeFailure } from '../connection/failure.ts'
+import { unlessDamaged } from '../connection/failure.ts'
 import { deriveInTurns } from './turns.ts'
 
 const COLUMNS = `id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
@@ -94,8 +94,8 @@ export async function readOneByOne(
   let [position, bytes] = [after, 0]
   for (let looks = 0; position < upTo && looks < MAX_LOOKS && bytes < maxBytes; looks++) {
     position = Math.min(upTo, inGap(gaps, position + 1)?.before ?? position + 1)
-    const whole = await orDamage(connection.query<Found>(SELECT_EVENT, [position]))
-    const rows = whole ?? (await orDamage(connection.query<Found>(SELECT_WITHOUT_PAYLOAD, [position])))
+    const whole = await unlessDamaged(connection.query<Found>(SELECT_EVENT, [position]))
+    const rows = whole ?? (await unlessDamaged(connection.query<Found>(SELECT_WITHOUT_PAYLOAD, [position])))
     const found = rows?.[0]
     if (rows === null || (found && !isWhole(found))) lost.push(position)
     if (!found || !isWhole(found)) continue
@@ -114,20 +114,12 @@ export async function readResendsOneByOne(
   const resends: ResendRow[] = []
   const position = Math.max(after, Math.min(upTo, after + MAX_LOOKS))
   for (let id = after + 1; id <= position; id++) {
-    const row = (await orDamage(connection.query<ResendRow>(SELECT_RESEND, [id])))?.[0]
+    const row = (await unlessDamaged(connection.query<ResendRow>(SELECT_RESEND, [id])))?.[0]
     if (!row) continue
-    const owner = await orDamage(connection.query<{ accountId: number }>(SELECT_ACCOUNT, [row.eventId, row.companyId]))
+    const owner = await unlessDamaged(
+      connection.query<{ accountId: number }>(SELECT_ACCOUNT, [row.eventId, row.companyId]),
+    )
     resends.push({ ...row, accountId: owner?.[0]?.accountId ?? null })
   }
   return { after, resends, position }
-}
-
-/** Null if it met a damaged page. */
-async function orDamage<T>(reading: Promise<T>): Promise<T | null> {
-  try {
-    return await reading
-  } catch (error) {
-    if (storeFailure(error).kind !== 'damaged') throw error
-    return null
-  }
 }

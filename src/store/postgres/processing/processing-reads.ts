@@ -10,7 +10,7 @@ import { EVENT_AND_PAYLOAD_COLUMNS, EVENT_COLUMNS, type EventCells } from '../..
 import { claimedEvent, historyEntry, lastErrors } from '../../rows.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { storeFailure } from '../connection/failure.ts'
+import { unlessDamaged } from '../connection/failure.ts'
 import { stateAt } from '../index/inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
 
@@ -115,10 +115,7 @@ export async function readClaimed(
 /** Where a damaged page hides one of them, each alone: of an event whose payload is damaged, the rest is read. */
 async function readAround(connection: Connection, companyId: number, ids: readonly number[]): Promise<EventCells[]> {
   const read = (statement: Statement, some: readonly number[]) =>
-    connection.rows<EventCells>(statement, [companyId, bigints(some)]).catch((error: unknown) => {
-      if (storeFailure(error).kind !== 'damaged') throw error
-      return null
-    })
+    unlessDamaged(connection.rows<EventCells>(statement, [companyId, bigints(some)]))
   const together = await read(SELECT_EVENTS, ids)
   if (together) return together
   const rows: EventCells[] = []

@@ -9,7 +9,7 @@ import { indexPath } from '../index/index-file.ts'
 /** The names under which a reader has the files open. */
 const PARTS = { journal: 'journal', index: 'main' } as const
 const COUNT_UNINDEXED = 'SELECT count(*) AS count FROM event_index WHERE unindexed IS NOT NULL'
-const COUNT_UNREADABLE = 'SELECT coalesce(sum(last_id - first_id + 1), 0) AS count FROM unreadable'
+export const COUNT_UNREADABLE = 'SELECT coalesce(sum(last_id - first_id + 1), 0) AS count FROM unreadable'
 const SELECT_UNREADABLE = 'SELECT first_id AS first, last_id AS last FROM unreadable ORDER BY first_id LIMIT 20'
 
 export function createDiagnosis(db: DatabaseSync, path: string): Diagnosis {

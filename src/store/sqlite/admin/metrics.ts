@@ -2,6 +2,8 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoreMetrics } from '../../contract/metrics.ts'
+import { unlessDamaged } from '../connection.ts'
+import { COUNT_UNREADABLE } from './diagnosis.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
   (SELECT company_id, account_id, id, enqueued_up_to FROM subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
@@ -21,7 +23,8 @@ const SELECT_OLDEST = `${QUEUES} SELECT min(received_at) AS oldest FROM (
 export function readMetrics(db: DatabaseSync, now: number): StoreMetrics {
   return {
     leases: db.prepare(SELECT_LEASES).get(now)!.leases as number,
-    oldestPendingAt: db.prepare(SELECT_OLDEST).get()!.oldest as number | null,
+    oldestPendingAt: (unlessDamaged(() => db.prepare(SELECT_OLDEST).get())?.oldest ?? null) as number | null,
     unseenSince: null,
+    unreadable: Number(db.prepare(COUNT_UNREADABLE).get()?.count),
   }
 }
