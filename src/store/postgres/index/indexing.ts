@@ -6,7 +6,7 @@ import { countRepeats, endOfStep, tallyTraffic } from '../../../model/index-step
 import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { sqlState, storeFailure } from '../connection/failure.ts'
+import { sqlState, storeFailure, unlessDamaged } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
@@ -168,7 +168,10 @@ export function createIndexing(pool: Pool, dedupeKey: Uint8Array) {
       return result
     },
     progress: (): Promise<IndexProgress> =>
-      pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
+      pool.use(async (connection) => {
+        const at = await readCursors(connection)
+        return (await unlessDamaged(progressAt(connection, at))) ?? progressAt(connection, at, false)
+      }),
     requestRebuild: (): Promise<void> =>
       pool.transaction(async (connection) => {
         await connection.script(TAKE_TURN)
@@ -246,7 +249,7 @@ async function stepInTurn(
   if (before.clearing) {
     const clearing = read === null ? !(await clearSome(connection, limits.maxRows)) : await clearAtOnce(connection)
     await connection.query(MOVE_CURSORS, [0, 0, upTo.events, upTo.resends])
-    const progress = await progressAt(connection, { ...NOWHERE, watermark: upTo, clearing })
+    const progress = await progressAt(connection, { ...NOWHERE, watermark: upTo, clearing }, read === null)
     return { ...progress, indexed: 0, unindexed: 0, unreadable: 0, more: true }
   }
   // Another node may have taken a step meanwhile.
@@ -273,7 +276,7 @@ async function stepInTurn(
   const lastResend = resends.length < maxRows ? upTo.resends : resends.at(-1)!.id
   const position = { events: end.position, resends: around ? around.resends.position : lastResend }
   connection.send(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
-  const progress = await progressAt(connection, { ...before, position, watermark: upTo })
+  const progress = await progressAt(connection, { ...before, position, watermark: upTo }, read === null)
   return {
     ...progress,
     indexed: derived.length,
@@ -303,7 +306,7 @@ async function stepWordsInTurn(
   const unindexed = await write(connection, derived, maxWords)
   const end = around ? endAround(around, upTo) : endOfStep(derived, upTo, bounds)
   connection.send(MOVE_WORDS, [end.position])
-  const progress = await progressAt(connection, { ...before, words: end.position })
+  const progress = await progressAt(connection, { ...before, words: end.position }, read === null)
   return { ...progress, indexed: derived.length, unindexed, unreadable: 0, more: end.isFull }
 }
 
@@ -340,14 +343,14 @@ async function nothingDone(connection: Connection, at: Cursors): Promise<IndexSt
   return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0, unreadable: 0, more: false }
 }
 
-async function progressAt(connection: Connection, at: Cursors): Promise<IndexProgress> {
+/** `isCounted`: false where a damaged page may hide rows: the lag is computed from ids. */
+async function progressAt(connection: Connection, at: Cursors, isCounted = true): Promise<IndexProgress> {
   const { position, words: searchable, clearing } = at
-  const [counted] = await connection.query<{ events: number; resends: number; words: number }>(COUNT_LAG, [
-    position.events,
-    position.resends,
-    searchable,
-  ])
-  let { events, resends, words } = counted!
+  const values = [position.events, position.resends, searchable]
+  const counted = isCounted
+    ? (await connection.query<{ events: number; resends: number; words: number }>(COUNT_LAG, values))[0]!
+    : { events: COUNTED + 1, resends: COUNTED + 1, words: COUNTED + 1 }
+  let { events, resends, words } = counted
   if (events > COUNTED || resends > COUNTED || words > COUNTED) {
     const last = await readLastIds(connection)
     const gaps = await readGaps(connection)
