@@ -7,14 +7,14 @@ import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
-import type { Config } from './config.ts'
+import { type Config, tlsFiles } from './config.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { ByteRates } from './http/byte-rates.ts'
 import { BodyMemory } from './http/wire/body-memory.ts'
-import { isConsoleRoute, ROUTES } from './http/routes.ts'
+import { isConsoleRoute, pathsOf, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
 import { LoadShedder } from './http/load-shedder.ts'
 import { Erasures } from './erasure/erasures.ts'
@@ -29,7 +29,7 @@ import { RefusalRecorder } from './intake/refusals.ts'
 import { ErasurePurge } from './maintenance/erasure-purge.ts'
 import { Pruning } from './maintenance/pruning.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
-import type { Problem } from './model/errors.ts'
+import { ERRORS, type Problem } from './model/errors.ts'
 import type { Tenant } from './model/principal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
@@ -135,6 +135,9 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const metrics: ServiceMetrics = new ServiceMetrics({
     version: VERSION,
     driver: String(store.facts.driver),
+    routes: pathsOf(ROUTES),
+    sheddableRoutes: pathsOf(ROUTES.filter(({ scope }) => ['intake', 'processor', 'admin'].includes(scope))),
+    errors: Object.keys(ERRORS),
     store: async () => {
       const [{ lag, searchLag }, stored, lastBackupAt] = await Promise.all([
         store.index.progress(),
@@ -149,6 +152,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         unreadable: stored.unreadable,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
         backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
+        erasures: stored.erasures,
+        erasuresPending: stored.erasuresPending,
+        databaseBytes: stored.databaseBytes,
+        disk: stored.disk,
         watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
       }
     },
@@ -208,6 +215,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
+    tls: tlsFiles(config),
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
     ),

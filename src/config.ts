@@ -9,6 +9,7 @@ import { isScope } from './model/principal.ts'
 import type { RateLimit } from './model/rate-limit.ts'
 import { MAX_WORDS } from './model/text-search.ts'
 import { formatDuration, parseDuration } from './runtime/duration.ts'
+import type { KeyPairFiles } from './runtime/key-pair.ts'
 import { nearest } from './runtime/nearest.ts'
 import { formatRate, parseRate } from './runtime/rate.ts'
 
@@ -32,7 +33,7 @@ const text = (fallback: string, about: string): Setting<string> => ({
   format: (value) => value,
 })
 
-const folder = (about: string): Setting<string | null> => ({
+const path = (about: string): Setting<string | null> => ({
   fallback: null,
   about,
   parse: (value) => (value === '' ? null : value),
@@ -150,6 +151,10 @@ const MAX_WORKERS = 256
 export const SETTINGS = {
   host: text('127.0.0.1', 'Address to listen on. Anything but a loopback address is reachable from outside.'),
   port: integer(8080, 0, 65535, 'Port to listen on; 0 takes a free one'),
+  tlsCert: path(
+    'Certificate for TLS, in PEM with those in between; a renewed file is used without a restart. Not set: plain HTTP',
+  ),
+  tlsKey: path('Private key of that certificate, in PEM without a passphrase'),
   databaseUrl: {
     ...text(
       'sqlite:./data/intray.db',
@@ -255,8 +260,8 @@ export const SETTINGS = {
   sessionIdle: duration('1h', '1m', '30d', 'An idle operator has to sign in again after this'),
   signInFailures: integer(5, 1, 1000, 'Failed sign-ins in a row before a name must wait; an address: 4 times as many'),
   auditMaxAge: duration('365d', '1d', '3650d', 'The audit log is kept this long'),
-  backupTo: folder('Folder for scheduled backups, which must exist; SQLite only. Not set: no schedule'),
-  erasureLogTo: folder(
+  backupTo: path('Folder for scheduled backups, which must exist; SQLite only. Not set: no schedule'),
+  erasureLogTo: path(
     'Folder for the erasure log, which must exist: keep it with the backups. Not set: INTRAY_BACKUP_TO',
   ),
   backupEvery: duration('1d', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
@@ -314,6 +319,10 @@ export function loadConfig(
   if (problems.length === 0 && loaded.headersTimeout > loaded.requestTimeout) {
     problems.push(`${variableName('headersTimeout')} must not be longer than ${variableName('requestTimeout')}.`)
   }
+  if ((loaded.tlsCert === null) !== (loaded.tlsKey === null)) {
+    const pair = `${variableName('tlsCert')} and ${variableName('tlsKey')}`
+    problems.push(`${pair} belong together. Set both, or neither for plain HTTP.`)
+  }
   if (problems.length === 0 && loaded.backupTo !== null && !loaded.databaseUrl.startsWith('sqlite:')) {
     problems.push(
       `${variableName('backupTo')} works with SQLite only. Remove it, and run ./intray backup or pg_basebackup on a schedule of your own.`,
@@ -321,6 +330,11 @@ export function loadConfig(
   }
   if (problems.length > 0) throw new ConfigError(problems)
   return Object.freeze(loaded)
+}
+
+/** The files for TLS; null for plain HTTP. */
+export function tlsFiles({ tlsCert, tlsKey }: Pick<Config, 'tlsCert' | 'tlsKey'>): KeyPairFiles | null {
+  return tlsCert === null || tlsKey === null ? null : { cert: tlsCert, key: tlsKey }
 }
 
 /** One `NAME=value` line for each setting, secrets without their secret part. */

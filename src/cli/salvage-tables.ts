@@ -39,6 +39,7 @@ export async function salvageTables(
 ): Promise<Salvaged> {
   const identity = await source.identity()
   await target.begin(identity.databaseUuid)
+  await target.restart(identity, newUuid())
   const tables: SalvagedTable[] = []
   const lostIds: { readonly first: number; readonly last: number }[] = []
   const lostMessages: number[] = []
@@ -71,6 +72,7 @@ export async function salvageTables(
     }
     tables.push({ table: table.name, rows: writer.rows, missing })
   }
+  await target.setWhole(identity.databaseUuid)
   await target.finish(identity)
   return { tables, lostMessages: lostMessages.toSorted((a, b) => a - b), keysMade }
 }

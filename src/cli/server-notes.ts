@@ -60,6 +60,12 @@ export function runningServers(): RunningServer[] {
   }
 }
 
+/** A server of this user that runs on the database now. */
+export function serverOf(databaseUrl: string): RunningServer | null {
+  const database = publicUrl(databaseUrl)
+  return runningServers().find((server) => server.database === database) ?? null
+}
+
 function notesFolder(): string {
   const given = process.env.XDG_STATE_HOME
   const state = given !== undefined && isAbsolute(given) ? given : join(homedir(), '.local', 'state')

@@ -9,15 +9,12 @@
 import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
 import type { Config } from '../config.ts'
-import { systemClock } from '../runtime/clock.ts'
 import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
+import { announce } from './announce.ts'
 import { CommandError } from './command.ts'
-import { buildConsole } from './console-build.ts'
 import { withStore } from './open.ts'
-import { bootstrap } from './bootstrap.ts'
-import { leaveServerNote } from './server-notes.ts'
 import { closeUnacceptedConnections } from './unaccepted-connections.ts'
 import { databaseLine } from './used-database.ts'
 
@@ -48,12 +45,9 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
   const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
   const ended = new Fleet(count, log, stopLimitMs, async (address) => {
-    // After a worker listens: a start that fails must not use up the starter token.
-    const database = databaseLine(config.databaseUrl)
-    const text = await withStore((store) => bootstrap(store, config, address, systemClock.now()), config)
-    leaveServerNote(address, config, log.logger)
-    process.stdout.write(`Intray is listening on ${address} with ${count} workers\n${database}\n${text}`)
-    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+    const start = { address, config, logger: log.logger, processes: ` with ${count} workers` }
+    databaseLine(config.databaseUrl)
+    await withStore((store) => announce(store, start), config)
   }).run()
   const code = await ended
   await log.flush()

@@ -18,6 +18,7 @@ import { sessionOperations } from './console/session.ts'
 import { tenantOperations } from './console/tenants.ts'
 import { tokenOperations } from './console/tokens.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
+import { createFrontDoor } from './front-door.ts'
 import { type Handler, logUnexpected, runHandler } from './handler.ts'
 import { conversationOperations } from './inbox/conversations.ts'
 import { erasureOperations } from './inbox/erasures.ts'
@@ -121,6 +122,7 @@ type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Opera
 function createOperations(options: ControlPlaneOptions): Operations {
   const { auth } = options
   const files = createConsoleFiles()
+  const frontDoor = createFrontDoor(options.routes)
   const publicAddress = createPublicAddress(options.trustedProxies)
   return {
     ...listOperations(options.inbox),
@@ -140,6 +142,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
       if ('problem' in found) return found.problem
       return (await admit(auth, route, found, exchange)) ?? testerAnswer(exchange.principal!)
     },
+    frontDoor: ({ req }) => frontDoor(req),
     consolePage: ({ req }) => files.page(req),
     consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
@@ -232,7 +235,7 @@ function wrongMethod(allow: string): Problem {
 
 /** The path as Fastify's router sees it: without scheme and host, decoded except for separators (`%2f` is not a slash). */
 function decodedPath(target: string): string {
-  const path = target.replace(/^https?:\/\/[^/]*/i, '')
+  const path = target.replace(/^https?:\/\/[^/]*/i, '') || '/'
   try {
     return decodeURI(path)
   } catch {

@@ -64,7 +64,8 @@ export type OperationName =
   | 'acceptRefusal'
   | 'sendTestEvent'
   | 'listAudit'
-  // Console files, health checks and documents.
+  // Front door, console files, health checks and documents.
+  | 'frontDoor'
   | 'consolePage'
   | 'consoleFile'
   | 'livez'
@@ -141,6 +142,7 @@ export const ROUTES: readonly Route[] = [
   consoleRoute('POST', '/v1/console/refusals/{id}/accept', 'acceptRefusal', 'admin', 'refusal_accept'),
   consoleRoute('POST', '/v1/console/test-events', 'sendTestEvent', 'admin', 'test_event'),
   { ...consoleRoute('GET', '/v1/console/audit', 'listAudit', 'admin'), tenant: 'none' },
+  publicRoute('GET', '/', 'frontDoor'),
   publicRoute('GET', '/console', 'consolePage'),
   { ...publicRoute('GET', '/console/{path}', 'consoleFile'), isWildcard: true },
   publicRoute('GET', '/livez', 'livez'),
@@ -164,6 +166,11 @@ export function routesOf(routes: readonly Route[], path: string): Route[] {
 
 function isParameter(part: string, given: string | undefined): boolean {
   return part.startsWith('{') && given !== undefined && given !== ''
+}
+
+/** Each path once. */
+export function pathsOf(routes: readonly Route[]): string[] {
+  return [...new Set(routes.map(({ path }) => path))]
 }
 
 /** Routes that do not exist while the console is turned off. */

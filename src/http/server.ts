@@ -1,11 +1,12 @@
-// The HTTP server: a node:http server with its timeouts and limits, the fast path for plain intake requests in front of it,
-// the dispatch to handlers, and a stop that lets open requests finish.
+// The HTTP server: a server of node:http, or of node:https with a certificate, with its timeouts and limits; the fast path for plain
+// intake requests in front of it; the dispatch to handlers; and a stop that lets open requests finish.
 
 import { once } from 'node:events'
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
+import type { KeyPairFiles } from '../runtime/key-pair.ts'
 import type { Service } from '../runtime/service.ts'
 import { TurnQueue } from '../runtime/turn-queue.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
@@ -25,11 +26,14 @@ import { pathOf, type RequestHead } from './wire/head.ts'
 import { hostProblem } from './wire/host.ts'
 import { setOpenAnswer } from './wire/open-answer.ts'
 import { SerialRequests, serialRequests } from './wire/serial-requests.ts'
+import { Tls } from './wire/tls.ts'
 
 export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
   readonly host: string
   readonly port: number
+  /** Null for plain HTTP. */
+  readonly tls: KeyPairFiles | null
   readonly headersTimeout: number
   readonly requestTimeout: number
   readonly keepAliveTimeout: number
@@ -68,6 +72,7 @@ export class HttpServer implements Service {
   readonly #intakeRoutes: ReadonlyMap<string, Route>
   #server: Server | null = null
   #fastPath: FastPath | null = null
+  #tls: Tls | null = null
   #stopping: Promise<void> | null = null
 
   constructor(options: HttpServerOptions) {
@@ -79,7 +84,9 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    const { host, port, logger } = this.#options
+    const { host, port, tls, headersTimeout, logger } = this.#options
+    const { clock } = this.#options.auth
+    if (tls) this.#tls = new Tls({ files: tls, handshakeTimeout: headersTimeout, clock, logger })
     const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler)
     const onClientError = createClientErrorHandler(logger)
     let server: Server | undefined
@@ -96,12 +103,13 @@ export class HttpServer implements Service {
     this.#server = server!
     this.#fastPath = this.#installFastPath(server!, onClientError)
     await once(server!.listen({ host, port, backlog: BACKLOG }), 'listening')
+    this.#tls?.start()
   }
 
   /** The URL it listens at. */
   get address(): string {
     const { address, family, port } = this.#server!.address() as AddressInfo
-    return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+    return `${this.#tls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
   }
 
   /** Stops accepting, lets open requests finish, and closes all connections after the timeout. */
@@ -116,7 +124,9 @@ export class HttpServer implements Service {
     this.#lifecycle.stopping = true
     const closed = new Promise<void>((resolve) => server.close(() => resolve()))
     // After close() Node neither enforces timeouts nor closes keep-alive connections that become idle.
+    await this.#tls?.stop()
     const closeIdle = () => {
+      this.#tls?.closeHandshakes()
       server.closeIdleConnections()
       this.#fastPath?.closeIdle()
     }
@@ -134,18 +144,17 @@ export class HttpServer implements Service {
 
   #createServer(dispatch: Dispatch): Server {
     const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderBytes, maxConnections } = this.#options
-    const server = http.createServer(
-      {
-        headersTimeout,
-        requestTimeout,
-        keepAliveTimeout,
-        connectionsCheckingInterval: Math.min(CHECK_CONNECTIONS_EVERY_MS, headersTimeout),
-        maxHeaderSize: maxHeaderBytes,
-        // Node would answer a missing Host with an empty body; framingProblem() answers instead.
-        requireHostHeader: false,
-      },
-      (req, res) => dispatch(req, res, false),
-    )
+    const options = {
+      headersTimeout,
+      requestTimeout,
+      keepAliveTimeout,
+      connectionsCheckingInterval: Math.min(CHECK_CONNECTIONS_EVERY_MS, headersTimeout),
+      maxHeaderSize: maxHeaderBytes,
+      // Node would answer a missing Host with an empty body; framingProblem() answers instead.
+      requireHostHeader: false,
+    }
+    const onRequest = (req: IncomingMessage, res: ServerResponse) => dispatch(req, res, false)
+    const server = this.#tls?.createServer(options, onRequest) ?? http.createServer(options, onRequest)
     server.maxConnections = maxConnections
     // Closes a connection whose client neither sends nor reads.
     server.timeout = 2 * Math.max(requestTimeout, keepAliveTimeout)
@@ -163,7 +172,7 @@ export class HttpServer implements Service {
   /** Connections go to the fast path first, which passes others to Node's own listeners. */
   #installFastPath(server: Server, onClientError: OnClientError): FastPath {
     const { intakeHandler, trustedProxies } = this.#options
-    const listeners = server.listeners('connection')
+    const listeners = server.listeners(this.#tls ? 'secureConnection' : 'connection')
     const turnsOf = (socket: Socket) => this.#turns.of(this.#shares.holderOf(socket))
     const fastPath = new FastPath({
       routes: this.#intakeRoutes,
@@ -188,8 +197,10 @@ export class HttpServer implements Service {
       },
       end: (exchange, head, answer) => this.#end(exchange, head, answer),
     })
+    const accept = (socket: Socket) => fastPath.accept(socket)
+    const begin = this.#tls?.install(server, accept) ?? accept
     server.removeAllListeners('connection').on('connection', (socket: Socket) => {
-      if (this.#shares.admitConnection(socket)) fastPath.accept(socket)
+      if (this.#shares.admitConnection(socket)) begin(socket)
       else socket.destroy()
     })
     return fastPath

@@ -59,7 +59,7 @@ export function eventDetail(
 }
 
 /** The revision that an event was promoted from; null for every other event. */
-export function promotedFrom({ origin, route }: StoredEvent): number | null {
+export function promotedFrom({ origin, route }: Pick<StoredEvent, 'origin' | 'route'>): number | null {
   return origin === 'promotion' ? Number(/\/(\d+)\/promote$/.exec(route)?.[1]) : null
 }
 

@@ -1,9 +1,10 @@
-// Counters, histograms and gauges in Prometheus' text format. Gauges are read when metrics are scraped. Label values come
-// from our own tables only: no tenant, token or text from outside becomes one.
+// Counters, histograms and gauges in Prometheus' text format. Gauges, and counters kept elsewhere, are read when metrics are
+// scraped. Label values come from our own tables only: no tenant, token or text from outside becomes one.
 
 type Labels = Readonly<Record<string, string>>
-type Gauge = number | null
+type Reading = number | null
 type LabelNames = readonly [] | readonly [string] | readonly [string, string]
+type LabelValues = readonly [first?: string, second?: string]
 
 interface Family {
   readonly name: string
@@ -18,19 +19,24 @@ export class Counter {
   /** By the values of the two labels. Nested, because joining the values takes longer than counting. */
   readonly #counts = new Map<string, Map<string, number>>()
 
-  constructor(name: string, labels: LabelNames) {
+  /** Known label values are there from the start: a rate over a sample that begins with 1 would miss the first occurrence. */
+  constructor(name: string, labels: LabelNames, known: readonly LabelValues[] = labels.length === 0 ? [[]] : []) {
     this.#name = name
     this.#labels = labels
-    if (labels.length === 0) this.#counts.set('', new Map([['', 0]]))
+    for (const [first, second] of known) this.#add(0, first, second)
   }
 
-  add(first = '', second = ''): void {
+  add(first?: string, second?: string): void {
+    this.#add(1, first, second)
+  }
+
+  #add(count: number, first = '', second = ''): void {
     let counts = this.#counts.get(first)
     if (counts === undefined) {
       counts = new Map()
       this.#counts.set(first, counts)
     }
-    counts.set(second, (counts.get(second) ?? 0) + 1)
+    counts.set(second, (counts.get(second) ?? 0) + count)
   }
 
   samples(): string[] {
@@ -73,8 +79,8 @@ export class Histogram {
 export class Metrics {
   readonly #families: Family[] = []
 
-  counter(name: string, help: string, labels: LabelNames = []): Counter {
-    const counter = new Counter(name, labels)
+  counter(name: string, help: string, labels: LabelNames = [], known?: readonly LabelValues[]): Counter {
+    const counter = new Counter(name, labels, known)
     this.#families.push({ name, help, type: 'counter', samples: () => counter.samples() })
     return counter
   }
@@ -86,13 +92,28 @@ export class Metrics {
   }
 
   /** Read at every scrape; left out if it is null or fails. */
-  gauge(name: string, help: string, read: () => Gauge | Promise<Gauge>, labels: Labels = {}): void {
+  gauge(name: string, help: string, read: () => Reading | Promise<Reading>, labels: Labels = {}): void {
+    this.#read('gauge', name, help, read, labels)
+  }
+
+  /** A count that something else keeps: read like a gauge. */
+  keptCounter(name: string, help: string, read: () => Reading | Promise<Reading>): void {
+    this.#read('counter', name, help, read, {})
+  }
+
+  #read(
+    type: Family['type'],
+    name: string,
+    help: string,
+    read: () => Reading | Promise<Reading>,
+    labels: Labels,
+  ): void {
     const shown = labelled(Object.keys(labels), Object.values(labels))
     const samples = async () => {
       const value = await read()
       return value === null ? [] : [`${name}${shown} ${value}`]
     }
-    this.#families.push({ name, help, type: 'gauge', samples })
+    this.#families.push({ name, help, type, samples })
   }
 
   async render(): Promise<string> {

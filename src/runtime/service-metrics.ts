@@ -1,12 +1,13 @@
 // The metrics of the service, by name. A test compares the Grafana dashboard with this file.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import { cached, Metrics } from './metrics.ts'
+import { cached, type Counter, Metrics } from './metrics.ts'
 import type { Service } from './service.ts'
 
 const SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const EVENTS = [1, 2, 4, 8, 16, 32, 64, 128, 256]
-const TOKEN_REFUSALS = new Set([
+const OUTCOMES = ['stored', 'duplicate', 'conflict']
+const TOKEN_REFUSALS = [
   'missing_token',
   'invalid_token',
   'token_disabled',
@@ -14,7 +15,9 @@ const TOKEN_REFUSALS = new Set([
   'forbidden_scope',
   'rate_limited',
   'too_many_failures',
-])
+]
+/** The route of a request to an unknown path. */
+const NO_ROUTE = 'none'
 /** Store metrics are cached for this long. */
 const STORE_METRICS_MS = 2000
 
@@ -33,7 +36,12 @@ export interface Answered {
 export interface MetricSources {
   readonly version: string
   readonly driver: string
-  /** Ages in seconds; null where the store has no watermark, and before the first backup. */
+  /** The paths of the route table, and those of them that may be shed. */
+  readonly routes: readonly string[]
+  readonly sheddableRoutes: readonly string[]
+  /** The codes of the error catalogue. */
+  readonly errors: readonly string[]
+  /** Ages in seconds; null where the store has no watermark or does not know its disk, and before the first backup. */
   readonly store: () => Promise<{
     readonly indexLag: number
     readonly searchLag: number
@@ -41,6 +49,10 @@ export interface MetricSources {
     readonly oldestPendingSeconds: number
     readonly watermarkAgeSeconds: number | null
     readonly backupAgeSeconds: number | null
+    readonly erasures: number
+    readonly erasuresPending: number
+    readonly databaseBytes: number
+    readonly disk: { readonly bytes: number; readonly freeBytes: number } | null
     readonly unreadable: number
   }>
   readonly queue: () => { readonly events: number; readonly bytes: number; readonly oldestSeconds: number }
@@ -55,17 +67,22 @@ export interface MetricSources {
 export class ServiceMetrics implements Service {
   readonly #metrics = new Metrics()
   readonly #delay = monitorEventLoopDelay({ resolution: 20 })
-  readonly #requests = this.#metrics.counter('intray_http_requests_total', 'Requests by route and status.', [
-    'route',
-    'status',
-  ])
+  readonly #requests: Counter
   readonly #seconds = this.#metrics.histogram('intray_http_request_seconds', 'Time from headers to answer.', SECONDS)
-  readonly #messages = this.#metrics.counter('intray_messages_total', 'Accepted messages by outcome.', ['outcome'])
-  readonly #refusals = this.#metrics.counter('intray_errors_total', 'Requests refused, by error code.', ['error'])
-  readonly #tokens = this.#metrics.counter('intray_token_refusals_total', 'Requests refused for their token.', [
-    'reason',
-  ])
-  readonly #shed = this.#metrics.counter('intray_shed_total', 'Requests answered 503 overloaded, by route.', ['route'])
+  readonly #messages = this.#metrics.counter(
+    'intray_messages_total',
+    'Accepted messages by outcome.',
+    ['outcome'],
+    OUTCOMES.map((outcome) => [outcome]),
+  )
+  readonly #refusals: Counter
+  readonly #tokens = this.#metrics.counter(
+    'intray_token_refusals_total',
+    'Requests refused for their token.',
+    ['reason'],
+    TOKEN_REFUSALS.map((reason) => [reason]),
+  )
+  readonly #shed: Counter
   readonly #batches = this.#metrics.histogram('intray_append_events', 'Messages in one append.', EVENTS)
   readonly #appends = this.#metrics.histogram(
     'intray_append_seconds',
@@ -76,7 +93,25 @@ export class ServiceMetrics implements Service {
 
   constructor(sources: MetricSources) {
     const metrics = this.#metrics
-    const { version, driver } = sources
+    const { version, driver, routes, sheddableRoutes, errors } = sources
+    this.#requests = metrics.counter(
+      'intray_http_requests_total',
+      'Requests by route and status.',
+      ['route', 'status'],
+      [...routes.map((route) => [route, '200'] as const), [NO_ROUTE, '404']],
+    )
+    this.#refusals = metrics.counter(
+      'intray_errors_total',
+      'Requests refused, by error code.',
+      ['error'],
+      errors.map((error) => [error]),
+    )
+    this.#shed = metrics.counter(
+      'intray_shed_total',
+      'Requests answered 503 overloaded, by route.',
+      ['route'],
+      sheddableRoutes.map((route) => [route]),
+    )
     metrics.gauge('intray_build_info', 'Always 1.', () => 1, { version, node: process.version, store: driver })
     metrics.gauge('intray_ready', '1 while messages are accepted.', () => (sources.isReady() ? 1 : 0))
     const store = cached(STORE_METRICS_MS, sources.store)
@@ -99,6 +134,21 @@ export class ServiceMetrics implements Service {
       return (await store()).oldestPendingSeconds
     })
     metrics.gauge('intray_leases', 'Leases that have not expired, at most 10000.', async () => (await store()).leases)
+    metrics.gauge('intray_database_bytes', 'Size of the database with its index.', async () => {
+      return (await store()).databaseBytes
+    })
+    metrics.gauge('intray_disk_size_bytes', 'Size of the disk with the database.', async () => {
+      return (await store()).disk?.bytes ?? null
+    })
+    metrics.gauge('intray_disk_free_bytes', 'Bytes of that disk that this user may still write.', async () => {
+      return (await store()).disk?.freeBytes ?? null
+    })
+    metrics.keptCounter('intray_erasures_total', 'Events and revisions that were erased.', async () => {
+      return (await store()).erasures
+    })
+    metrics.gauge('intray_erasures_pending', 'Erasures with copies in the index or the files.', async () => {
+      return (await store()).erasuresPending
+    })
     metrics.gauge('intray_inbox_requests', 'Inbox requests in progress.', () => sources.inbox().requests)
     metrics.gauge('intray_inbox_claims', 'Claims in progress or waiting.', () => sources.inbox().claims)
     metrics.gauge('intray_streams', 'Open streams.', () => sources.inbox().streams)
@@ -116,9 +166,9 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_queue_oldest_seconds', 'Age of the oldest message that waits for its commit.', () => {
       return sources.queue().oldestSeconds
     })
-    metrics.gauge('intray_refusals_dropped_total', 'Refusals that were not kept.', sources.droppedRefusals)
+    metrics.keptCounter('intray_refusals_dropped_total', 'Refusals that were not kept.', sources.droppedRefusals)
     metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss())
-    metrics.gauge('process_cpu_seconds_total', 'CPU time, user and system.', () => {
+    metrics.keptCounter('process_cpu_seconds_total', 'CPU time, user and system.', () => {
       const { user, system } = process.cpuUsage()
       return (user + system) / 1e6
     })
@@ -134,12 +184,13 @@ export class ServiceMetrics implements Service {
   }
 
   answered({ route, status, seconds, outcome, error }: Answered): void {
-    this.#requests.add(route ?? 'none', status === null ? 'none' : String(status))
+    this.#requests.add(route ?? NO_ROUTE, status === null ? 'none' : String(status))
     this.#seconds.observe(seconds)
-    if (outcome !== null) this.#messages.add(outcome)
+    // A stream has an outcome too: why it ended.
+    if (outcome !== null && OUTCOMES.includes(outcome)) this.#messages.add(outcome)
     if (error !== null) this.#refusals.add(error)
-    if (error !== null && TOKEN_REFUSALS.has(error)) this.#tokens.add(error)
-    if (error === 'overloaded') this.#shed.add(route ?? 'none')
+    if (error !== null && TOKEN_REFUSALS.includes(error)) this.#tokens.add(error)
+    if (error === 'overloaded') this.#shed.add(route ?? NO_ROUTE)
   }
 
   appended(events: number, seconds: number, failure: unknown): void {

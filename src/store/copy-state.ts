@@ -1,10 +1,23 @@
-// State of a copy, as its target stores it, and whether a server may open the database.
+// State of a copy, as its target stores it, what its source notes, and whether a server may open the database.
 
-import { type Cell, type CopyRow, type CopyState, type CopyTable, keyOf } from './contract/copy.ts'
+import {
+  type Cell,
+  type CopyRow,
+  type CopyState,
+  type CopyTable,
+  keyOf,
+  type Noting,
+  NOTING_STALE_MS,
+} from './contract/copy.ts'
+import { StoreRefused } from './contract/failure.ts'
 
 /** Error text of the triggers of a frozen database, during a copy and after it. */
 export const FROZEN =
   'the database is frozen by ./intray copy: use the copy, or unfreeze it with ./intray copy --release URL'
+
+/** Why a copy cannot go on. */
+export const NOTING_LOST =
+  'The source does not note changes for this copy any more: another copy of it has begun, or it was released. Run the copy again.'
 
 /** Why no server may open this database; null if one may. */
 export function servingProblem(state: CopyState | null, isFrozen: boolean): string | null {
@@ -18,6 +31,11 @@ export function servingProblem(state: CopyState | null, isFrozen: boolean): stri
   )
 }
 
+/** Of a target that holds nothing yet. */
+export function newState(sourceUuid: string, noting: string | null): CopyState {
+  return { sourceUuid, finished: false, noting, positions: {}, isWhole: false, batches: 0 }
+}
+
 /** The state after these rows are written. Throws a sentence if they do not continue from the stored position. */
 export function stateAfter(
   state: CopyState | null,
@@ -26,18 +44,46 @@ export function stateAfter(
   after: CopyRow | null,
   rows: readonly CopyRow[],
 ): CopyState {
-  const before = { sourceUuid, finished: false, positions: { [table.name]: after } }
-  const found = { ...state, positions: { [table.name]: state?.positions[table.name] ?? null } } as typeof before
-  if (encodeState(found) !== encodeState(before))
-    throw new Error('Another copy into this database is running. Wait until it ends, or stop it.')
+  const found = requireOwn(state, sourceUuid)
+  if (encodeKey(found.positions[table.name] ?? null) !== encodeKey(after)) refuse()
   const last = rows.at(-1)
-  return { ...state!, positions: { ...state!.positions, ...(last && { [table.name]: keyOf(table, last) }) } }
+  return { ...found, positions: { ...found.positions, ...(last && { [table.name]: keyOf(table, last) }) } }
+}
+
+/** The state after the next batch of changes. Throws a sentence if it is not the next one. */
+export function stateAfterBatch(state: CopyState | null, sourceUuid: string, batch: number): CopyState {
+  const found = requireOwn(state, sourceUuid)
+  if (found.batches !== batch) refuse()
+  return { ...found, batches: batch + 1 }
+}
+
+/** Throws a sentence if this is not the state of an unfinished copy of that source. */
+export function requireOwn(state: CopyState | null, sourceUuid: string): CopyState {
+  if (state?.sourceUuid !== sourceUuid || state.finished) refuse()
+  return state
+}
+
+function refuse(): never {
+  throw new StoreRefused('Another copy into this database is running. Wait until it ends, or stop it.')
 }
 
 /** Encodes the state for the `meta` table. */
-export function encodeState({ sourceUuid, finished, positions }: CopyState): string {
-  const encoded = Object.entries(positions).map(([table, key]) => [table, key?.map(encodeCell) ?? null])
-  return JSON.stringify({ sourceUuid, finished, positions: Object.fromEntries(encoded) })
+export function encodeState(state: CopyState): string {
+  const encoded = Object.entries(state.positions).map(([table, key]) => [table, key?.map(encodeCell) ?? null])
+  return JSON.stringify({ ...state, positions: Object.fromEntries(encoded) })
+}
+
+const encodeKey = (key: CopyRow | null): string => JSON.stringify(key?.map(encodeCell) ?? null)
+
+/** A key as the triggers note it: bytes in hexadecimal digits. */
+export function notedKey(table: CopyTable, text: string): CopyRow {
+  const cells = JSON.parse(text) as (string | number)[]
+  return cells.map((cell, n) => (table.columns[table.key[n]!] === 'bytes' ? Buffer.from(String(cell), 'hex') : cell))
+}
+
+/** Notes that no copy needs any more. */
+export function isStale({ seenAt }: Noting, now: number): boolean {
+  return now - seenAt > NOTING_STALE_MS
 }
 
 export function decodeState(text: string): CopyState {

@@ -3,6 +3,12 @@
 import type { CopyTable } from './contract/copy.ts'
 import { EVENT_COLUMN_TYPES } from './event-columns.ts'
 
+/**
+ * For tables with names that are unique: read in one statement, they are of one moment. Of two moments they could hold a name twice,
+ * as one row lost it and another one took it.
+ */
+const ONE_PAGE = 50_000
+
 const QUEUE = { company_id: 'integer', account_id: 'integer', subscription: 'integer' } as const
 
 /** Processing state is copied as it is, including live leases. */
@@ -10,7 +16,7 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
   {
     name: 'subscriptions',
     key: ['company_id', 'account_id', 'id'],
-    page: 1000,
+    page: ONE_PAGE,
     columns: {
       company_id: 'integer',
       account_id: 'integer',
@@ -81,7 +87,7 @@ const OPERATOR_TABLES: readonly CopyTable[] = [
   {
     name: 'operators',
     key: ['id'],
-    page: 1000,
+    page: ONE_PAGE,
     columns: {
       id: 'text',
       name: 'text',
@@ -156,12 +162,14 @@ export const COPY_TABLES: readonly CopyTable[] = [
     name: 'events',
     key: ['id'],
     page: 1000,
+    follows: 'events',
     columns: EVENT_COLUMN_TYPES,
   },
   {
     name: 'resends',
     key: ['id'],
     page: 2000,
+    follows: 'resends',
     columns: {
       id: 'integer',
       company_id: 'integer',

@@ -128,6 +128,11 @@ export function publicUrl(url: string): string {
   return `${scheme}${user === '' ? '' : `${user}@`}${place}`
 }
 
+/** The file of a database that is a file; null for one on a database server. */
+export function databaseFile(url: string): string | null {
+  return url.startsWith('sqlite:') ? sqlitePath(url) : null
+}
+
 /** sqlite:./relative, sqlite:/absolute and sqlite:///absolute. */
 function sqlitePath(url: string): string {
   const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')

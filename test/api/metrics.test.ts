@@ -2,11 +2,16 @@
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
 import { test } from 'node:test'
+import { hasProgram } from '../../prove/debian.ts'
+import { ROUTES } from '../../src/http/routes.ts'
+import { ERRORS } from '../../src/model/errors.ts'
 import { openBackupSource } from '../../src/store/open.ts'
 import { startTestApp } from '../support/app.ts'
 import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
+import { idOf } from '../support/intake.ts'
 import { samplesOf, scrape, scrapeText } from '../support/metrics.ts'
 import { until } from '../support/until.ts'
 
@@ -95,20 +100,99 @@ for (const driver of drivers) {
   })
 }
 
-test('every figure stands in the documentation, and the documentation lists no other', async (t) => {
-  const settings = { ...SETTINGS.settings, queueMaxEvents: '1', queueMaxBytes: '1024' }
-  // On PostgreSQL there is one more: how old the watermark is.
-  const app = await startTestApp(t, drivers.find(({ name }) => name === 'postgres')!, { settings })
-  await until('a message is shed', async () => {
-    const answers = await Promise.all([app.post('{}'), app.post('{}'), app.post('{}')])
-    return answers.some(({ status }) => status === 503)
+for (const driver of drivers) {
+  test(`${driver.name}: counters are there from the start, each label value that is known beforehand with 0`, async (t) => {
+    const app = await startTestApp(t, driver, SETTINGS)
+    const text = await scrapeText(app)
+    const samples = samplesOf(text)
+    const types = Array.from(text.matchAll(/^# TYPE (\w+) (\w+)$/gm), ([, name, type]) => [name!, type!] as const)
+    const counters = types.flatMap(([name, type]) => (type === 'counter' ? [name] : []))
+    assert.ok(counters.length >= 9, counters.join())
+    for (const [name, type] of types) assert.equal(type === 'counter', name.endsWith('_total'), `${name} is a ${type}`)
+    for (const [name, value] of samples) {
+      if (counters.includes(name.replace(/\{.*/, '')) && name !== 'process_cpu_seconds_total')
+        assert.equal(value, 0, name)
+    }
+    const expected = [
+      ...Object.keys(ERRORS).map((error) => `intray_errors_total{error="${error}"}`),
+      ...ROUTES.map(({ path }) => `intray_http_requests_total{route="${path}",status="200"}`),
+      ...['stored', 'duplicate', 'conflict'].map((outcome) => `intray_messages_total{outcome="${outcome}"}`),
+      'intray_token_refusals_total{reason="forbidden_scope"}',
+      'intray_shed_total{route="/v1/inbox/events"}',
+      'intray_shed_total{route="/v1/inbox/claims"}',
+      'intray_append_failures_total',
+      'intray_refusals_dropped_total',
+      'intray_erasures_total',
+    ]
+    for (const name of expected) assert.equal(samples.get(name), 0, name)
+    assert.ok(samples.get('process_cpu_seconds_total')! > 0)
+    await app.send({ path: '/api/ping' })
+    await app.send({ path: '/nowhere' })
+    const after = await scrape(app)
+    assert.equal(after.get('intray_errors_total{error="missing_token"}'), 1)
+    assert.equal(after.get('intray_http_requests_total{route="none",status="404"}'), 1)
   })
-  await app.send({ path: '/api/ping' })
-  // There from the first backup on.
-  const source = await openBackupSource(app.databaseUrl)
-  await source.note(Date.now())
-  await source.close()
-  const served = [...(await scrapeText(app)).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name!)
+
+  test(`${driver.name}: the sizes of database and disk, and how far erasures are`, async (t) => {
+    const app = await startTestApp(t, driver, SETTINGS)
+    const before = await scrape(app)
+    assert.ok(before.get('intray_database_bytes')! > 10_000)
+    assert.equal(before.has('intray_disk_free_bytes'), driver.name === 'sqlite')
+    if (driver.name === 'sqlite') {
+      const [size, free] = [before.get('intray_disk_size_bytes')!, before.get('intray_disk_free_bytes')!]
+      assert.ok(free > 0 && free <= size, `${free} of ${size}`)
+    }
+    const id = idOf(await app.post({ source_ref: 'to be erased' }))
+    await app.indexed()
+    const headers = { Authorization: `Bearer ${await app.createToken({ scope: 'admin' })}` }
+    assert.equal((await app.send({ method: 'DELETE', path: `/v1/inbox/events/${id}`, headers })).status, 200)
+    await until('the erasure is complete', async () => {
+      const samples = await scrape(app)
+      return samples.get('intray_erasures_total') === 1 && samples.get('intray_erasures_pending') === 0
+    })
+  })
+}
+
+test('why a stream ended is no outcome of a message', async (t) => {
+  const app = await startTestApp(t, drivers[0]!, SETTINGS)
+  const token = await app.createToken({ scope: 'processor' })
+  const left = new AbortController()
+  const stream = await fetch(`${app.url}/v1/inbox/stream`, {
+    headers: { Authorization: `Bearer ${token}` },
+    signal: left.signal,
+  })
+  assert.equal(stream.status, 200)
+  left.abort()
+  const name = 'intray_http_requests_total{route="/v1/inbox/stream",status="200"}'
+  await until('the stream is counted', async () => (await scrape(app)).get(name) === 1)
+  const outcomes = [...(await scrape(app)).keys()].filter((key) => key.startsWith('intray_messages_total'))
+  assert.equal(outcomes.length, 3, outcomes.join())
+})
+
+const noPromtool = hasProgram('promtool') ? false : 'promtool is not installed (Debian: prometheus)'
+test('promtool finds nothing to complain about', { skip: noPromtool }, async (t) => {
+  const check = (text: string) => spawnSync('promtool', ['check', 'metrics'], { input: text, encoding: 'utf8' })
+  for (const driver of drivers) {
+    const app = await startTestApp(t, driver, SETTINGS)
+    const { status, stdout, stderr } = check(await scrapeText(app))
+    assert.deepEqual([status, stdout, stderr], [0, '', ''])
+  }
+  const control = check('# TYPE intray_things_total gauge\nintray_things_total 1\n')
+  assert.notEqual(control.status, 0, 'control: a gauge named like a counter is found')
+})
+
+test('every figure stands in the documentation, and the documentation lists no other', async (t) => {
+  const names = new Set<string>()
+  // Disks are known on SQLite only, watermarks on PostgreSQL only.
+  for (const driver of drivers) {
+    const app = await startTestApp(t, driver, SETTINGS)
+    // There from the first backup on.
+    const source = await openBackupSource(app.databaseUrl)
+    await source.note(Date.now())
+    await source.close()
+    for (const [, name] of (await scrapeText(app)).matchAll(/^# TYPE (\w+) /gm)) names.add(name!)
+  }
+  const served = [...names]
   const text = readFileSync(new URL('../../docs/operating/monitoring.md', import.meta.url), 'utf8')
   const rows = text.slice(text.indexOf('## Metrics'), text.indexOf('## Alerts')).matchAll(/^\| (`.*?) \|/gm)
   const listed = [...rows].flatMap(([, names]) => [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name!))

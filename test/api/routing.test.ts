@@ -16,7 +16,6 @@ import {
 import { sharedApp } from '../support/shared-app.ts'
 
 const UNKNOWN_PATHS = [
-  '/',
   '/v1',
   '/v1/inbox',
   '/v1/inbox/event',
@@ -44,6 +43,8 @@ function allowOf({ path }: Route): string {
 
 /** The same address, written in other ways. */
 function spellings(path: string, ignoringQuery: boolean): string[] {
+  // A path of nothing but a slash has no trailing one.
+  if (path === '/') return ['http://intray.test', 'http://intray.test:8080/', ignoringQuery ? '/?a=b' : '/?']
   const encoded = path.replace(/[a-z0-9](?=[^/]*$)/, (letter) => `%${letter.charCodeAt(0).toString(16)}`)
   const query = ignoringQuery ? '?a=b' : '?'
   return [

@@ -5,21 +5,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { EPOCH_IDS, type IdGap } from '../../src/model/id-gaps.ts'
-import { postgresBin } from '../../prove/debian.ts'
 import { item } from '../store/rows.ts'
 import { intrayJson, runToEnd } from '../support/command.ts'
 import { withStore } from '../support/journal.ts'
 import { newMigratedDatabase, newPostgresDatabase } from '../support/postgres/databases.ts'
-import { TEMPLATE_VARIABLE } from '../support/postgres/server.ts'
+import { programs, WITHOUT_PROGRAMS, withPrograms } from '../support/postgres/debian.ts'
 import { ROOT } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
-
-// pg_dump must fit its server, and npm brings the server alone: this file's server is Debian's, which brings both.
-const programs = process.env.TEST_POSTGRES_BIN ?? postgresBin()
-if (programs !== null) {
-  process.env.TEST_POSTGRES_BIN = programs
-  delete process.env[TEMPLATE_VARIABLE]
-}
 
 test('without pg_dump the command prints the line to run, without the password, and leaves nothing', async () => {
   const url = await newMigratedDatabase()
@@ -38,9 +30,9 @@ test('without pg_dump the command prints the line to run, without the password, 
 })
 
 test('a dump restores into an empty database, whose ids jump; a changed byte and a database in use are refused', async (t) => {
-  if (programs === null) return t.skip('there is no PostgreSQL from Debian: apt-get install postgresql')
+  if (programs === null) return t.skip(WITHOUT_PROGRAMS)
   const url = await newMigratedDatabase()
-  const env = { INTRAY_DATABASE_URL: url, PATH: `${programs}:${process.env.PATH}` }
+  const env = { INTRAY_DATABASE_URL: url, ...withPrograms }
   const append = (at: string) =>
     withStore(at, ({ journal }) => journal.append([item({ body: { text: 'one' } }), item({ body: { text: 'two' } })]))
   await append(url)

@@ -6,12 +6,14 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
+import { digestProblem } from '../../src/cli/backup-check.ts'
 import { EPOCH_IDS, type IdGap } from '../../src/model/id-gaps.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { item, TENANT } from '../store/rows.ts'
 import { send } from '../support/client.ts'
 import { intrayJson } from '../support/command.ts'
 import { createToken, withStore } from '../support/journal.ts'
+import { seededRandom } from '../support/load.ts'
 import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
@@ -169,6 +171,23 @@ test('--verify finds one changed byte, with the digest beside the file and witho
   assert.match(stderr, /is damaged\. Nothing was restored\./)
   assert.deepEqual(readdirSync(join(folder, 'new')), [])
   assert.deepEqual(readFileSync(file).length, before.length)
+})
+
+test('a byte that is changed anywhere in a backup does not fit the digest beside it', async () => {
+  const { folder, env } = await filled(100)
+  const file = join(folder, 'b.db')
+  await intrayJson(['backup', file], env)
+  const before = readFileSync(file)
+  assert.equal(await digestProblem(file), null, 'control: unchanged')
+  const random = seededRandom(15)
+  let found = 0
+  for (let n = 0; n < 200; n++) {
+    flip(file, random(before.length))
+    if ((await digestProblem(file)) !== null) found += 1
+    writeFileSync(file, before)
+  }
+  assert.equal(found, 200)
+  assert.equal(await digestProblem(file), null, 'control: as it was')
 })
 
 async function intrayJsonOf(args: readonly string[]): Promise<{ ok: boolean; problems: string[] }> {

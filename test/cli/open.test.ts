@@ -42,6 +42,8 @@ const CALLS: Readonly<Record<string, string>> = {
   erase: '--event 1 --yes',
   doctor: '',
   epoch: '--no-erasures',
+  export: '--out ./out.ndjson',
+  import: './out.ndjson',
   backup: './out.db',
   copy: '--to sqlite:./copy/intray.db',
   salvage: '--to ./salvaged.db',
@@ -51,7 +53,7 @@ const CALLS: Readonly<Record<string, string>> = {
 const AT_ONCE = 4
 
 /** These make a database (restore: the one that --to names), or take none. */
-const OTHERS = ['serve', 'init', 'restore', 'send']
+const OTHERS = ['serve', 'init', 'restore', 'send', 'verify']
 
 async function leafCommands(): Promise<string[]> {
   const names: string[] = []

@@ -88,7 +88,7 @@ test('every dependency is pinned to one version, and every package to a digest',
 
 test('the packages that run in the service, and those that build the console, are those that the page tells of', () => {
   const [, service, console] =
-    /^- Three packages run in the service: (.*?)\. (?:.*?)The console is built (.*?)\(`INTRAY/ms.exec(page)!
+    /^- Four packages run in the service: (.*?)\. (?:.*?)The console is built (.*?)\(`INTRAY/ms.exec(page)!
   const named = (text: string) => [...text.matchAll(/`([@\w/-]+)`/g)].map(([, name]) => name!).toSorted()
   const consoleManifest = JSON.parse(read('console/package.json')) as { dependencies: Record<string, string> }
   assert.deepEqual(named(service!), Object.keys(manifest.dependencies ?? {}).toSorted())

@@ -14,6 +14,7 @@ import { runToEnd } from '../support/command.ts'
 import { readOnlyFolder } from '../support/disk.ts'
 import { createToken, readJournal, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
+import { newPostgresDatabase } from '../support/postgres/databases.ts'
 import { intray, LAUNCHER, type ServerProcess, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until, within } from '../support/until.ts'
@@ -21,10 +22,15 @@ import { until, within } from '../support/until.ts'
 const TOKEN = /itr_[0-9A-Za-z]{10}_[0-9A-Za-z]{36}/
 const LINK = /^ {2}(http:\/\/\S+)\/console#link=([0-9A-Za-z]{43})\n\n/m
 const HOW_TO_ADD = 'The console has no operator yet. Add one: ./intray operator add NAME --role admin'
+const HOW_TO_CREATE = 'There is no token yet. Create one: ./intray token create --account 1 --company 1 --scope cf'
 const CURL_LINE = /^ *(curl .*)$/m
 const hasCurl = spawnSync('curl', ['--version'], { stdio: 'ignore' }).status === 0
 
 const newDatabase = () => `sqlite:${join(tempFolder('start'), 'intray.db')}`
+
+/** What every start says, and a later one says alone. */
+const said = ({ url }: ServerProcess, database: string) =>
+  `Intray is listening on ${url}\nDatabase: ${database}\nConsole: ${url}/console\n`
 
 async function stop(server: ServerProcess): Promise<void> {
   server.child.kill('SIGTERM')
@@ -67,7 +73,7 @@ test('the first start prints its address, a starter token and a curl line that w
   const second = await startServer(t, env)
   assert.equal((await send(second.port, { path: '/livez' })).status, 200)
   await stop(second)
-  assert.equal(second.stdout(), `Intray is listening on ${second.url}\nDatabase: ${env.INTRAY_DATABASE_URL}\n`)
+  assert.equal(second.stdout(), said(second, env.INTRAY_DATABASE_URL))
   assert.doesNotMatch(second.stderr(), TOKEN)
 })
 
@@ -81,7 +87,8 @@ test('bound to all addresses, or on a database that has tokens, a start makes no
     const [first, second, ...rest] = server.stdout().split('\n')
     assert.match(second!, /^Database: sqlite:\//)
     assert.equal(first, `Intray is listening on ${server.url}`)
-    assert.deepEqual(rest, server === open ? [HOW_TO_ADD, ''] : [''])
+    const console = `Console: http://127.0.0.1:${server.port}/console`
+    assert.deepEqual(rest, server === open ? [console, HOW_TO_CREATE, HOW_TO_ADD, ''] : [''])
     assert.doesNotMatch(server.stderr(), TOKEN)
   }
   assert.equal((await withStore(withTokens, (store) => store.tokens.list())).length, 1)
@@ -107,7 +114,39 @@ test('the first start on loopback prints a link that signs in once as admin; the
   assert.ok(!server.stderr().includes(link!), 'the link is in no log line')
   const second = await startServer(t, env)
   await stop(second)
-  assert.equal(second.stdout(), `Intray is listening on ${second.url}\nDatabase: ${env.INTRAY_DATABASE_URL}\n`)
+  assert.equal(second.stdout(), said(second, env.INTRAY_DATABASE_URL))
+})
+
+test('under systemd the token and the link are in a file for the user alone, which the journal names', async (t) => {
+  const env = { INTRAY_DATABASE_URL: newDatabase(), JOURNAL_STREAM: '8:12345' }
+  const path = `${env.INTRAY_DATABASE_URL.slice('sqlite:'.length)}.first-start`
+  const server = await startServer(t, env)
+  await until('the file is named', () => server.stdout().includes(path))
+  const hint = `The first token and sign-in link are in ${path}, for this user only. Read the file, then remove it.\n`
+  assert.equal(server.stdout(), said(server, env.INTRAY_DATABASE_URL) + hint)
+  assert.equal(statSync(path).mode & 0o777, 0o600)
+  const text = readFileSync(path, 'utf8')
+  assert.match(text, LINK)
+  assert.equal(await paste(CURL_LINE.exec(text)![1]!), '{"ok":true,"id":1}')
+  await stop(server)
+  const second = await startServer(t, env)
+  await stop(second)
+  assert.equal(second.stdout(), said(second, env.INTRAY_DATABASE_URL))
+  assert.equal(readFileSync(path, 'utf8'), text, 'a later start leaves the file as it is')
+  for (const printed of [server, second].flatMap((one) => [one.stdout(), one.stderr()])) {
+    assert.doesNotMatch(printed, TOKEN)
+    assert.doesNotMatch(printed, /#link=/)
+  }
+})
+
+test('under systemd with a database server, which has no folder for the file, nothing is made and the commands are named', async (t) => {
+  const env = { INTRAY_DATABASE_URL: await newPostgresDatabase(), JOURNAL_STREAM: '8:12345' }
+  const server = await startServer(t, env)
+  await until('the hints are printed', () => server.stdout().includes(`${HOW_TO_CREATE}\n${HOW_TO_ADD}\n`))
+  await stop(server)
+  await withStore(env.INTRAY_DATABASE_URL, async (store) => {
+    assert.deepEqual([await store.tokens.list(), await store.operators.list()], [[], []])
+  })
 })
 
 test('bound to all addresses no operator is made: a console that lets anybody in there is not', async (t) => {

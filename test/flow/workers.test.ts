@@ -234,6 +234,9 @@ test('a fresh database gets one starter token, printed once by the process above
   const second = await startServer(t, env)
   second.child.kill('SIGTERM')
   assert.equal(await within('the second server to end', second.exited), 0)
-  assert.match(second.stdout(), /^Intray is listening on \S+ with 2 workers\nDatabase: postgres:\S+\n$/)
+  assert.match(
+    second.stdout(),
+    /^Intray is listening on \S+ with 2 workers\nDatabase: postgres:\S+\nConsole: \S+\/console\n$/,
+  )
   assert.doesNotMatch(second.stderr(), /^Database:/m)
 })

@@ -1,10 +1,11 @@
-// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, jq or pg_dump, which npm does not bring: as root on Debian
-// they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
+// The global set-up of runs that use strace, Chromium, PHP, WordPress, Python, HAProxy, jq, promtool or pg_dump, which npm
+// does not bring: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
 import { findChromium } from './chromium.ts'
 import { globalSetup as setUp } from './global.ts'
+import { HAPROXY_PACKAGES, hasHaproxy } from './haproxy.ts'
 import { hasPython } from './python.ts'
 import { hasWordpress, WORDPRESS_PACKAGES } from './wordpress/site.ts'
 
@@ -16,7 +17,9 @@ export async function globalSetup(): Promise<void> {
   install(WORDPRESS_PACKAGES, hasWordpress)
   install(['python3'], hasPython)
   install(['postgresql'], () => postgresBin() !== null)
+  install(HAPROXY_PACKAGES, hasHaproxy)
   install(['jq'], () => hasProgram('jq'))
+  install(['prometheus'], () => hasProgram('promtool'))
   await setUp()
 }
 

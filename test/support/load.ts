@@ -2,6 +2,7 @@
 // Tests of kills, stops and failing disks share it, and so does the control that must be found out by it.
 
 import http from 'node:http'
+import { setTimeout as pause } from 'node:timers/promises'
 import type { TestAnswer } from './client.ts'
 import { send } from './client.ts'
 import { type JournalRow, readJournal } from './journal.ts'
@@ -60,6 +61,12 @@ export interface LoadOptions {
   readonly token: string
   readonly ledger: Ledger
   readonly connections: number
+  /** At most so many messages a second, of all connections together; without it, as fast as they are answered. */
+  readonly perSecond?: number
+  /** The senders stop after so many messages. */
+  readonly limit?: number
+  /** And once this holds. */
+  readonly until?: () => boolean
   readonly onAcknowledged?: (count: number) => void
 }
 
@@ -70,6 +77,8 @@ export class Load {
   readonly #agent: http.Agent
   #inFlight = 0
   #acknowledged = 0
+  #started = 0
+  readonly #begunAt = performance.now()
 
   constructor(options: LoadOptions) {
     this.#options = options
@@ -83,8 +92,10 @@ export class Load {
   }
 
   async #run(): Promise<void> {
-    const { ledger } = this.#options
-    for (;;) {
+    const { ledger, limit = Infinity, until = () => false } = this.#options
+    while (this.#started < limit && !until()) {
+      this.#started += 1
+      await this.#due(this.#started)
       const message = ledger.next()
       this.#inFlight += 1
       try {
@@ -97,6 +108,13 @@ export class Load {
         this.#inFlight -= 1
       }
     }
+  }
+
+  /** When message `number` may go. */
+  async #due(number: number): Promise<void> {
+    const { perSecond } = this.#options
+    if (perSecond === undefined) return
+    await pause(Math.max(0, this.#begunAt + (number * 1000) / perSecond - performance.now()))
   }
 
   #note({ ref }: Message, answer: TestAnswer): boolean {

@@ -79,7 +79,7 @@ let stateFolder: string | null = null
 /** Nothing of the tester's own settings reaches the service. */
 export function cleanEnvironment(env: Record<string, string>): Record<string, string | undefined> {
   const inherited = Object.entries(process.env).filter(
-    ([name]) => !name.startsWith('INTRAY_') && name !== 'NODE_TEST_CONTEXT',
+    ([name]) => !name.startsWith('INTRAY_') && name !== 'NODE_TEST_CONTEXT' && name !== 'JOURNAL_STREAM',
   )
   // Servers of other tests leave their notes elsewhere.
   return { ...Object.fromEntries(inherited), XDG_STATE_HOME: (stateFolder ??= tempFolder('state')), ...env }

@@ -66,6 +66,7 @@ const SAMPLES: Record<OperationName, Sample> = {
   acceptRefusal: { id: 'refusal', body: '{}' },
   sendTestEvent: { body: '{}' },
   listAudit: {},
+  frontDoor: { ignoresQuery: true },
   consolePage: { ignoresQuery: true },
   consoleFile: { id: 'page', ignoresQuery: true },
   livez: { ignoresQuery: true },

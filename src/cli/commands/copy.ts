@@ -1,25 +1,30 @@
-// `./intray copy`: copies a database into another one, of either kind. It freezes the source, copies the primary tables,
-// compares both sides, and builds the index of the copy. After an interruption the same command resumes.
+// `./intray copy`: copies a database into another one, of either kind, while its senders go on. In the end it freezes the source, so
+// that the two never both take messages. After an interruption the same command goes on.
 
 import { loadConfig } from '../../config.ts'
-import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../../store/contract/copy.ts'
+import { parseDuration } from '../../runtime/duration.ts'
+import type { CopySide } from '../../store/contract/copy.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
-import { buildIndex } from '../build-index.ts'
+import { indexLimits } from '../index-limits.ts'
+import { type CopyReport, copyOnline } from '../online-copy.ts'
 import { withSide } from '../open.ts'
-import { createProgress, print, printJson, table as textTable } from '../output.ts'
-import { type TableReport, tableDigest } from '../table-digest.ts'
+import { print, printJson, table } from '../output.ts'
 import { urlOf } from '../url-flag.ts'
+
+const DEFAULT_PAUSE = '5s'
+const LONGEST_PAUSE = '10m'
 
 const ABOUT = `Copies a database into an empty one, for example from SQLite to PostgreSQL.
 
   ./intray copy --from sqlite:./data/intray.db --to postgres://intray:secret@db.example/intray
 
-The source is frozen first: it takes no more messages, and its servers answer 503, so that senders try again. Messages
-keep their ids, tokens keep working, and a message that was sent before is a duplicate in the copy too. At the end both
-sides are compared by the count and SHA-256 of every table. Then start servers with INTRAY_DATABASE_URL set to the copy.
+Servers of the source go on meanwhile. For the last rows, in the end, writers wait a few seconds; then the source is frozen: it
+takes no more messages, and its servers answer 503, so that senders try again. Messages keep their ids, tokens keep working, and a
+message that was sent before is a duplicate in the copy too. Every row is read back from the copy and compared, and rows are counted
+on both sides. Then start servers with INTRAY_DATABASE_URL set to the copy.
 
-If it is interrupted, run the same command again: it resumes. The target must be empty or a copy of this source.`
+If it is interrupted, run the same command again. The target must be empty or a copy of this source.`
 
 export const copy = command({
   about: ABOUT,
@@ -28,6 +33,10 @@ export const copy = command({
     'from-file': { value: 'FILE', about: 'A file that holds the URL: every user of the machine can see flags.' },
     to: { value: 'URL', about: 'The database to copy into.' },
     'to-file': { value: 'FILE', about: 'A file that holds the URL.' },
+    'max-pause': {
+      value: 'DURATION',
+      about: `Freeze once the rest should take less than this, from 1s to ${LONGEST_PAUSE} [${DEFAULT_PAUSE}].`,
+    },
     release: { value: 'URL', about: 'Unfreezes a database after a copy was given up. Takes no other flag.' },
     ...JSON_FLAG,
   },
@@ -40,15 +49,21 @@ export const copy = command({
       return
     }
     if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
-    const from = given ?? loadConfig(process.env).databaseUrl
-    const reports = await withSide(from, true, (source) =>
-      withSide(to, false, (target) => copyDatabase(source, target)),
+    const maxPauseMs = pauseOf(values['max-pause'] ?? DEFAULT_PAUSE)
+    const config = loadConfig(process.env)
+    const report = await withSide(given ?? config.databaseUrl, true, (source) =>
+      withSide(to, false, (target) => copyOnline({ source, target, limits: indexLimits(config), maxPauseMs })),
     )
-    await buildIndex(to)
-    if (values.json) printJson({ ok: true, finished_before: reports === null, tables: reports ?? [] })
-    else printReports(reports)
+    if (values.json) printJson({ ok: true, finished_before: report === null, ...jsonOf(report) })
+    else printReport(report)
   },
 })
+
+function pauseOf(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== null && ms >= 1000 && ms <= parseDuration(LONGEST_PAUSE)!) return ms
+  throw new UsageError(`--max-pause takes a duration from 1s to ${LONGEST_PAUSE}, for example 30s.`)
+}
 
 async function release(side: CopySide): Promise<void> {
   const state = await side.state()
@@ -58,86 +73,31 @@ async function release(side: CopySide): Promise<void> {
         'Run the copy again to finish it, or delete the database and start with an empty one.',
     )
   }
-  if ((await side.freezeMark()) === null) {
-    print('The database is not frozen: there is nothing to release.\n')
-    return
-  }
+  const wasFrozen = await side.isFrozen()
+  const wasNoting = (await side.noting()) !== null
   await side.release()
-  print('The database takes messages again.\n')
+  if (wasFrozen) print('The database takes messages again.\n')
+  else if (wasNoting) print('The database is not frozen. It does not note changes for a copy any more.\n')
+  else print('The database is not frozen: there is nothing to release.\n')
 }
 
-/** Null if this copy is already complete. */
-async function copyDatabase(source: CopySide, target: CopySide): Promise<TableReport[] | null> {
-  const sourceState = await source.state()
-  if (sourceState && !sourceState.finished) {
-    throw new CommandError('The source is itself the target of an unfinished copy. Finish that one first.')
-  }
-  const { databaseUuid } = await source.identity()
-  if ((await target.identity()).databaseUuid === databaseUuid) {
-    throw new CommandError('--from and --to are the same database. Give another --to.')
-  }
-  const state = await target.begin(databaseUuid)
-  if (state.finished) return null
-  const mark = await source.freeze()
-  const identity = await source.identity()
-  for (const table of source.tables) {
-    await copyTable(source, target, databaseUuid, table, state.positions[table.name] ?? null)
-  }
-  const reports: TableReport[] = []
-  for (const table of source.tables) reports.push(await compare(source, target, table))
-  if ((await source.freezeMark()) !== mark) {
-    throw new CommandError('The source was released while it was copied. Empty the target and copy again.')
-  }
-  await target.finish(identity)
-  return reports
+function jsonOf(report: CopyReport | null): object {
+  if (report === null) return { tables: [] }
+  return { tables: report.tables, rounds: report.rounds, paused_ms: report.pausedMs }
 }
 
-async function copyTable(
-  source: CopySide,
-  target: CopySide,
-  sourceUuid: string,
-  table: CopyTable,
-  position: CopyRow | null,
-): Promise<void> {
-  const total = await source.count(table)
-  let done = position === null ? 0 : await target.count(table)
-  const progress = createProgress('copy')
-  progress.say(`${table.name} ${done} of ${total}`)
-  for (let after = position; ; ) {
-    const rows = await source.read(table, after)
-    const last = rows.at(-1)
-    if (!last) break
-    await target.write(sourceUuid, table, after, rows)
-    after = keyOf(table, last)
-    done += rows.length
-    progress.say(`${table.name} ${done} of ${total} (${Math.floor((100 * done) / Math.max(total, 1))} %)`)
-  }
-  progress.end()
-}
-
-async function compare(source: CopySide, target: CopySide, table: CopyTable): Promise<TableReport> {
-  const progress = createProgress('verify')
-  const [there, here] = await Promise.all([source, target].map((side) => tableDigest(side, table, progress.say)))
-  progress.end()
-  if (there!.rows === here!.rows && there!.sha256 === here!.sha256) return there!
-  throw new CommandError(
-    `The copy differs from its source in ${table.name}: ${here!.rows} rows instead of ${there!.rows}, or other content. ` +
-      'The source is unharmed and still frozen. Empty the target and copy again, or give up: ./intray copy --release <source>.',
-  )
-}
-
-function printReports(reports: readonly TableReport[] | null): void {
-  if (reports === null) {
+function printReport(report: CopyReport | null): void {
+  if (report === null) {
     print('This copy is already complete. Start servers with INTRAY_DATABASE_URL set to it.\n')
     return
   }
+  const rows = report.tables.map(({ table: name, rows: count }) => [
+    name,
+    count === null ? 'not counted' : String(count),
+  ])
+  print(table(['TABLE', 'ROWS (both sides)'], rows))
   print(
-    textTable(
-      ['TABLE', 'ROWS', 'SHA-256 (both sides)'],
-      reports.map(({ table, rows, sha256 }) => [table, String(rows), sha256]),
-    ),
-  )
-  print(
-    '\nThe copy is complete and equal to its source. Start servers with INTRAY_DATABASE_URL set to it. The source stays frozen.\n',
+    `\nThe copy is complete and equal to its source, in which writers waited for ${(report.pausedMs / 1000).toFixed(1)} s. ` +
+      'Start servers with INTRAY_DATABASE_URL set to it. The source stays frozen.\n',
   )
 }

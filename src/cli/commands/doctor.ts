@@ -4,7 +4,7 @@
 import { type Config, loadConfig } from '../../config.ts'
 import { formatDuration } from '../../runtime/duration.ts'
 import { DatabaseDamaged, StoreFailure } from '../../store/contract/failure.ts'
-import type { CopySide } from '../../store/contract/copy.ts'
+import { type CopySide, NOTING_STALE_MS } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { command, UsageError } from '../command.ts'
 import { type LostRows, lostRows, type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
@@ -91,6 +91,7 @@ async function examineStore(store: Store, side: CopySide, config: Config, sample
     watermark: () => watermark(store),
     refusals: () => refusals(side),
     backups: () => backups(store, config),
+    copies: () => copies(side),
   }
   const found: Check[] = []
   for (const [name, check] of Object.entries(checks)) found.push(...(await attempt(name, check, url)))
@@ -318,6 +319,16 @@ async function backups({ recovery }: Store, { backupTo, backupEvery }: Config): 
   if (backupTo === null || ageMs <= LATE_BACKUPS * backupEvery) return ok('backups', summary)
   const what = `${summary} The schedule asks for one every ${formatDuration(backupEvery)}.`
   return wrong('backups', what, `The log of the server says why. Try it: ./intray backup ${shellWord(backupTo)}`)
+}
+
+/** Each message writes a second row while a copy runs: one that was cut off must not leave that behind. */
+async function copies(side: CopySide): Promise<Check[]> {
+  const noting = await side.noting()
+  if (!noting) return []
+  const summary = `What changes is noted for a copy of this database, last seen at ${new Date(noting.seenAt).toISOString()}.`
+  if (Date.now() - noting.seenAt <= NOTING_STALE_MS) return [ok('copy', summary)]
+  const advice = 'It was cut off. Run the same ./intray copy again, or give it up: ./intray copy --release URL'
+  return [warning('copy', summary, advice)]
 }
 
 const SIGNS: Record<Verdict, string> = { ok: 'ok     ', warning: 'warning', wrong: 'WRONG  ' }

@@ -22,7 +22,8 @@ import { type Command, command, CommandError, commandGroup, type Flags, UsageErr
 import { JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson, printList, record } from '../output.ts'
-import { linkUrl } from '../bootstrap.ts'
+import { configuredAddress, linkUrl } from '../server-address.ts'
+import { serverOf } from '../server-notes.ts'
 
 const YES = {
   yes: { about: 'Do it even if no admin is left who can sign in.' },
@@ -164,17 +165,19 @@ async function setDisabled(store: Store, name: string, disabledAt: number | null
 }
 
 async function showLink(store: Store, one: OperatorRecord, isJson = false): Promise<void> {
-  const { host, port } = loadConfig(process.env)
-  const name = host.includes(':') ? `[${host}]` : host
-  const url = linkUrl(`http://${name}:${port}`, await createSignInLink(store.operators, one, systemClock.now()))
+  const config = loadConfig(process.env)
+  const running = serverOf(config.databaseUrl)
+  const code = await createSignInLink(store.operators, one, systemClock.now())
+  const url = linkUrl(running?.address ?? configuredAddress(config), code)
   if (isJson) {
     printJson({ ...jsonOf(one), link: url })
     return
   }
   print(record(jsonOf(one)))
-  print(
-    `\nThis link signs ${one.name} in once, within 15 minutes (replace the address by that of your server):\n\n  ${url}\n`,
-  )
+  const replace = running
+    ? 'Behind a proxy, replace the address by that of the proxy'
+    : 'No server of this user runs here: replace the address by that of your server'
+  print(`\nThis link signs ${one.name} in once, within 15 minutes. ${replace}:\n\n  ${url}\n`)
 }
 
 function tenantIn(text: string): Tenant {

@@ -6,6 +6,7 @@ import { loadConfig } from '../../config.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { type Line, splitLines, wholeText } from '../line-reader.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
+import { configuredAddress } from '../server-address.ts'
 import { SendClient, type SendResult, type Unsent } from '../send-client.ts'
 
 const INTAKE_PATH = '/v1/inbox/events'
@@ -191,9 +192,7 @@ function bar(share: number | null): string {
 }
 
 function urlOf(given: string | undefined): URL {
-  const { host, port } = loadConfig(process.env)
-  const here = ['0.0.0.0', '::'].includes(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
-  const url = URL.parse(given ?? `http://${here}:${port}`)
+  const url = URL.parse(given ?? configuredAddress(loadConfig(process.env)))
   if (!url || !/^https?:$/.test(url.protocol))
     throw new UsageError('--url takes an address such as https://intray.example.')
   if (url.username !== '' || url.password !== '') throw new UsageError('--url takes no user and no password.')

@@ -4,6 +4,7 @@ import cluster from 'node:cluster'
 import { type App, startApp } from '../../app.ts'
 import {
   type Config,
+  ConfigError,
   defaultText,
   flagName,
   loadConfig,
@@ -11,18 +12,17 @@ import {
   SETTING_NAMES,
   SETTINGS,
   type SettingName,
+  tlsFiles,
 } from '../../config.ts'
 import { systemClock } from '../../runtime/clock.ts'
+import { KeyPairRefused, readKeyPair } from '../../runtime/key-pair.ts'
 import { createLog, errorText, type Log } from '../../runtime/log.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
+import { announce } from '../announce.ts'
 import { BackupSchedule } from '../backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
-import { buildConsole } from '../console-build.ts'
-import { bootstrap } from '../bootstrap.ts'
-import { leaveServerNote } from '../server-notes.ts'
-import { databaseLine } from '../used-database.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** Time for the last answers after a fatal failure. */
@@ -40,21 +40,29 @@ export const serve = command({
       process.stdout.write(`${printConfig(config)}\n`)
       return 0
     }
+    checkKeyPair(config)
     const log = createLog({ level: config.logLevel, format: config.logFormat })
     if (cluster.isWorker) return runWorker(config, log)
     return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
   },
 })
 
+/** Before anything is made or opened. */
+function checkKeyPair(config: Config): void {
+  const files = tlsFiles(config)
+  try {
+    if (files) readKeyPair(files)
+  } catch (error) {
+    throw error instanceof KeyPairRefused ? new ConfigError(error.problems) : error
+  }
+}
+
 async function runServer(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   const app = withBackups(await listen(config, store, log), { config, store, log })
   const ended = untilEnded(app, store, log)
   try {
-    const text = await bootstrap(store, config, app.address, systemClock.now())
-    leaveServerNote(app.address, config, log.logger)
-    process.stdout.write(`Intray is listening on ${app.address}\n${databaseLine(config.databaseUrl)}\n${text}`)
-    if (config.console === 'on') void buildConsole({ say: (line) => process.stdout.write(`${line}\n`) })
+    await announce(store, { address: app.address, config, logger: log.logger })
   } catch (error) {
     await app.stop()
     throw error

@@ -3,6 +3,7 @@
 
 import { createIsTrusted } from './client-address.ts'
 import type { RequestHead } from './head.ts'
+import { isEncrypted } from './tls.ts'
 
 export type PublicAddress = (req: RequestHead) => string
 
@@ -13,7 +14,7 @@ export function createPublicAddress(trustedProxies: readonly string[]): PublicAd
   const isTrusted = createIsTrusted(trustedProxies)
   return (req) => {
     const isProxied = isTrusted(req.socket.remoteAddress)
-    const proto = isProxied ? lastOf(req, 'x-forwarded-proto') : null
+    const proto = (isProxied ? lastOf(req, 'x-forwarded-proto') : null) ?? (isEncrypted(req.socket) ? 'https' : 'http')
     const host = (isProxied ? plainHost(lastOf(req, 'x-forwarded-host')) : null) ?? plainHost(req.headers.host)
     return `${proto === 'https' ? 'https' : 'http'}://${host ?? localHost(req)}`
   }

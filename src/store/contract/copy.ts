@@ -1,12 +1,19 @@
-// Copying a database to another store: primary tables are copied row by row, derived ones are rebuilt.
+// Copying a database to another store while its senders go on: primary tables are copied row by row, derived ones are built.
+//
+//   notes changes ─► every row, page by page ─► what came and what changed meanwhile, in rounds ─► frozen: the rest ─► finished
 //
 // Promises
+// - From `startNoting` on, no change of a copied table is missed: a row is appended in the order of ids, or its key is noted in the
+//   transaction of its change.
 // - A frozen database accepts no message, token or refusal from any process: an attempt fails as `unavailable`. The
-//   frozen state is stored in the database and outlives every process.
+//   frozen state is stored in the database and outlives every process. Until the rest is copied, writers wait for it, and the end
+//   of the copying process, however it comes, lets them go on.
 // - Rows are read in key order, so that a copy resumes after the last row that was written.
 // - A read between two keys ends before the first row that cannot be read, whatever is behind it, and says so.
 // - A target stores, in the transaction of the rows, their source database and the position in each table. It accepts
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
+
+import type { IndexProgress, WordLimits } from './indexing.ts'
 
 export type Cell = string | number | null | Uint8Array
 export type CopyRow = readonly Cell[]
@@ -17,10 +24,12 @@ export type ColumnType = 'integer' | 'text' | 'bytes'
 export interface CopyTable {
   readonly name: string
   readonly columns: Readonly<Record<string, ColumnType>>
-  /** Unique; rows are read in this order. */
+  /** Unique, and never changed in a row; rows are read in this order. */
   readonly key: readonly string[]
   /** Most rows per read. */
   readonly page: number
+  /** New rows are found by the ids of this sequence, their key, and not noted. */
+  readonly follows?: 'events' | 'resends'
 }
 
 /** A part of a table: the rows after a key, up to another one. */
@@ -50,35 +59,101 @@ export interface CopyIdentity {
 
 export type CopySequence = 'events' | 'resends' | 'refusals'
 
-/** Progress of a target: the key of the last copied row of each table. */
+/** Progress of a target. */
 export interface CopyState {
   readonly sourceUuid: string
   readonly finished: boolean
+  /** The mark of the notes that this copy depends on; null: it has not begun. */
+  readonly noting: string | null
+  /** The key of the last row of each table that was copied in key order. */
   readonly positions: Readonly<Record<string, CopyRow | null>>
+  /** Every table was read to its end: from here on, changes are carried out. */
+  readonly isWhole: boolean
+  /** How often changes were carried out. */
+  readonly batches: number
 }
+
+/** A row that was inserted (`rows` 1), changed (0) or deleted (-1). */
+export interface NotedChange {
+  readonly id: number
+  readonly table: string
+  readonly key: CopyRow
+  readonly rows: number
+}
+
+/** Rows to bring over again, by key; null: the row is gone. */
+export interface ChangedRows {
+  readonly table: CopyTable
+  readonly keys: readonly CopyRow[]
+  readonly rows: readonly (CopyRow | null)[]
+}
+
+/** Rows of a table, and how many of them are still noted: inserted less deleted. */
+export interface RowCount {
+  readonly rows: number
+  readonly noted: number
+}
+
+/** Notes of a copy that runs, or was cut off. */
+export interface Noting {
+  readonly mark: string
+  /** When its copy last gave a sign of life, in milliseconds. */
+  readonly seenAt: number
+}
+
+/** Notes without a sign of life for this long belong to no copy any more. */
+export const NOTING_STALE_MS = 300_000
 
 /** One database, as either side of a copy. */
 export interface CopySide {
   readonly tables: readonly CopyTable[]
   identity(): Promise<CopyIdentity>
-  /** The rows after a key (null: from the first), in key order; empty at the end. */
-  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]>
+  /** The rows after a key (null: from the first) and up to an id, in key order; empty at the end. */
+  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]>
   /** The next rows of a stretch, at most a page. */
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows>
+  /** The rows with these keys, in the order of the keys. */
+  find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]>
+  /** For progress: may be an estimate. */
   count(table: CopyTable): Promise<number>
-  /** Refuses if writers do not let go of the tables in a while. Answers with the mark of this freeze. */
-  freeze(): Promise<string>
-  /** The mark of the freeze that is in effect; null if the database is not frozen. Another freeze has another mark. */
-  freezeMark(): Promise<string | null>
+  /** Exact, at one moment, up to an id; null if it would take too long. */
+  countExactly(table: CopyTable, upTo?: number): Promise<RowCount | null>
+
+  /** The ids up to which every row is committed. */
+  watermark(): Promise<Readonly<Record<'events' | 'resends', number>>>
+  /** Null if no changes are noted. */
+  noting(): Promise<Noting | null>
+  /** Notes changes from now on, and forgets earlier notes. Answers with their mark. */
+  startNoting(): Promise<string>
+  /** The sign of life of the copy. Refuses if these notes are not kept any more. */
+  keepNoting(mark: string): Promise<void>
+  stopNoting(): Promise<void>
+  /** The oldest notes. */
+  changes(limit: number): Promise<NotedChange[]>
+  forgetChanges(ids: readonly number[]): Promise<void>
+  /** Makes writers wait, copies the rest and freezes the database. Refuses if writers do not let go of the tables in a while. */
+  freeze<T>(copyRest: () => Promise<T>): Promise<T>
+  isFrozen(): Promise<boolean>
+  /** Ends the freeze and the notes. */
   release(): Promise<void>
 
   /** The state of the copy into this database; null if it is no target. */
   state(): Promise<CopyState | null>
   /** Refuses a database that holds anything but a copy of this source, or that a server uses. */
   begin(sourceUuid: string): Promise<CopyState>
+  /** Empties an unfinished copy, to begin again with these notes. */
+  restart(source: CopyIdentity, mark: string): Promise<CopyState>
   /** Writes the rows after a key together with the new position. Refuses if another copy into this database is running. */
   write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void>
-  /** Takes over the identity of the source, and opens the database to servers. */
+  /** Replaces rows, in one transaction. Answers how many rows more there are in each table. */
+  replace(sourceUuid: string, batch: number, changes: readonly ChangedRows[]): Promise<number[]>
+  /** Every table was read to its end. */
+  setWhole(sourceUuid: string): Promise<void>
+  /** Indexes some of what is written. */
+  index(limits: WordLimits): Promise<IndexProgress>
+  /** Makes the following steps build the index anew: rows are gone that it holds. */
+  rebuildIndex(): Promise<void>
+  /** Takes over the last ids of the source, and opens the database to servers. */
   finish(source: CopyIdentity): Promise<void>
   close(): Promise<void>
 }
@@ -95,4 +170,9 @@ export interface SalvageTarget {
 export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
   const names = Object.keys(table.columns)
   return table.key.map((column) => row[names.indexOf(column)] ?? null)
+}
+
+/** The end of a stretch that ends with an id; null without one. */
+export function upToId(id: number | undefined): Stretch['upTo'] {
+  return id === undefined ? null : { key: [id], isInclusive: true }
 }

@@ -11,6 +11,14 @@ export interface StoreMetrics {
    * null if there is none, or if readers of this store see every commit at once.
    */
   readonly unseenSince: number | null
+  /** Rows of the erasure log. */
+  readonly erasures: number
+  /** Those of them whose copies in the index or in the files may still be there. */
+  readonly erasuresPending: number
+  /** Size of the database, with its index and what it writes ahead. */
+  readonly databaseBytes: number
+  /** The disk with the database; null if a database server has it. */
+  readonly disk: { readonly bytes: number; readonly freeBytes: number } | null
   /** Ids that the indexer passed over, since damaged pages hide their rows. */
   readonly unreadable: number
 }

@@ -16,6 +16,7 @@ import type { RecoveryStore } from './recovery.ts'
 import type { RefusalStore } from './refusals.ts'
 import type { TokenStore } from './tokens.ts'
 import type { TrafficReader } from './traffic.ts'
+import type { TransferStore } from './transfer.ts'
 
 export interface StoreTraits {
   /** Several servers may use the database at once. */
@@ -44,6 +45,7 @@ export interface Store {
   readonly metrics: MetricsReader
   readonly diagnosis: Diagnosis
   readonly recovery: RecoveryStore
+  readonly transfer: TransferStore
   /** Makes a small durable write; resolves if the store accepts writes now. */
   probe(): Promise<void>
   /** Calls the listener once if the storage can no longer be trusted. The process must then exit. */

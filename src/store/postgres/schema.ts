@@ -7,6 +7,7 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { StoreOptions } from '../contract/store.ts'
 import { type AppliedMigration, type Migration, pendingMigrations, readMigrations } from '../migrations.ts'
 import { readLiveNodes } from './admin/nodes.ts'
+import { refuseUnfinished } from './admin/restore-mark.ts'
 import { byteas, texts } from './connection/binary-array.ts'
 import type { Connection } from './connection/connection.ts'
 import { LOCKS } from './connection/locks.ts'
@@ -38,11 +39,18 @@ interface SchemaState {
   readonly pending: readonly Migration[]
 }
 
-/** Refuses a database that is ahead of this code, or belongs to another program. */
+export interface SchemaOptions {
+  readonly known?: readonly Migration[]
+  /** The restore that opens the database. */
+  readonly restore?: string | null
+}
+
+/** Refuses a database that is ahead of this code, belongs to another program, or was not restored to the end. */
 export async function readSchema(
   connection: Connection,
-  known: readonly Migration[] = MIGRATIONS,
+  { known = MIGRATIONS, restore = null }: SchemaOptions = {},
 ): Promise<SchemaState> {
+  await refuseUnfinished(connection, restore)
   const tables = (await connection.query<{ name: string }>(SELECT_TABLES)).map(({ name }) => name)
   if (tables.length === 0) return { isNew: true, pending: known }
   if (!tables.includes('schema_migrations')) {
@@ -61,25 +69,26 @@ export async function readSchema(
 export async function prepareSchema(
   connection: Connection,
   role: StoreOptions['role'],
-  known = MIGRATIONS,
+  options: SchemaOptions = {},
 ): Promise<number> {
-  const { isNew, pending } = await readSchema(connection, known)
+  const { known = MIGRATIONS } = options
+  const { isNew, pending } = await readSchema(connection, options)
   if (pending.length === 0) return known.length
   if (role === 'tool' && !isNew && (await readLiveNodes(connection)).length > 0) {
     throw new StoreRefused(
       'This version of Intray needs to change the schema, but servers are running on the database. Update a server first.',
     )
   }
-  await migrate(connection, known)
+  await migrate(connection, options)
   return known.length
 }
 
 /** Applies all pending migrations in one transaction. */
-async function migrate(connection: Connection, known: readonly Migration[]): Promise<void> {
+async function migrate(connection: Connection, options: SchemaOptions): Promise<void> {
   await connection.transaction(async () => {
     await connection.script('SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0')
     await connection.script(`SELECT pg_advisory_xact_lock(${LOCKS.migrations.join(', ')})`, NO_TIMEOUT_MS)
-    const { pending } = await readSchema(connection, known)
+    const { pending } = await readSchema(connection, options)
     if (pending.length === 0) return
     await connection.script(CREATE_LEDGER)
     for (const { version, name, checksum, sql } of pending) {

@@ -11,7 +11,8 @@ import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
-import { copyProblem, isFrozen, PostgresCopy } from './admin/copy.ts'
+import { copyProblem, PostgresCopy } from './admin/copy.ts'
+import { dropStaleNoting, isFrozen } from './admin/copy-triggers.ts'
 import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -19,6 +20,7 @@ import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
 import { createTokenStore } from './admin/tokens.ts'
+import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
 import type { Connection } from './connection/connection.ts'
 import { messageOf, sqlState, storeFailure } from './connection/failure.ts'
@@ -91,12 +93,14 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
       `The database ${address.database} has the encoding ${server.encoding}. Create one with ENCODING 'UTF8'.`,
     )
   }
-  if (mustExist && (await readSchema(connection)).isNew) {
+  const { restore } = address
+  if (mustExist && (await readSchema(connection, { restore })).isNew) {
     throw new DatabaseMissing(`The database ${address.database} has no Intray data. Check its URL.`)
   }
-  const schemaVersion = await prepareSchema(connection, role)
+  const schemaVersion = await prepareSchema(connection, role, { restore })
   const problem = role === 'server' ? await copyProblem(connection) : null
   if (problem) throw new StoreRefused(problem)
+  if (role === 'server') await dropStaleNoting(connection)
   const identity = await readIdentity(connection)
   return {
     identity,
@@ -162,6 +166,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },
     nodes: lifecycle.guard({ report: nodes.report, remove: nodes.remove, live: nodes.live }),
+    transfer: lifecycle.guard(createTransferStore(pool, identity.dedupeKey)),
     recovery: lifecycle.guard(createRecovery(pool, gaps)),
     diagnosis: lifecycle.guard(createDiagnosis(pool)),
     ...lifecycle.guard({
@@ -267,6 +272,7 @@ function refusal(error: unknown, address: Address): Error {
 }
 
 function unreachable(host: string, error: unknown, { database }: Address): string {
+  if (error instanceof StoreRefused) return error.message
   if (error instanceof StandbyOnly)
     return `${host} takes no writes: it is a standby, or read-only. Name the primary in INTRAY_DATABASE_URL.`
   const message = messageOf(error)

@@ -9,6 +9,7 @@ import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
+import { prepareTransferReads } from './admin/transfer.ts'
 import { createInboxReads } from './index/inbox.ts'
 import { prepareTrafficReads } from './index/traffic.ts'
 import { prepareEventReads } from './journal/events.ts'
@@ -28,6 +29,7 @@ export function prepareReads(db: DatabaseSync) {
   const operators = prepareOperatorReads(db)
   const traffic = prepareTrafficReads(db)
   const erasures = prepareErasureReads(db, dedupeKey)
+  const transfer = prepareTransferReads(db, dedupeKey)
   const processingOf = prepareProcessingReads(db)
 
   return (turn: Turn) => {
@@ -84,6 +86,9 @@ export function prepareReads(db: DatabaseSync) {
       trafficHours: traffic.hours,
       queueDepth: traffic.queueDepth,
       refusalCounts: traffic.refusalCounts,
+      exportedRows: transfer.rows,
+      exportedPayloads: transfer.payloads,
+      heldItems: transfer.held,
       metrics: (now: number) => readMetrics(db, now),
     }
   }

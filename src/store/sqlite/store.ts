@@ -11,6 +11,7 @@ import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
+import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
 import { readPending } from './admin/erasures.ts'
 import { createPurge } from './admin/purge.ts'
@@ -21,6 +22,7 @@ import { createRecovery, readGaps } from './admin/recovery.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
+  inTransaction,
   openConnection,
   readSynchronous,
   refusal,
@@ -131,6 +133,7 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     const facts = prepareFile(db, path)
     const problem = copyProblem(db)
     if (problem) throw new StoreRefused(problem)
+    inTransaction(db, () => dropStaleNoting(db, Date.now()))
     prepareIndexFile(path)
     const indexer = await StoreThread.start<IndexOperations>('indexer', path)
     opened.push(indexer)
@@ -350,6 +353,11 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       live: () => guard(() => (isServerRunning(path) ? readNodes(main) : [])),
     },
     metrics: { read: (now) => readOwn('metrics', [now]) },
+    transfer: {
+      rows: (query) => readOwn('exportedRows', [query]),
+      payloads: (ids) => readOwn('exportedPayloads', [ids]),
+      held: (items) => readOwn('heldItems', [items]),
+    },
     recovery: guardAll(createRecovery(main, gaps, (now) => writer.run('beginEpoch', [now]))),
     diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),

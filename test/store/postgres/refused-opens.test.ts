@@ -6,6 +6,7 @@ import net from 'node:net'
 import { test } from 'node:test'
 import { StoreRefused } from '../../../src/store/contract/failure.ts'
 import { openStore } from '../../../src/store/open.ts'
+import { requireSupportedServer } from '../../../src/store/postgres/connection/supported-server.ts'
 import { newPostgresDatabase, withClient } from '../../support/postgres/databases.ts'
 
 const ROLES = ['server', 'tool'] as const
@@ -20,6 +21,11 @@ async function isRefused(url: string, sentence: RegExp): Promise<void> {
       return true
     })
   }
+}
+
+/** The control: what is refused afterwards was fine before. */
+async function isOpened(url: string): Promise<void> {
+  for (const role of ROLES) await (await openStore(url, { role })).close()
 }
 
 test('a port where nobody listens', async () => {
@@ -57,6 +63,46 @@ test('an encoding that does not hold every text', async () => {
     client.query(`CREATE DATABASE ${name} ENCODING 'SQL_ASCII' LOCALE_PROVIDER libc LOCALE 'C' TEMPLATE template0`),
   )
   await isRefused(url.replace(/test_\w+$/, name), /encoding SQL_ASCII.*UTF8/)
+})
+
+test('servers that only speak like PostgreSQL are told by what they call themselves', () => {
+  const answers: [version: string, hasCitus: boolean, sentence: RegExp | null][] = [
+    ['PostgreSQL 17.6 (Debian 17.6-1.pgdg13+1) on x86_64-pc-linux-gnu, compiled by gcc, 64-bit', false, null],
+    ['PostgreSQL 16.4 on x86_64-pc-linux-gnu, compiled by gcc, 64-bit', true, /Citus.*stored twice/],
+    ['PostgreSQL 15.12-YB-2025.1.0.0-b0 on x86_64-pc-linux-gnu, compiled by clang, 64-bit', false, /YugabyteDB/],
+    ['PostgreSQL 11.2-YB-2.20.1.3-b0 on x86_64-pc-linux-gnu, compiled by clang, 64-bit', false, /YugabyteDB/],
+    ['CockroachDB CCL v23.2.5 (x86_64-pc-linux-gnu, built 2024/05/06, go1.21)', false, /CockroachDB/],
+  ]
+  for (const [version, hasCitus, sentence] of answers) {
+    const name = { version_text: version, has_citus: hasCitus }
+    if (sentence) assert.throws(() => requireSupportedServer(name), sentence)
+    else requireSupportedServer(name)
+  }
+})
+
+test('a database with the extension Citus', async () => {
+  const url = await newPostgresDatabase()
+  await isOpened(url)
+  await withClient(url, (client) =>
+    client.query(`SET allow_system_table_mods = on; INSERT INTO pg_extension
+      (oid, extname, extowner, extnamespace, extrelocatable, extversion)
+      SELECT 99999, 'citus', oid, 'public'::regnamespace, false, '13.0' FROM pg_roles WHERE rolname = current_user`),
+  )
+  await isRefused(url, /has the extension Citus, .*PostgreSQL 15 or newer/)
+})
+
+test('servers that call themselves CockroachDB and YugabyteDB', async () => {
+  for (const [name, version] of [
+    ['CockroachDB', 'CockroachDB CCL v23.2.5'],
+    ['YugabyteDB', 'PostgreSQL 15.12-YB-2025.1.0.0-b0'],
+  ]) {
+    const url = await newPostgresDatabase()
+    await withClient(url, (client) =>
+      client.query(`CREATE SCHEMA other; CREATE FUNCTION other.version() RETURNS text LANGUAGE sql AS $$ SELECT '${version}' $$;
+        ALTER DATABASE ${new URL(url).pathname.slice(1)} SET search_path = other, pg_catalog`),
+    )
+    await isRefused(url, new RegExp(`is ${name}, which lacks`))
+  }
 })
 
 test('a database that is read only', async () => {

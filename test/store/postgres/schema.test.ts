@@ -65,12 +65,12 @@ test('a later version brings the schema up to date, by a command only while no s
   t.after(() => connection.close())
   await connection.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
   const known = [...SHIPPED, LATER]
-  await assert.rejects(prepareSchema(connection, 'tool', known), {
+  await assert.rejects(prepareSchema(connection, 'tool', { known }), {
     name: 'StoreRefused',
     message: /Update a server first/,
   })
   await connection.query('DELETE FROM intray.nodes')
-  assert.equal(await prepareSchema(connection, 'tool', known), known.length)
+  assert.equal(await prepareSchema(connection, 'tool', { known }), known.length)
   await connection.query('SELECT added FROM intray.events')
   await assert.rejects(openStore(url, { role: 'server' }), { name: 'StoreRefused', message: /newer/ })
 })
@@ -81,7 +81,9 @@ test('servers of a later version that start at once migrate once, whoever else r
   const connections = await Promise.all([Connection.open(host), Connection.open(host), Connection.open(host)])
   t.after(() => Promise.all(connections.map((connection) => connection.close())))
   await connections[0].query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
-  await Promise.all(connections.map((connection) => prepareSchema(connection, 'server', [...SHIPPED, LATER])))
+  await Promise.all(
+    connections.map((connection) => prepareSchema(connection, 'server', { known: [...SHIPPED, LATER] })),
+  )
   const applied = await connections[0].query('SELECT name FROM intray.schema_migrations ORDER BY version')
   assert.deepEqual(applied, [{ name: 'schema' }, { name: 'later' }])
 })

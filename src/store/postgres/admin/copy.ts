@@ -1,37 +1,64 @@
-// Copy source or target on PostgreSQL. Triggers that raise an error freeze the database for all nodes at once; creating
-// them waits for every write in progress.
+// Copy source or target on PostgreSQL. While the rest is copied, the transaction that freezes the source makes writers wait, and
+// ends with the connection.
 
 import {
+  type ChangedRows,
   type CopyIdentity,
   type CopyRow,
   type CopySide,
   type CopyState,
   type CopyTable,
-  keyOf,
+  type NotedChange,
+  type Noting,
+  type RowCount,
   type Stretch,
   type StretchRows,
+  upToId,
 } from '../../contract/copy.ts'
-import { newUuid } from '../../../runtime/id.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
-import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
-import type { Connection, Value } from '../connection/connection.ts'
-import { FROZEN_STATE, isRetryable, sqlState, storeFailure } from '../connection/failure.ts'
+import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
+import {
+  decodeState,
+  encodeState,
+  newState,
+  NOTING_LOST,
+  requireOwn,
+  servingProblem,
+  stateAfter,
+  stateAfterBatch,
+} from '../../copy-state.ts'
+import { COPY_TABLES } from '../../copy-tables.ts'
+import type { Connection } from '../connection/connection.ts'
+import { isRetryable, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
+import { DERIVED_TABLES } from '../index/clearing.ts'
+import { createIndexing } from '../index/indexing.ts'
+import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
+import { countExactly, countRoughly, findRows, insertRows, readPage, readUpToDamage, removeRows } from './copy-rows.ts'
+import {
+  busy,
+  freezeTables,
+  forgetChanges,
+  isBusy,
+  isFrozen,
+  keepNoting,
+  readChanges,
+  readNoting,
+  releaseTables,
+  startNoting,
+  stopNoting,
+} from './copy-triggers.ts'
 import { readLiveNodes } from './nodes.ts'
 
 const STATE = 'copy'
-/** Written with the triggers and removed with them: tells one freeze from the next. */
-const MARK = 'freeze'
-const SET_MARK = 'INSERT INTO intray.meta (key, value) VALUES ($1, $2) ON CONFLICT DO NOTHING'
-const COUNTED = 1_000_000
-/** Rows of one read beside damaged ones. */
-const PROBED_ROWS = 256
-const LOCK_WAIT_MS = 5000
-const LOCK_NOT_AVAILABLE = '55P03'
+/** How often a watermark is waited for, 2 s each. */
+const WATERMARK_TRIES = 15
+/** A freeze that deadlocked with a claim is tried again. */
+const FREEZE_TRIES = 5
+/** A transaction that freezes is idle while the rest is copied. */
+const FREEZE_IDLE_MS = 600_000
 const SELECT_STATE = 'SELECT value FROM intray.meta WHERE key = $1'
 const SAVE_STATE = `INSERT INTO intray.meta (key, value) VALUES ($1, $2)
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -41,30 +68,25 @@ const SELECT_LAST_IDS = `SELECT
   (SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM intray.refusal_ids) AS refusals`
 /** A sequence that gave out nothing yet begins at 1. */
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
-const CREATE_REFUSAL = `CREATE OR REPLACE FUNCTION intray.refuse_frozen() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-  RAISE EXCEPTION '${FROZEN}' USING ERRCODE = '${FROZEN_STATE}';
-END $$`
-const IS_FROZEN = `SELECT EXISTS (SELECT FROM pg_trigger WHERE tgname = 'frozen'
-  AND tgrelid = 'intray.events'::regclass) AS frozen`
-
-/** How a column is read and written where the two databases use different types. */
-const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
-const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
+const SEQUENCES = { events: 'intray.event_ids', resends: 'intray.resend_ids', refusals: 'intray.refusal_ids' } as const
+/** Everything that a target may hold, with what was derived from it. */
+const EMPTY = `TRUNCATE ${[...COPY_TABLES.map(({ name }) => name), ...DERIVED_TABLES]
+  .map((name) => `intray.${name}`)
+  .join(', ')};
+  UPDATE intray.index_cursors SET position = 0, watermark = 0, clearing = false`
 
 /** Why no server may open this database; null if one may. */
 export async function copyProblem(connection: Connection): Promise<string | null> {
   return servingProblem(await readState(connection), await isFrozen(connection))
 }
 
-export async function isFrozen(connection: Connection): Promise<boolean> {
-  const [row] = await connection.query<{ frozen: boolean }>(IS_FROZEN)
-  return row!.frozen
-}
+type Indexing = ReturnType<typeof createIndexing>
 
 export class PostgresCopy implements CopySide {
   readonly tables = COPY_TABLES
   readonly #pool: Pool
+  #indexing: Indexing | null = null
+  #isFreezing = false
 
   constructor(pool: Pool) {
     this.#pool = pool
@@ -78,93 +100,96 @@ export class PostgresCopy implements CopySide {
     })
   }
 
-  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
-    const stretch = { after, upTo: null, isBackwards: false }
-    return this.#use(async (connection) => {
-      const limit = await pageSize(connection, table, stretch)
-      return readRows(connection, table, stretch, limit)
-    })
+  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]> {
+    return this.#use((connection) => readPage(connection, table, { after, upTo: upToId(upTo), isBackwards: false }))
   }
 
-  /** A statement that meets a damaged page gives no row at all: it is repeated for fewer of them. */
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
-    return this.#use(async (connection) => {
-      const rows: CopyRow[] = []
-      let limit: number | null = null
-      for (;;) {
-        try {
-          limit ??= await pageSize(connection, table, stretch)
-          const found = await readRows(connection, table, restOf(table, stretch, rows), limit)
-          rows.push(...found)
-          if (found.length < limit || rows.length >= PROBED_ROWS) return { rows, damage: null }
-        } catch (error) {
-          const failure = storeFailure(error)
-          if (failure.kind !== 'damaged') throw failure
-          if (limit === 1) return { rows, damage: failure.message }
-          limit = limit === null ? PROBED_ROWS : Math.max(1, Math.min(PROBED_ROWS, limit >> 2))
-        }
-      }
-    })
+    return this.#use((connection) => readUpToDamage(connection, table, stretch))
+  }
+
+  find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
+    return this.#use((connection) => findRows(connection, table, keys))
   }
 
   count(table: CopyTable): Promise<number> {
+    return this.#use((connection) => countRoughly(connection, table))
+  }
+
+  countExactly(table: CopyTable, upTo?: number): Promise<RowCount | null> {
+    return this.#use((connection) => countExactly(connection, table, upTo))
+  }
+
+  /** Waits for open transactions, for half a minute at most. */
+  watermark(): Promise<Ids> {
     return this.#use(async (connection) => {
-      // Only for progress: where counting would take long, the planner's estimate is used.
-      const [estimate] = await connection.query<{ rows: number }>(
-        `SELECT reltuples::bigint AS rows FROM pg_class WHERE oid = 'intray.${table.name}'::regclass`,
-      )
-      if (estimate!.rows > COUNTED) return estimate!.rows
-      const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count FROM intray.${table.name}`)
-      return row!.count
+      // Nobody else writes, and the transaction that freezes would be waited for.
+      if (this.#isFreezing) return readLastIds(connection)
+      const watermark = new Watermark()
+      for (let attempt = 0; attempt < WATERMARK_TRIES; attempt++) {
+        const found = await watermark.find(connection, { events: -1, resends: -1 }, true)
+        if (found) return found
+      }
+      throw busy('so it is not known which rows are committed')
     })
   }
 
-  async freeze(): Promise<string> {
-    try {
-      return await this.#transaction(async (connection) => {
-        // A transaction that waits for a lock holds up all behind it: not for long.
-        await connection.script(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; ${CREATE_REFUSAL}`)
-        await connection.query(SET_MARK, [MARK, Buffer.from(newUuid())])
-        for (const { name } of COPY_TABLES) {
-          await connection.script(`CREATE OR REPLACE TRIGGER frozen BEFORE INSERT OR UPDATE OR DELETE ON intray.${name}
-            FOR EACH STATEMENT EXECUTE FUNCTION intray.refuse_frozen()`)
-        }
-        return (await readMark(connection))!
-      })
-    } catch (error) {
-      if (!isBusy(error)) throw error
-      throw new StoreRefused(
-        'A transaction keeps the tables of the source busy, so it could not be frozen. ' +
-          'End it (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start) and copy again.',
-      )
+  noting(): Promise<Noting | null> {
+    return this.#use(readNoting)
+  }
+
+  startNoting(): Promise<string> {
+    return startNoting((work) => this.#transaction(work))
+  }
+
+  keepNoting(mark: string): Promise<void> {
+    return this.#transaction(async (connection) => {
+      if ((await readNoting(connection))?.mark !== mark) throw new StoreRefused(NOTING_LOST)
+      await keepNoting(connection)
+    })
+  }
+
+  stopNoting(): Promise<void> {
+    return stopNoting((work) => this.#transaction(work))
+  }
+
+  changes(limit: number): Promise<NotedChange[]> {
+    return this.#use((connection) => readChanges(connection, limit))
+  }
+
+  forgetChanges(ids: readonly number[]): Promise<void> {
+    return this.#use((connection) => forgetChanges(connection, ids))
+  }
+
+  async freeze<T>(copyRest: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#transaction(async (connection) => {
+          await connection.script(`SET LOCAL idle_in_transaction_session_timeout = ${FREEZE_IDLE_MS}`)
+          await freezeTables(connection)
+          this.#isFreezing = true
+          return copyRest()
+        })
+      } catch (error) {
+        if (this.#isFreezing || !isBusy(error)) throw error
+        if (attempt === FREEZE_TRIES || !isRetryable(storeFailure(error))) throw busy('so it could not be frozen')
+      } finally {
+        this.#isFreezing = false
+      }
     }
   }
 
-  freezeMark(): Promise<string | null> {
-    return this.#use(async (connection) => ((await isFrozen(connection)) ? readMark(connection) : null))
+  isFrozen(): Promise<boolean> {
+    return this.#use(isFrozen)
+  }
+
+  async release(): Promise<void> {
+    await releaseTables((work) => this.#transaction(work))
+    await this.stopNoting()
   }
 
   state(): Promise<CopyState | null> {
     return this.#use((connection) => readState(connection))
-  }
-
-  /** A table at a time: with several locks in one transaction it would deadlock with claims. `isFrozen` looks at `events`. */
-  async release(): Promise<void> {
-    const others = COPY_TABLES.map(({ name }) => name).filter((name) => name !== 'events')
-    for (const name of [...others, 'events']) {
-      await this.#transaction(async (connection) => {
-        await connection.script(
-          `SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; DROP TRIGGER IF EXISTS frozen ON intray.${name}`,
-        )
-        if (name === 'events') await connection.query('DELETE FROM intray.meta WHERE key = $1', [MARK])
-      }).catch((error: unknown) => {
-        if (!isBusy(error)) throw error
-        throw new StoreRefused(
-          'A transaction keeps the tables busy, so the database is still frozen. Run the same command again, ' +
-            'or end it first (SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start).',
-        )
-      })
-    }
   }
 
   begin(sourceUuid: string): Promise<CopyState> {
@@ -181,35 +206,69 @@ export class PostgresCopy implements CopySide {
           throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
         }
       }
-      const begun = { sourceUuid, finished: false, positions: {} }
+      const begun = newState(sourceUuid, null)
       await saveState(connection, begun)
       return begun
     })
   }
 
-  write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
-    const names = Object.keys(table.columns)
-    const types = Object.values(table.columns)
-    const values = names.map((name) => WRITE_AS[`${table.name}.${name}`] ?? `k.${name}`).join(', ')
-    return this.#transaction(async (connection) => {
-      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
-      const state = followOn(await readState(connection), sourceUuid, table, after, rows)
-      await connection.execute(
-        `INSERT INTO intray.${table.name} (${names.join(', ')})
-        SELECT ${values} FROM (SELECT ${unnestedColumns(types)}) AS k (${names.join(', ')})`,
-        packColumns(types, rows),
-      )
-      await saveState(connection, state)
+  restart({ databaseUuid, dedupeKey }: CopyIdentity, mark: string): Promise<CopyState> {
+    return this.#change(databaseUuid, async (connection) => {
+      await connection.script(EMPTY)
+      for (const sequence of Object.values(SEQUENCES)) await connection.query(SET_LAST_ID, [sequence, 0])
+      await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [dedupeKey])
+      return newState(databaseUuid, mark)
     })
   }
 
-  finish({ dedupeKey, lastIds }: CopyIdentity): Promise<void> {
-    return this.#transaction(async (connection) => {
-      await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [dedupeKey])
-      await connection.query(SET_LAST_ID, ['intray.event_ids', lastIds.events])
-      await connection.query(SET_LAST_ID, ['intray.resend_ids', lastIds.resends])
-      await connection.query(SET_LAST_ID, ['intray.refusal_ids', lastIds.refusals])
-      await saveState(connection, { ...(await readState(connection))!, finished: true })
+  async write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
+    await this.#change(sourceUuid, async (connection, found) => {
+      const state = stateAfter(found, sourceUuid, table, after, rows)
+      await insertRows(connection, table, rows)
+      // The indexer reads up to here.
+      if (table.follows) {
+        await connection.query(SET_LAST_ID, [SEQUENCES[table.follows], state.positions[table.name]?.[0] as number])
+      }
+      return state
+    })
+  }
+
+  async replace(sourceUuid: string, batch: number, changes: readonly ChangedRows[]): Promise<number[]> {
+    const grown: number[] = []
+    await this.#change(sourceUuid, async (connection, found) => {
+      const state = stateAfterBatch(found, sourceUuid, batch)
+      for (const { table, keys, rows } of changes) {
+        const removed = await removeRows(connection, table, keys)
+        const present = rows.filter((row) => row !== null)
+        await insertRows(connection, table, present)
+        grown.push(present.length - removed)
+      }
+      return state
+    })
+    return grown
+  }
+
+  async setWhole(sourceUuid: string): Promise<void> {
+    await this.#change(sourceUuid, async (_, state) => ({ ...state, isWhole: true }))
+  }
+
+  index(limits: WordLimits): Promise<IndexProgress> {
+    return this.#indexed(async (indexing) => {
+      await indexing.step(limits)
+      return indexing.stepWords(limits)
+    })
+  }
+
+  rebuildIndex(): Promise<void> {
+    return this.#indexed((indexing) => indexing.requestRebuild())
+  }
+
+  async finish({ databaseUuid, lastIds }: CopyIdentity): Promise<void> {
+    await this.#change(databaseUuid, async (connection, state) => {
+      for (const name of ['events', 'resends', 'refusals'] as const) {
+        await connection.query(SET_LAST_ID, [SEQUENCES[name], lastIds[name]])
+      }
+      return { ...state, finished: true }
     })
   }
 
@@ -225,67 +284,31 @@ export class PostgresCopy implements CopySide {
     }
   }
 
+  async #indexed<T>(work: (indexing: Indexing) => Promise<T>): Promise<T> {
+    this.#indexing ??= createIndexing(this.#pool, (await this.identity()).dedupeKey)
+    try {
+      return await work(this.#indexing)
+    } catch (error) {
+      throw storeFailure(error)
+    }
+  }
+
+  /** Changes the target and stores the state that `work` answers with. One copy at a time. */
+  #change(
+    sourceUuid: string,
+    work: (connection: Connection, state: CopyState) => Promise<CopyState>,
+  ): Promise<CopyState> {
+    return this.#transaction(async (connection) => {
+      await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.copy)
+      const state = await work(connection, requireOwn(await readState(connection), sourceUuid))
+      await saveState(connection, state)
+      return state
+    })
+  }
+
   #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use((connection) => connection.transaction(() => work(connection)))
   }
-}
-
-function followOn(...args: Parameters<typeof stateAfter>): CopyState {
-  try {
-    return stateAfter(...args)
-  } catch (error) {
-    throw new StoreRefused((error as Error).message)
-  }
-}
-
-/** What is left of a stretch after these rows. */
-function restOf(table: CopyTable, stretch: Stretch, rows: readonly CopyRow[]): Stretch {
-  const last = rows.at(-1)
-  if (!last) return stretch
-  const key = keyOf(table, last)
-  return stretch.isBackwards ? { ...stretch, upTo: { key, isInclusive: false } } : { ...stretch, after: key }
-}
-
-function rangeOf(table: CopyTable, { after, upTo, isBackwards }: Stretch) {
-  const key = table.key.join(', ')
-  const values: Value[] = []
-  const places = (row: CopyRow) => row.map((cell) => `$${values.push(cell as Value)}`).join(', ')
-  const conditions = [
-    ...(after ? [`(${key}) > (${places(after)})`] : []),
-    ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places(upTo.key)})`] : []),
-  ]
-  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
-  return { sql: `WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
-}
-
-function readRows(connection: Connection, table: CopyTable, stretch: Stretch, limit: number): Promise<CopyRow[]> {
-  const columns = Object.keys(table.columns).map((name) => READ_AS[`${table.name}.${name}`] ?? name)
-  const { sql, values } = rangeOf(table, stretch)
-  return connection.rows(`SELECT ${columns.join(', ')} FROM intray.${table.name} ${sql} LIMIT ${limit}`, values)
-}
-
-/** Rows per page by payload size; tables without a `size` column have small pages. */
-async function pageSize(connection: Connection, table: CopyTable, stretch: Stretch): Promise<number> {
-  if (!('size' in table.columns)) return table.page
-  const { sql, values } = rangeOf(table, stretch)
-  const sizes = await connection.query<{ size: number }>(
-    `SELECT size FROM intray.${table.name} ${sql} LIMIT ${table.page}`,
-    values,
-  )
-  let bytes = 0
-  const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
-  return full === -1 ? table.page : full + 1
-}
-
-/** Another transaction holds a lock, or the two waited for each other. */
-function isBusy(error: unknown): boolean {
-  const failure = storeFailure(error)
-  return sqlState(failure.cause) === LOCK_NOT_AVAILABLE || isRetryable(failure)
-}
-
-async function readMark(connection: Connection): Promise<string | null> {
-  const [row] = await connection.query<{ value: Buffer }>(SELECT_STATE, [MARK])
-  return row?.value.toString() ?? null
 }
 
 async function readState(connection: Connection): Promise<CopyState | null> {

@@ -4,6 +4,7 @@ import type { StoreMetrics } from '../../contract/metrics.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { unlessDamaged } from '../connection/failure.ts'
 import { COUNT_UNREADABLE } from './diagnosis.ts'
+import { readErasurePosition } from '../index/index-erasures.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
   (SELECT company_id, account_id, id, enqueued_up_to FROM intray.subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
@@ -32,15 +33,27 @@ const SELECT_UNSEEN: Statement = {
     WHERE id > (SELECT watermark FROM intray.index_cursors WHERE source = 'events') ORDER BY id LIMIT 1`,
 }
 
+const SELECT_SIZES: Statement = {
+  name: 'intray_metrics_sizes',
+  text: `SELECT (SELECT coalesce(max(id), 0) FROM intray.erasures) AS erasures,
+    pg_database_size(current_database()) AS database_bytes`,
+}
+
 export async function readMetrics(connection: Connection, now: number): Promise<StoreMetrics> {
   const [leases] = await connection.query<{ leases: number }>(SELECT_LEASES, [now])
   const oldest = await unlessDamaged(connection.query<{ oldest: number | null }>(SELECT_OLDEST))
   const [unseen] = await connection.query<{ received_at: number | null }>(SELECT_UNSEEN)
   const [unreadable] = await connection.query<{ ids: number }>(COUNT_UNREADABLE)
+  const [sizes] = await connection.query<{ erasures: number; database_bytes: number }>(SELECT_SIZES)
+  const erasures = Number(sizes!.erasures)
   return {
     leases: leases!.leases,
     oldestPendingAt: oldest?.[0]?.oldest ?? null,
     unseenSince: unseen?.received_at ?? null,
+    erasures,
+    erasuresPending: Math.max(0, erasures - (await readErasurePosition(connection))),
+    databaseBytes: Number(sizes!.database_bytes),
+    disk: null,
     unreadable: unreadable!.ids,
   }
 }

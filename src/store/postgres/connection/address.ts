@@ -15,10 +15,13 @@ export interface Address {
   readonly hosts: readonly Host[]
   readonly database: string
   readonly poolSize: number
+  /** The restore that opens what it has loaded itself; null for anybody else. */
+  readonly restore: string | null
 }
 
 const DEFAULT_POOL = 10
 const SHAPE = /^postgres(?:ql)?:\/\/(?:([^/?#]*)@)?([^/?#@]*)(?:\/([^/?#]*))?(?:\?([^#]*))?$/i
+const RESTORE = 'intray_restore'
 const EXAMPLE = 'postgres://user:password@host:5432/intray'
 
 export function parseAddress(url: string): Address {
@@ -30,7 +33,8 @@ export function parseAddress(url: string): Address {
   if (target !== 'read-write' && target !== 'primary') {
     refuse('may set target_session_attrs to read-write or primary only: Intray writes')
   }
-  for (const own of ['pool_size', 'target_session_attrs']) parameters.delete(own)
+  const restore = parameters.get(RESTORE)
+  for (const own of ['pool_size', 'target_session_attrs', RESTORE]) parameters.delete(own)
   const rest = parameters.size > 0 ? `?${parameters}` : ''
   const userPart = user === '' ? '' : `${user}@`
   const hosts = hostList.split(',').map((host) => ({
@@ -38,15 +42,26 @@ export function parseAddress(url: string): Address {
     connectionString: `postgres://${userPart}${host}/${database}${rest}`,
   }))
   for (const { connectionString } of hosts) requireUrl(connectionString)
-  return { hosts, database: decodeURIComponent(database), poolSize }
+  return { hosts, database: decodeURIComponent(database), poolSize, restore }
+}
+
+/** The URL with the name of the restore that opens it. */
+export function restoreUrl(url: string, restore: string): string {
+  return `${url}${url.includes('?') ? '&' : '?'}${RESTORE}=${restore}`
+}
+
+export interface ProgramAddress {
+  readonly uri: string
+  readonly password: string | null
 }
 
 /** The URL for programs of PostgreSQL, without its password: every user of the machine can see their arguments. */
-export function programAddress(url: string): { readonly uri: string; readonly password: string | null } {
+export function programAddress(url: string, added: Readonly<Record<string, string>> = {}): ProgramAddress {
   const [, user = '', hosts = '', database = '', query = ''] = SHAPE.exec(url) ?? refuse(`must look like ${EXAMPLE}`)
   const [name, password] = user.split(/:(.*)/s)
   const parameters = new URLSearchParams(query)
   parameters.delete('pool_size')
+  for (const [name, value] of Object.entries(added)) parameters.set(name, value)
   if (hosts.includes(',')) parameters.set('target_session_attrs', 'read-write')
   const rest = parameters.size > 0 ? `?${parameters}` : ''
   return {

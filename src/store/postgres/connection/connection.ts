@@ -10,6 +10,7 @@ import type { Host } from './address.ts'
 import type { BindMessage } from './bind-message.ts'
 import { BoundQuery } from './bound-query.ts'
 import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failure.ts'
+import { requireSupportedServer, type ServerName } from './supported-server.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
 /** The server gives up a statement after this long, and the client a little later. */
@@ -33,14 +34,17 @@ SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on' AS
   current_setting('server_version') AS version, current_setting('server_version_num')::int AS version_number,
   current_setting('server_encoding') AS encoding, current_setting('fsync') AS fsync,
   current_setting('synchronous_commit') AS synchronous_commit,
-  current_setting('synchronous_standby_names') <> '' AS synchronous_standby`
+  current_setting('synchronous_standby_names') <> '' AS synchronous_standby,
+  version() AS version_text, EXISTS (SELECT FROM pg_extension WHERE extname = 'citus') AS has_citus`
+/** For a server that does not understand `SESSION`. */
+const NAME = 'SELECT version() AS version_text, false AS has_citus'
 
 /** SET LOCAL as a statement that changes nothing if the session already has the value. */
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED;
 SELECT set_config('synchronous_commit', 'on', true)
 WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply')`
 
-export interface ServerFacts {
+export interface ServerFacts extends ServerName {
   readonly read_only: boolean
   readonly version: string
   readonly version_number: number
@@ -111,8 +115,9 @@ export class Connection {
     const connection = new Connection(host)
     try {
       await connection.#client.connect()
-      const results = (await connection.#client.query(SESSION)) as unknown as pg.QueryResult<ServerFacts>[]
+      const results = await connection.#beginSession()
       connection.#server = results.at(-1)!.rows[0]!
+      requireSupportedServer(connection.#server)
       return connection
     } catch (error) {
       connection.destroy()
@@ -233,6 +238,16 @@ export class Connection {
     this.#end()
     void this.#client.end().catch(() => {})
     this.#client.connection.stream.destroy()
+  }
+
+  async #beginSession(): Promise<pg.QueryResult<ServerFacts>[]> {
+    try {
+      return (await this.#client.query(SESSION)) as unknown as pg.QueryResult<ServerFacts>[]
+    } catch (error) {
+      const named = await this.#client.query<ServerName>(NAME).catch(() => null)
+      if (named) requireSupportedServer(named.rows[0]!)
+      throw error
+    }
   }
 
   #send(config: pg.QueryConfig): void {

@@ -12,6 +12,8 @@ export const LOCKS = {
   refusals: [INTRAY, 3],
   /** One node at a time runs the indexer. */
   indexer: [INTRAY, 4],
+  /** One restore at a time fills the database. */
+  restore: [INTRAY, 7],
   /** One copy at a time writes into the database. */
   copy: [INTRAY, 9],
   /** Subscriptions are created one after the other. */

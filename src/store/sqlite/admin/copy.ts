@@ -1,30 +1,65 @@
-// Copy source or target on SQLite. Triggers that raise an error freeze the database, for a running server and for
-// commands.
+// Copy source or target on SQLite. The source is frozen for a running server and for commands; while the rest is copied, the write
+// transaction that freezes it makes them wait, and ends with the process.
 
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../../runtime/id.ts'
-import type {
-  Cell,
-  CopyIdentity,
-  CopyRow,
-  CopySide,
-  CopyState,
-  CopyTable,
-  Stretch,
-  StretchRows,
+import {
+  type Cell,
+  type ChangedRows,
+  type CopyIdentity,
+  type CopyRow,
+  type CopySide,
+  type CopyState,
+  type CopyTable,
+  type NotedChange,
+  type Noting,
+  type RowCount,
+  type Stretch,
+  type StretchRows,
+  upToId,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import { decodeState, encodeState, FROZEN, servingProblem, stateAfter } from '../../copy-state.ts'
+import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
+import {
+  decodeState,
+  encodeState,
+  newState,
+  NOTING_LOST,
+  requireOwn,
+  servingProblem,
+  stateAfter,
+  stateAfterBatch,
+} from '../../copy-state.ts'
 import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
-import { CHECKPOINT_PAGES, inTransaction, isDamage, openConnection, readFailure, requireFile } from '../connection.ts'
-import { readSequence } from '../journal/sequence.ts'
-import { acquireServerLock, isServerRunning, type ServerLock } from '../lock.ts'
+import {
+  CHECKPOINT_PAGES,
+  inTransaction,
+  isDamage,
+  openConnection,
+  readFailure,
+  requireFile,
+  SQLITE,
+  sqliteCode,
+} from '../connection.ts'
+import { openIndexWriter, prepareIndexFile } from '../index/index-file.ts'
+import { prepareIndexing } from '../index/indexing.ts'
+import { readSequence, setSequence } from '../journal/sequence.ts'
+import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
+import {
+  forgetChanges,
+  freezeTables,
+  isFrozen,
+  keepNoting,
+  readChanges,
+  readNoting,
+  releaseTables,
+  startNoting,
+  stopNoting,
+} from './copy-triggers.ts'
 
-const CHANGES = ['INSERT', 'UPDATE', 'DELETE'] as const
 const STATE = 'copy'
-/** Written with the triggers and removed with them: tells one freeze from the next. */
-const MARK = 'freeze'
+const FREEZE_TRIES = 5
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
   if (mustExist) requireFile(path)
@@ -51,11 +86,17 @@ export function copyProblem(db: DatabaseSync): string | null {
   return servingProblem(readState(db), isFrozen(db))
 }
 
+interface Index {
+  readonly db: DatabaseSync
+  readonly indexing: ReturnType<typeof prepareIndexing>
+}
+
 class SqliteCopy implements CopySide {
   readonly tables = COPY_TABLES
   readonly #db: DatabaseSync
   readonly #path: string
-  #lock: ServerLock | null = null
+  #lock: Lock | null = null
+  #index: Index | null = null
 
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
@@ -77,8 +118,8 @@ class SqliteCopy implements CopySide {
     })
   }
 
-  read(table: CopyTable, after: CopyRow | null): Promise<CopyRow[]> {
-    return guard(() => Array.from(this.#rows(table, { after, upTo: null, isBackwards: false })))
+  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]> {
+    return guard(() => Array.from(this.#rows(table, { after, upTo: upToId(upTo), isBackwards: false })))
   }
 
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
@@ -104,7 +145,7 @@ class SqliteCopy implements CopySide {
     const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
     const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
     const statement = this.#db.prepare(
-      `SELECT ${Object.keys(table.columns).join(', ')} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`,
+      `SELECT ${columnsOf(table)} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`,
     )
     statement.setReturnArrays(true)
     let bytes = 0
@@ -116,31 +157,87 @@ class SqliteCopy implements CopySide {
     }
   }
 
+  find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
+    return guard(() => {
+      const statement = this.#db.prepare(`SELECT ${columnsOf(table)} FROM ${table.name} WHERE ${isKey(table)}`)
+      statement.setReturnArrays(true)
+      return keys.map((key) => (statement.get(...(key as Cell[])) as unknown as CopyRow | undefined) ?? null)
+    })
+  }
+
   count(table: CopyTable): Promise<number> {
     return guard(() => Number(this.#db.prepare(`SELECT count(*) AS count FROM ${table.name}`).get()?.count))
   }
 
-  freeze(): Promise<string> {
-    return this.#inTransaction(() => {
-      this.#db.prepare('INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)').run(MARK, Buffer.from(newUuid()))
-      for (const [trigger, table, change] of freezeTriggers()) {
-        this.#db.exec(
-          `CREATE TRIGGER IF NOT EXISTS ${trigger} BEFORE ${change} ON ${table} BEGIN SELECT RAISE(ABORT, '${FROZEN}'); END`,
-        )
-      }
-      return readMark(this.#db)
+  countExactly(table: CopyTable, upTo = Number.MAX_SAFE_INTEGER): Promise<RowCount> {
+    return guard(() => {
+      const isUpTo = table.follows ? `AND json_extract(key, '$[0]') <= ${upTo}` : ''
+      const noted = readNoting(this.#db)
+        ? `(SELECT coalesce(sum(rows), 0) FROM copy_changes WHERE name = '${table.name}' ${isUpTo})`
+        : '0'
+      const where = table.follows ? `WHERE id <= ${upTo}` : ''
+      const found = this.#db.prepare(`SELECT count(*) AS rows, ${noted} AS noted FROM ${table.name} ${where}`).get()
+      return found as unknown as RowCount
     })
+  }
+
+  watermark() {
+    return guard(() => ({ events: readSequence(this.#db, 'events'), resends: readSequence(this.#db, 'resends') }))
+  }
+
+  noting(): Promise<Noting | null> {
+    return guard(() => readNoting(this.#db))
+  }
+
+  startNoting(): Promise<string> {
+    return this.#inTransaction(() => {
+      const mark = newUuid()
+      startNoting(this.#db, mark, Date.now())
+      return mark
+    })
+  }
+
+  keepNoting(mark: string): Promise<void> {
+    return this.#inTransaction(() => {
+      if (readNoting(this.#db)?.mark !== mark) throw new StoreRefused(NOTING_LOST)
+      keepNoting(this.#db, Date.now())
+    })
+  }
+
+  stopNoting(): Promise<void> {
+    return this.#inTransaction(() => stopNoting(this.#db))
+  }
+
+  changes(limit: number): Promise<NotedChange[]> {
+    return guard(() => readChanges(this.#db, limit))
+  }
+
+  forgetChanges(ids: readonly number[]): Promise<void> {
+    return this.#inTransaction(() => forgetChanges(this.#db, ids))
+  }
+
+  async freeze<T>(copyRest: () => Promise<T>): Promise<T> {
+    await guard(() => this.#lockForWriting())
+    try {
+      await guard(() => freezeTables(this.#db))
+      const result = await copyRest()
+      await guard(() => this.#db.exec('COMMIT'))
+      return result
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
+      throw error
+    }
+  }
+
+  isFrozen(): Promise<boolean> {
+    return guard(() => isFrozen(this.#db))
   }
 
   release(): Promise<void> {
     return this.#inTransaction(() => {
-      this.#db.prepare('DELETE FROM meta WHERE key = ?').run(MARK)
-      for (const [trigger] of freezeTriggers()) this.#db.exec(`DROP TRIGGER IF EXISTS ${trigger}`)
+      releaseTables(this.#db)
+      stopNoting(this.#db)
     })
-  }
-
-  freezeMark(): Promise<string | null> {
-    return guard(() => (isFrozen(this.#db) ? readMark(this.#db) : null))
   }
 
   state(): Promise<CopyState | null> {
@@ -159,39 +256,103 @@ class SqliteCopy implements CopySide {
         throw new StoreRefused(`The target is in use: it holds ${name}. Give an empty one.`)
       }
     }
-    const begun = { sourceUuid, finished: false, positions: {} }
+    const begun = newState(sourceUuid, null)
     await this.#inTransaction(() => this.#saveState(begun))
     return begun
   }
 
+  restart({ databaseUuid, dedupeKey }: CopyIdentity, mark: string): Promise<CopyState> {
+    return this.#inTransaction(() => {
+      requireOwn(readState(this.#db), databaseUuid)
+      for (const { name } of COPY_TABLES) this.#db.exec(`DELETE FROM ${name}`)
+      for (const name of ['events', 'resends'] as const) setSequence(this.#db, name, 0)
+      this.#db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(dedupeKey)
+      const state = newState(databaseUuid, mark)
+      this.#saveState(state)
+      return state
+    })
+  }
+
   write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
-    const names = Object.keys(table.columns)
     return this.#inTransaction(() => {
       const state = stateAfter(readState(this.#db), sourceUuid, table, after, rows)
-      const insert = this.#db.prepare(
-        `INSERT INTO ${table.name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`,
-      )
-      for (const row of rows) insert.run(...(row as Cell[]))
+      this.#insert(table, rows)
+      // The indexer reads up to here.
+      if (table.follows) setSequence(this.#db, table.follows, state.positions[table.name]?.[0] as number)
       this.#saveState(state)
     })
   }
 
-  finish(source: CopyIdentity): Promise<void> {
+  replace(sourceUuid: string, batch: number, changes: readonly ChangedRows[]): Promise<number[]> {
     return this.#inTransaction(() => {
-      this.#db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(source.dedupeKey)
-      const { events, resends, refusals } = source.lastIds
-      const setLastId = this.#db.prepare('UPDATE sequences SET value = ? WHERE name = ?')
-      setLastId.run(events, 'events')
-      setLastId.run(resends, 'resends')
+      const state = stateAfterBatch(readState(this.#db), sourceUuid, batch)
+      const grown = changes.map(({ table, keys, rows }) => {
+        const remove = this.#db.prepare(`DELETE FROM ${table.name} WHERE ${isKey(table)}`)
+        const removed = keys.reduce((count, key) => count + Number(remove.run(...(key as Cell[])).changes), 0)
+        const present = rows.filter((row) => row !== null)
+        this.#insert(table, present)
+        return present.length - removed
+      })
+      this.#saveState(state)
+      return grown
+    })
+  }
+
+  setWhole(sourceUuid: string): Promise<void> {
+    return this.#inTransaction(() => this.#saveState({ ...requireOwn(readState(this.#db), sourceUuid), isWhole: true }))
+  }
+
+  index(limits: WordLimits): Promise<IndexProgress> {
+    return guard(() => {
+      const { indexing } = (this.#index ??= this.#openIndex())
+      indexing.step(limits)
+      return indexing.stepWords(limits)
+    })
+  }
+
+  rebuildIndex(): Promise<void> {
+    return guard(() => (this.#index ??= this.#openIndex()).indexing.requestRebuild())
+  }
+
+  finish({ lastIds }: CopyIdentity): Promise<void> {
+    return this.#inTransaction(() => {
+      setSequence(this.#db, 'events', lastIds.events)
+      setSequence(this.#db, 'resends', lastIds.resends)
       this.#db.exec("DELETE FROM sqlite_sequence WHERE name = 'refusals'")
-      this.#db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('refusals', ?)").run(refusals)
+      this.#db.prepare("INSERT INTO sqlite_sequence (name, seq) VALUES ('refusals', ?)").run(lastIds.refusals)
       this.#saveState({ ...readState(this.#db)!, finished: true })
     })
   }
 
   async close(): Promise<void> {
+    this.#index?.db.close()
     this.#db.close()
     this.#lock?.release()
+  }
+
+  /** Waits for a busy server up to 5 s in each attempt. */
+  #lockForWriting(): void {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        this.#db.exec('BEGIN IMMEDIATE')
+        return
+      } catch (error) {
+        if (attempt === FREEZE_TRIES || sqliteCode(error) !== SQLITE.BUSY) throw error
+      }
+    }
+  }
+
+  #openIndex(): Index {
+    prepareIndexFile(this.#path)
+    const db = openIndexWriter(this.#path)
+    db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES.index}`)
+    return { db, indexing: prepareIndexing(db) }
+  }
+
+  #insert(table: CopyTable, rows: readonly CopyRow[]): void {
+    const places = Object.keys(table.columns).map(() => '?')
+    const insert = this.#db.prepare(`INSERT INTO ${table.name} (${columnsOf(table)}) VALUES (${places.join(', ')})`)
+    for (const row of rows) insert.run(...(row as Cell[]))
   }
 
   #saveState(state: CopyState): void {
@@ -200,25 +361,14 @@ class SqliteCopy implements CopySide {
       .run(STATE, Buffer.from(encodeState(state)))
   }
 
+  /** While the database is being frozen, in that transaction. */
   #inTransaction<T>(work: () => T): Promise<T> {
-    return guard(() => inTransaction(this.#db, work))
+    return guard(() => (this.#db.isTransaction ? work() : inTransaction(this.#db, work)))
   }
 }
 
-function freezeTriggers(): [trigger: string, table: string, change: string][] {
-  return COPY_TABLES.flatMap(({ name }) =>
-    CHANGES.map((change): [string, string, string] => [`frozen_${name}_${change.toLowerCase()}`, name, change]),
-  )
-}
-
-export function isFrozen(db: DatabaseSync): boolean {
-  return db.prepare("SELECT 1 FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'frozen_%'").get() !== undefined
-}
-
-function readMark(db: DatabaseSync): string {
-  const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(MARK)
-  return Buffer.from((row?.value ?? '') as Uint8Array).toString()
-}
+const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
+const isKey = (table: CopyTable): string => table.key.map((column) => `${column} = ?`).join(' AND ')
 
 function readState(db: DatabaseSync): CopyState | null {
   const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(STATE)
@@ -229,6 +379,7 @@ async function guard<T>(work: () => T | Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
+    if (error instanceof StoreRefused) throw error
     throw readFailure(error)
   }
 }

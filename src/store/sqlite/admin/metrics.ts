@@ -1,9 +1,13 @@
-// Store metrics on SQLite: index lookups in the queue of each of at most 1,000 subscriptions.
+// Store metrics on SQLite: index lookups in the queue of each of at most 1,000 subscriptions, and the sizes of files.
 
+import { statfsSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoreMetrics } from '../../contract/metrics.ts'
 import { unlessDamaged } from '../connection.ts'
 import { COUNT_UNREADABLE } from './diagnosis.ts'
+import { indexPath } from '../index/index-file.ts'
+import { erasurePositions, lastErasure } from './erasures.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
   (SELECT company_id, account_id, id, enqueued_up_to FROM subscriptions WHERE deleted_at IS NULL LIMIT 1000)`
@@ -26,5 +30,22 @@ export function readMetrics(db: DatabaseSync, now: number): StoreMetrics {
     oldestPendingAt: (unlessDamaged(() => db.prepare(SELECT_OLDEST).get())?.oldest ?? null) as number | null,
     unseenSince: null,
     unreadable: Number(db.prepare(COUNT_UNREADABLE).get()?.count),
+    ...readErasures(db),
+    ...readSizes(db.location()!),
+  }
+}
+
+function readErasures(db: DatabaseSync): Pick<StoreMetrics, 'erasures' | 'erasuresPending'> {
+  const erasures = lastErasure(db)
+  return { erasures, erasuresPending: Math.max(0, erasures - erasurePositions(db).purged) }
+}
+
+function readSizes(path: string): Pick<StoreMetrics, 'databaseBytes' | 'disk'> {
+  const files = [path, indexPath(path)].flatMap((file) => [file, `${file}-wal`])
+  const sizes = files.map((file) => statSync(file, { throwIfNoEntry: false })?.size ?? 0)
+  const { bsize, blocks, bavail } = statfsSync(dirname(path))
+  return {
+    databaseBytes: sizes.reduce((sum, size) => sum + size, 0),
+    disk: { bytes: blocks * bsize, freeBytes: bavail * bsize },
   }
 }

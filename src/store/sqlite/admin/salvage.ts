@@ -1,6 +1,5 @@
-// The target of a salvage on SQLite: filled beside its place, and renamed in the end.
+// The target of a salvage on SQLite: filled beside its place, which it takes in the end.
 
-import { renameSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { syncPath } from '../../../runtime/sync-path.ts'
 import type { SalvageTarget } from '../../contract/copy.ts'
@@ -8,10 +7,10 @@ import { indexPath } from '../index/index-file.ts'
 import { isServerRunning, lockPath } from '../lock.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { openSqliteCopy } from './copy.ts'
-import { removeDatabase, requireAbsent } from './restore.ts'
+import { linkInto, removeDatabase, requireAbsent } from './restore.ts'
 
 export async function openSqliteSalvage(path: string): Promise<SalvageTarget> {
-  requireAbsent(path)
+  requireAbsent(path, 'salvage')
   const part = `${path}.part`
   if (isServerRunning(part)) throw new StoreRefused(`Another salvage writes ${part} now. Wait until it ends.`)
   // Left by a salvage that was interrupted.
@@ -25,9 +24,9 @@ export async function openSqliteSalvage(path: string): Promise<SalvageTarget> {
     side,
     async publish() {
       await side.close()
-      requireAbsent(path)
+      requireAbsent(path, 'salvage')
       syncPath(part, 'r+')
-      renameSync(part, path)
+      linkInto(part, path, 'salvage')
       syncPath(dirname(path))
       isPublished = true
       removePart()

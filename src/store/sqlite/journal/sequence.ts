@@ -46,3 +46,8 @@ export function prepareSequence(db: DatabaseSync, name: SequenceName): Sequence 
     },
   }
 }
+
+/** For a copy, in a transaction of the caller. */
+export function setSequence(db: DatabaseSync, name: SequenceName, value: number): void {
+  db.prepare(SET_LAST).run(value, name)
+}

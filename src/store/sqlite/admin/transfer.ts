@@ -1,0 +1,66 @@
+// Reads of exports and imports on SQLite.
+
+import type { DatabaseSync } from 'node:sqlite'
+import { createIdentity, createMintedDigest } from '../../../model/dedupe.ts'
+import { createErasedDigest } from '../../../model/erasure.ts'
+import type { StoredEvent } from '../../../model/event.ts'
+import type { Held, ImportedItem, RowQuery } from '../../contract/transfer.ts'
+import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
+import { heldAs } from '../../held-items.ts'
+
+const SELECT_ROWS = `SELECT ${EVENT_COLUMNS} FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
+const SELECT_ROWS_OF = `SELECT ${EVENT_COLUMNS} FROM events WHERE id IN (
+    SELECT event_id FROM event_index WHERE event_id > ? AND event_id <= ? AND company_id = ? AND account_id = ?
+    ORDER BY event_id LIMIT ? + 0)
+  ORDER BY id`
+const SELECT_PAYLOAD = 'SELECT payload FROM events WHERE id = ?'
+const SELECT_KEY = `SELECT d.event_id, d.sha256 AS key_sha256, e.sha256, e.received_at, e.erased_at
+  FROM dedupe d LEFT JOIN events e ON e.id = d.event_id WHERE d.company_id = ? AND d.digest = ?`
+const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
+
+export function prepareTransferReads(db: DatabaseSync, dedupeKey: Uint8Array) {
+  const identityOf = createIdentity(dedupeKey)
+  const mintedDigest = createMintedDigest()
+  const erasedDigest = createErasedDigest(dedupeKey)
+
+  function held(item: ImportedItem): Held | null {
+    const row = db.prepare(SELECT_KEY).get(item.companyId, identityOf(item, mintedDigest(item.mintedKey)))
+    if (!row) return null
+    const eventId = row.event_id as number
+    const erased = erasedDigest(item.sha256)
+    const selectRevision = db.prepare(SELECT_REVISION)
+    return heldAs(item, erased, {
+      eventId,
+      keySha256: row.key_sha256 as Uint8Array,
+      event:
+        row.sha256 === null
+          ? null
+          : {
+              sha256: row.sha256 as Uint8Array,
+              receivedAt: row.received_at as number,
+              erasedAt: row.erased_at as number | null,
+            },
+      isRevision: selectRevision.get(eventId, item.sha256) !== undefined,
+      isErasedRevision: selectRevision.get(eventId, erased) !== undefined,
+    })
+  }
+
+  return {
+    rows({ tenant, afterId, throughId, limit }: RowQuery): StoredEvent[] {
+      const select = db.prepare(tenant === null ? SELECT_ROWS : SELECT_ROWS_OF)
+      select.setReturnArrays(true)
+      const of = tenant === null ? [] : [tenant.companyId, tenant.accountId]
+      return (select.all(afterId, throughId, ...of, limit) as unknown as EventCells[]).map(storedEvent)
+    },
+    payloads(ids: readonly number[]): ReadonlyMap<number, Uint8Array> {
+      const select = db.prepare(SELECT_PAYLOAD)
+      const found = new Map<number, Uint8Array>()
+      for (const id of ids) {
+        const payload = select.get(id)?.payload
+        if (payload instanceof Uint8Array) found.set(id, payload)
+      }
+      return found
+    },
+    held: (items: readonly ImportedItem[]): (Held | null)[] => items.map(held),
+  }
+}

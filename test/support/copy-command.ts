@@ -1,0 +1,52 @@
+// `./intray copy` in a process of its own, with something happening in the middle of it.
+
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cleanEnvironment, LAUNCHER } from './process.ts'
+
+export function copyArgs(from: string, to: string): string[] {
+  return ['copy', '--from', from, '--to', to]
+}
+
+export interface CopyRun {
+  readonly code: number | null
+  readonly said: string
+  readonly report: { readonly rounds: number; readonly paused_ms: number }
+}
+
+/** Runs the copy, and `onBegun` once it notes changes and copies the first table. */
+export async function copyWhile(
+  from: string,
+  to: string,
+  onBegun: (isOver: () => boolean) => Promise<void>,
+): Promise<CopyRun> {
+  const child = spawn(LAUNCHER, [...copyArgs(from, to), '--json'], {
+    env: cleanEnvironment({}),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const ended = once(child, 'close')
+  let [said, printed] = ['', '']
+  const loads: Promise<void>[] = []
+  child.stdout.on('data', (chunk) => (printed += chunk))
+  child.stderr.on('data', (chunk) => {
+    said += chunk
+    if (loads.length === 0 && said.includes('copy: ')) loads.push(onBegun(() => child.exitCode !== null))
+  })
+  const [code] = (await ended) as [number | null]
+  await Promise.all(loads)
+  return { code, said, report: code === 0 ? JSON.parse(printed) : { rounds: 0, paused_ms: 0 } }
+}
+
+/** Kills the command when it says that it is at this table. True if it was still running. */
+export async function killedWhile(table: string, args: readonly string[]): Promise<boolean> {
+  const child = spawn(LAUNCHER, args, { env: cleanEnvironment({}), stdio: ['ignore', 'ignore', 'pipe'] })
+  const ended = once(child, 'close')
+  let said = ''
+  for await (const chunk of child.stderr) {
+    said += chunk
+    if (said.includes(`copy: ${table} `)) break
+  }
+  const alive = child.exitCode === null && child.kill('SIGKILL')
+  await ended
+  return alive && child.signalCode === 'SIGKILL'
+}
