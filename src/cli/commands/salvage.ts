@@ -12,6 +12,9 @@ import { inSteps, print, printable, printJson, table as textTable } from '../out
 import { type Salvaged, salvageTables } from '../salvage-tables.ts'
 import { tableDigest } from '../table-digest.ts'
 
+/** The exit code if the new database has less than the damaged one had: a script must not take it for a whole one. */
+const ROWS_MISSING = 3
+
 const ABOUT = `Copies everything that can be read of a damaged database into a new one.
 
   ./intray salvage --to ./data/intray.salvaged.db
@@ -29,6 +32,7 @@ export const salvage = command({
     to: { value: 'FILE', about: 'The file of the new database.' },
     ...JSON_FLAG,
   },
+  notes: `The exit code is 0 if nothing is missing, ${ROWS_MISSING} if rows are missing, and 1 if there is no new database.`,
   async run(values) {
     if (values.to === undefined) throw new UsageError('The target is missing. Give --to FILE.')
     const to = urlOfFile(values.to)
@@ -37,6 +41,7 @@ export const salvage = command({
     await buildIndex(to)
     if (values.json) printJson(jsonOf(found))
     else report(found, to)
+    return isWhole(found) ? 0 : ROWS_MISSING
   },
 })
 
