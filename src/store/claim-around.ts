@@ -15,6 +15,9 @@ export interface ReadGrants {
 /** So many times a claim that was granted lost events alone is repeated at once. */
 const MAX_TRIES = 10
 
+/** Events of a claim that cannot tell how large they are: as many of the largest fit into one answer. */
+export const UNSIZED_EVENTS = 8
+
 interface ClaimSteps {
   grant(request: ClaimRequest): Promise<readonly Grant[] | null>
   read(grants: readonly Grant[], request: ClaimRequest): Promise<ReadGrants>

@@ -23,6 +23,7 @@ import type {
   ReleaseRequest,
   RequeueRequest,
 } from '../../contract/processing.ts'
+import { UNSIZED_EVENTS } from '../../claim-around.ts'
 import { inTransaction, isDamage } from '../connection.ts'
 import { readMeta } from '../schema.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
@@ -36,8 +37,6 @@ const SELECT_DEAD = `SELECT event_id, lane, settled_at FROM deliveries INDEXED B
   AND account_id = ? AND subscription = ? AND state = 'dead' AND entries >= 0 AND state <> 'done' AND event_id > ?
   ORDER BY event_id LIMIT ? + 0`
 const STEP_DEAD = 1000
-/** Events of a claim that cannot tell how large they are: as many of the largest fit into one answer. */
-const UNSIZED_EVENTS = 8
 
 export function prepareProcessing(db: DatabaseSync) {
   const answers = prepareAnswers(db)
