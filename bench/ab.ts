@@ -6,6 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { besides } from './ab/beside.ts'
 import { addPackages, describeCommit, findCommit, hasChanges, writeCommit } from './ab/checkout.ts'
 import { createSide, measureBurst, measureSustained, type Reading, type Side } from './ab/measure.ts'
 import { AB_HELP, type AbOptions, parseAbOptions, type ScenarioName } from './ab/options.ts'
@@ -103,15 +104,20 @@ class AbBench {
 
   /** Both sides on fresh databases, warmed up, then measured. */
   async #scenario(name: ScenarioName, databases: Databases): Promise<ScenarioResult> {
-    const { connections, seconds, messages } = this.#options
+    const { connections, seconds, messages, beside } = this.#options
     const workers = name === 'two' ? 2 : 1
     const start = async (root: string): Promise<Side> =>
       createSide(await startIntray(this.#scope, databases, { root, workers, settings: settingsOf(root) }))
     const sides: Sides = { a: await start(this.#roots.a), b: await start(this.#roots.b) }
-    const measure = (side: Side): Promise<Reading> =>
+    const measureAlone = (side: Side): Promise<Reading> =>
       name === 'sustained'
         ? measureSustained(this.#load, side, connections, messages)
         : measureBurst(this.#load, side, connections, seconds)
+    const measure = async (side: Side): Promise<Reading> => {
+      if (beside === null || side !== sides.a) return measureAlone(side)
+      const { measured, turns } = await besides(beside, side.intray, this.#scope.folder, () => measureAlone(side))
+      return { ...measured, turnsBeside: turns }
+    }
     for (const side of Object.values(sides)) await measure(side)
     const result = await this.#rounds(name, sides, measure)
     for (const { intray } of Object.values(sides)) await this.#scope.stop(intray.child)
@@ -141,12 +147,13 @@ class AbBench {
 }
 
 function sayRead(scenario: ScenarioName, round: number, side: SideName, reading: Reading): void {
-  const { rate, messages, seconds, loadSeconds, peakMiB, errorCount } = reading
+  const { rate, messages, seconds, loadSeconds, peakMiB, errorCount, turnsBeside } = reading
   const parts = [
     `${rate.toFixed(0)}/s`,
     ...(scenario === 'sustained'
       ? [`${messages} messages, ${loadSeconds.toFixed(1)} s load + ${(seconds - loadSeconds).toFixed(1)} s index`]
       : []),
+    ...(turnsBeside === undefined ? [] : [`${turnsBeside} turns beside`]),
     `peak ${peakMiB?.toFixed(0) ?? '-'} MiB`,
     ...(errorCount > 0 ? [`${errorCount} ERRORS`] : []),
     ...(isDisturbed(reading) ? [`${(100 * reading.stealShare!).toFixed(0)} % stolen`] : []),

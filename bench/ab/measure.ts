@@ -39,6 +39,8 @@ export interface Reading {
   readonly stealShare: number | null
   /** CPU seconds of processes other than the server and the load generator. */
   readonly otherCpuSeconds: number | null
+  /** Turns of what ran beside it. */
+  readonly turnsBeside?: number
 }
 
 export interface Side {

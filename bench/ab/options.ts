@@ -4,6 +4,7 @@
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { STORES, type StoreName, storeNamed } from '../contestants/databases.ts'
+import { BESIDE, type BesideName } from './beside.ts'
 import { numberIn, wholeIn } from '../option-values.ts'
 import { UsageError } from '../usage-error.ts'
 
@@ -21,6 +22,8 @@ export interface AbOptions {
   /** Number of messages of a sustained load. */
   readonly messages: number
   readonly connections: number
+  /** What runs in a loop on A while it is measured. */
+  readonly beside: BesideName | null
   readonly folder: string
   readonly json: string | null
   readonly maxMinutes: number
@@ -40,6 +43,7 @@ Measures this working tree (A) and another commit (B) in interleaved rounds.
   --seconds <n>       length of a burst (2)
   --messages <n>      messages of a sustained load; far more than one step of the index takes (150000)
   --connections <n>   keep-alive connections (64)
+  --beside <what>     while A is measured, run this on its database, again and again: ${BESIDE.join(', ')}
   --folder <path>     where the temporary folder is made; must be a real disk (${tmpdir()})
   --json <file>       write every measurement there
   --max-minutes <n>   end the run after this long (30)
@@ -53,6 +57,7 @@ const FLAGS = {
   seconds: { type: 'string' },
   messages: { type: 'string' },
   connections: { type: 'string' },
+  beside: { type: 'string' },
   folder: { type: 'string' },
   json: { type: 'string' },
   'max-minutes': { type: 'string' },
@@ -79,6 +84,13 @@ function scenariosOf(store: StoreName, only: readonly string[]): ScenarioName[] 
   )
 }
 
+function besideOf(name: string | undefined): BesideName | null {
+  if (name === undefined) return null
+  const found = BESIDE.find((one) => one === name)
+  if (!found) throw new UsageError(`--beside knows ${BESIDE.join(', ')}, not "${name}".`)
+  return found
+}
+
 /** Null if help was requested. */
 export function parseAbOptions(argv: readonly string[]): AbOptions | null {
   const flags = parse(argv)
@@ -95,6 +107,7 @@ export function parseAbOptions(argv: readonly string[]): AbOptions | null {
     seconds: numberIn('seconds', flags.seconds, 2, 0.5, 300),
     messages: wholeIn('messages', flags.messages, 150_000, 1000, 20_000_000),
     connections: wholeIn('connections', flags.connections, 64, 1, 1000),
+    beside: besideOf(flags.beside),
     folder: flags.folder ?? tmpdir(),
     json: flags.json ?? null,
     maxMinutes: numberIn('max-minutes', flags['max-minutes'], 30, 1, 600),

@@ -80,7 +80,8 @@ export function errorsOf({ scenarios }: Pick<AbReport, 'scenarios'>): {
 
 function warnings(report: AbReport): string[] {
   const counted = report.scenarios.flatMap(({ rounds }) => readingsOf(rounds))
-  const noisy = counted.filter((one) => (one.otherCpuSeconds ?? 0) / one.seconds > NOISY_OTHERS).length
+  const alone = counted.filter(({ turnsBeside }) => turnsBeside === undefined)
+  const noisy = alone.filter((one) => (one.otherCpuSeconds ?? 0) / one.seconds > NOISY_OTHERS).length
   const stolen = counted.filter(isDisturbed).length
   const again = report.scenarios.reduce((sum, { disturbed }) => sum + disturbed.length, 0)
   const errors = errorsOf(report)
@@ -88,7 +89,7 @@ function warnings(report: AbReport): string[] {
   const lines: [boolean, string][] = [
     [
       noisy > 0,
-      `warning: other processes took more than ${NOISY_OTHERS} cores in ${noisy} of ${counted.length} measurements`,
+      `warning: other processes took more than ${NOISY_OTHERS} cores in ${noisy} of ${alone.length} measurements`,
     ],
     [again > 0, `note: ${again} rounds were made again, since more than ${limit} of the machine was stolen meanwhile`],
     [
@@ -109,6 +110,7 @@ export function formatAbReport(report: AbReport): string {
   return [
     `A: ${report.a}`,
     `B: ${report.b}`,
+    ...(settings.beside === null ? [] : [`beside A: ./intray ${settings.beside}, again and again`]),
     `${settings.store}, ${settings.connections} connections, ${settings.rounds} rounds, bursts of ${settings.seconds} s, sustained loads of ${integer(settings.messages)} messages`,
     '',
     table(

@@ -19,7 +19,7 @@ const LOG_TAIL_CHARS = 2000
 export interface Intray extends Contestant {
   readonly name: 'intray' | 'two'
   /** Runs `./intray <args>` against this server's database and parses the one JSON object it prints. */
-  cli(args: readonly string[]): Promise<Record<string, unknown>>
+  cli(args: readonly string[], limitMs?: number): Promise<Record<string, unknown>>
 }
 
 export interface IntrayOptions {
@@ -55,9 +55,14 @@ function portOf(child: ChildProcess, seen: { text: string }): Promise<number> {
   })
 }
 
-async function runCli(root: string, env: NodeJS.ProcessEnv, args: readonly string[]): Promise<Record<string, unknown>> {
+async function runCli(
+  root: string,
+  env: NodeJS.ProcessEnv,
+  args: readonly string[],
+  timeout: number,
+): Promise<Record<string, unknown>> {
   const { NODE_OPTIONS: _notTheServersProfile, ...cliEnv } = env
-  const limits = { cwd: root, env: cliEnv, timeout: CLI_LIMIT_MS }
+  const limits = { cwd: root, env: cliEnv, timeout }
   const { stdout } = await promisify(execFile)(join(root, 'intray'), args, limits)
   return JSON.parse(stdout) as Record<string, unknown>
 }
@@ -75,7 +80,8 @@ export async function startIntray(scope: Scope, databases: Databases, options: I
     const tail = (seen.text + readFileSync(logPath, 'utf8')).slice(-LOG_TAIL_CHARS).trim()
     return options.root === undefined ? ` Leave it out with --skip intray.\n${tail}` : `\n${tail}`
   })
-  const cli = (args: readonly string[]): Promise<Record<string, unknown>> => runCli(root, env, args)
+  const cli = (args: readonly string[], limitMs = CLI_LIMIT_MS): Promise<Record<string, unknown>> =>
+    runCli(root, env, args, limitMs)
   const { token } = await cli(['token', 'create', '--account', '7', '--company', '42', '--scope', 'cf', '--json'])
   if (typeof token !== 'string') throw new Error('`./intray token create --json` printed no "token".')
   const name = (options.workers ?? 1) === 1 ? 'intray' : 'two'

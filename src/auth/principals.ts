@@ -2,11 +2,15 @@
 // fetched by generation on a timer, so a disabled token stops working within POLL_MS. The node then reports its
 // generation, which `./intray token disable` waits for.
 //
+// A token of another form is one that was imported, if any was: its key id is computed from its digest, and everything else is the
+// same.
+//
 // An unknown, malformed or mistyped token and one with a wrong secret take one code path and get one answer: digests are
 // compared in each case.
 
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Problem } from '../model/errors.ts'
+import { importedKeyId } from '../model/imported-token.ts'
 import type { Principal } from '../model/principal.ts'
 import type { RateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
@@ -15,7 +19,7 @@ import { PeriodicTask, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
 import { TokenBucket } from './rate-limit.ts'
-import { tokenKeyId } from './token.ts'
+import { hasTokenPrefix, tokenKeyId } from './token.ts'
 
 export interface Grant {
   readonly principal: Principal
@@ -78,6 +82,8 @@ export class Principals implements Service {
   /** Reused for each token, to avoid an allocation. */
   readonly #digest = Buffer.alloc(NO_DIGEST.length)
   readonly #changeListeners: (() => void)[] = []
+  /** With which key ids of imported tokens are computed; null while there are none. */
+  #importKey: Uint8Array | null = null
   #generation = 0
   #reported = -1
   #lookUps = 0
@@ -90,6 +96,7 @@ export class Principals implements Service {
 
   async start(): Promise<void> {
     this.#generation = await this.#options.tokens.generation()
+    await this.#readImportKey()
     await this.#report()
     this.#follower.start()
     this.#flusher.start()
@@ -107,7 +114,7 @@ export class Principals implements Service {
     const cached = shown[CACHED]
     // The entry is replaced when the token changes.
     if (cached && this.#cache.get(cached.record.keyId) === cached) return this.#admit(cached)
-    const keyId = tokenKeyId(shown.token)
+    const keyId = tokenKeyId(shown.token) ?? this.#importedKeyId(shown.token)
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(shown, entry)
     if (this.#lookUps >= MAX_LOOK_UPS) return TOO_MANY
@@ -142,6 +149,16 @@ export class Principals implements Service {
     const state = tokenState(record, this.#options.clock.now())
     if (state === 'active') return null
     return { code: state === 'disabled' ? 'token_disabled' : 'token_expired' }
+  }
+
+  #importedKeyId(token: string): string | null {
+    if (this.#importKey === null || hasTokenPrefix(token)) return null
+    return importedKeyId(this.#importKey, hash('sha256', token, 'buffer'))
+  }
+
+  async #readImportKey(): Promise<void> {
+    const { tokens } = this.#options
+    if (this.#importKey === null && (await tokens.hasImported())) this.#importKey = await tokens.importKey()
   }
 
   #check(shown: PresentedToken, entry: Entry | undefined): Authentication {
@@ -199,6 +216,7 @@ export class Principals implements Service {
     const generation = await tokens.generation()
     if (generation !== this.#generation) {
       const changed = await tokens.changedSince(this.#generation)
+      await this.#readImportKey()
       this.#generation = generation
       for (const record of changed) if (this.#cache.has(record.keyId)) this.#store(record)
       for (const listener of this.#changeListeners) listener()

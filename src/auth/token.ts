@@ -9,6 +9,9 @@ import { base62, randomBase62 } from '../runtime/id.ts'
 const TOKEN = /^itr_([0-9A-Za-z]{10})_[0-9A-Za-z]{36}$/
 const CHECKSUM_LENGTH = 6
 
+/** Also of tokens that another database minted. */
+export const KEY_ID = /^[0-9A-Za-z]{10}$/
+
 export interface MintedToken {
   readonly keyId: string
   /** Shown once, not stored. */
@@ -21,6 +24,11 @@ export function mintToken(): MintedToken {
   const body = `itr_${keyId}_${randomBase62(30)}`
   const token = body + base62(crc32(body), CHECKSUM_LENGTH)
   return { keyId, token, hash: hash('sha256', token, 'buffer') }
+}
+
+/** A text that begins as a token of ours is none of another system. */
+export function hasTokenPrefix(text: string): boolean {
+  return text.startsWith('itr_')
 }
 
 /** The key id of a well-formed token with a right checksum, else null. The token may still be unknown. */

@@ -79,8 +79,26 @@ function storedAs({ id, duplicate, conflict }: Receipt): SendResult {
   return { outcome: conflict ? 'conflict' : duplicate ? 'duplicate' : 'stored', id }
 }
 
+/** A trusted certificate for another name has a message of its own. */
+const WRONG_NAME = 'ERR_TLS_CERT_ALTNAME_INVALID'
+const UNTRUSTED = new Set([
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+])
+
 function unsent(error: Refused | Unavailable): Unsent {
-  const { status, code, message } = error
+  const { status, code } = error
+  const isUntrusted = UNTRUSTED.has(code)
+  const hint = isUntrusted
+    ? '. For an authority of your own: NODE_EXTRA_CA_CERTS=FILE with its certificate, in PEM.'
+    : ''
+  const message = `${error.message}${hint}`
+  if (isUntrusted || code === WRONG_NAME) return { outcome: 'fatal', status, error: code, message }
   const fields = error instanceof Refused && error.fields.length > 0 ? { fields: error.fields } : {}
   return { outcome: outcomeOfFailure(error), status, error: code, message, ...fields }
 }

@@ -5,6 +5,7 @@ import { tenantText } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { ErasureStore } from '../store/contract/erasures.ts'
 import { Erasures, type ErasuresOptions } from './erasures.ts'
+import type { NamedRefusals } from './named-refusals.ts'
 
 /** The whole log of a database, oldest first. */
 export async function* erasureLog(erasures: Pick<ErasureStore, 'log'>): AsyncGenerator<ErasureRecord> {
@@ -28,16 +29,22 @@ export async function applyErasures(
   const erasures = new Erasures({ store: target, clock })
   let erased = 0
   let page: ErasureRecord[] = []
+  /** Of the tenant that came last: an erasure stands in the log as one. */
+  let named: NamedRefusals | null = null
+  let tenant = ''
   const apply = async () => {
     const held = new Set(await target.erasures.unerased(page))
     const tenants = Map.groupBy(
       page.filter(({ eventId }) => held.has(eventId)),
       tenantText,
     )
-    for (const records of tenants.values()) {
+    for (const [text, records] of tenants) {
+      if (named === null || text !== tenant) named = erasures.refusalsOf(records[0]!)
+      tenant = text
       erased += await erasures.rows(
         records[0]!,
         records.map(({ eventId }) => eventId),
+        named,
       )
     }
     page = []

@@ -1,6 +1,7 @@
 // Erases messages: by event, conversation, e-mail address or source_ref, in pages of bounded transactions. Refusals go first, while
 // the references that name them are there; then the first event of a message, its revisions and what was promoted from them. So
-// an erasure that was killed ends when it is repeated.
+// an erasure that was killed ends when it is repeated. Refusals that were stored meanwhile go last; from then on, the store keeps
+// none that was received before.
 
 import { ERASE_BYTES, ERASE_ROWS, type ErasureSelector } from '../model/erasure.ts'
 import type { StoredEvent } from '../model/event.ts'
@@ -8,7 +9,7 @@ import type { Tenant } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { ErasureStore } from '../store/contract/erasures.ts'
 import type { RefusalStore } from '../store/contract/refusals.ts'
-import { NamedRefusals, namesEmail, refusalsOf } from './named-refusals.ts'
+import { NamedRefusals, Names, namesEmail } from './named-refusals.ts'
 import { firstOf, rowsOf, type SelectionStore, selectEvents } from './selection.ts'
 
 export interface ErasuresOptions {
@@ -45,19 +46,42 @@ export class Erasures {
     this.#clock = clock
   }
 
+  /** For all pages of one erasure; without it, each page reads all refusals anew. */
+  refusalsOf(tenant: Tenant): NamedRefusals {
+    return new NamedRefusals(this.#store.refusals, tenant)
+  }
+
   /** Erases, or counts, one page of what the selector names. */
-  async page(tenant: Tenant, { selector, dryRun, after }: ErasePage): Promise<Erased> {
+  async page(
+    tenant: Tenant,
+    { selector, dryRun, after }: ErasePage,
+    named: NamedRefusals = this.refusalsOf(tenant),
+  ): Promise<Erased> {
     const page = await selectEvents(this.#store, tenant, selector, after)
     const firsts = new Set<number>()
     for (const event of page.events) firsts.add(await firstOf(this.#store, tenant, event))
-    const { named, refusals } = await this.#readRefusals(tenant, after === null ? selector : null)
+    const refusals = new Set<number>()
+    const find = (ids: readonly number[]) => {
+      for (const id of ids) refusals.add(id)
+    }
+    /** Of what the selector names itself, older refusals go with the first page. */
+    const readNew = async (withOlder: boolean) => {
+      const isNamed = 'email' in selector && (withOlder || named.isRead)
+      find(await named.readNew((refusal) => isNamed && namesEmail(refusal, selector.email)))
+    }
+    await readNew(after === null)
+    const names = new Names()
+    if ('sourceRef' in selector) names.references.add(selector.sourceRef)
+    if (after === null) find(named.of(names))
+
     const tally = { messages: 0, events: 0 }
     for (const first of firsts) {
       const batch = new Batch(this.#store.erasures, tenant, this.#clock, dryRun)
       for await (const rows of rowsOf(this.#store, tenant, first)) {
         const kept = rows.filter(({ erasedAt }) => erasedAt === null)
-        const found = rows.flatMap((row) => named.of(row))
-        for (const id of found) refusals.add(id)
+        const found = rows.flatMap((row) => named.of(Names.of(row)))
+        find(found)
+        for (const row of rows) names.add(row)
         if (!dryRun) await this.#deleteRefusals(tenant, found)
         for (const row of kept) await batch.add(row)
         await batch.flush()
@@ -65,18 +89,22 @@ export class Erasures {
       if (batch.rows > 0) tally.messages += 1
       tally.events += batch.rows
     }
-    if (!dryRun) await this.#deleteRefusals(tenant, Array.from(refusals))
-    return { ...tally, refusals: refusals.size, next: page.next }
+    if (!dryRun) {
+      await readNew(false)
+      find(named.of(names))
+      await this.#deleteRefusals(tenant, Array.from(refusals))
+    }
+    return { ...tally, refusals: named.take(refusals), next: page.next }
   }
 
   /** Erases these rows alone, and their refusals. Returns how many. */
-  async rows(tenant: Tenant, ids: readonly number[]): Promise<number> {
-    const { named } = await this.#readRefusals(tenant, null)
+  async rows(tenant: Tenant, ids: readonly number[], named: NamedRefusals): Promise<number> {
+    await named.readNew(() => false)
     const batch = new Batch(this.#store.erasures, tenant, this.#clock, false)
     for (const id of ids) {
       const event = await this.#store.events.find(id, tenant)
       if (!event || event.erasedAt !== null) continue
-      await this.#deleteRefusals(tenant, named.of(event))
+      await this.#deleteRefusals(tenant, named.of(Names.of(event)))
       await batch.add(event)
     }
     await batch.flush()
@@ -89,20 +117,6 @@ export class Erasures {
 
   async #deleteRefusals(tenant: Tenant, ids: readonly number[]): Promise<void> {
     if (ids.length > 0) await this.#store.erasures.deleteRefusals(tenant, ids)
-  }
-
-  /** The refusals of a tenant, and those that the selector names itself: they go with its first page. */
-  async #readRefusals(tenant: Tenant, selector: ErasureSelector | null) {
-    const named = new NamedRefusals()
-    const refusals = new Set<number>()
-    for await (const refusal of refusalsOf(this.#store.refusals, tenant)) {
-      named.add(refusal)
-      if (selector !== null && 'email' in selector && namesEmail(refusal, selector.email)) refusals.add(refusal.id)
-    }
-    if (selector !== null && 'sourceRef' in selector) {
-      for (const id of named.of({ id: 0, sourceRef: selector.sourceRef, idempotencyKey: null })) refusals.add(id)
-    }
-    return { named, refusals }
   }
 }
 

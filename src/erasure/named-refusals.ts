@@ -16,21 +16,74 @@ const MAX_REFERENCES = 100
 /** Only what looks like an address is searched in whole texts: `a` would be in all of them. */
 const ADDRESS = /[^\s@]@[^\s@]/
 
-export class NamedRefusals {
-  readonly #byReference = new Map<string, number[]>()
-  readonly #byEvent = new Map<number, number>()
+/** What a refusal may name: rows of messages, and their references. */
+export class Names {
+  readonly ids: number[] = []
+  readonly references = new Set<string>()
 
-  /** The refusals that came from a message. */
-  of({ id, sourceRef, idempotencyKey }: Named): number[] {
-    const accepted = this.#byEvent.get(id)
-    return [
-      ...(accepted === undefined ? [] : [accepted]),
-      ...(sourceRef === null ? [] : (this.#byReference.get(sourceRef) ?? [])),
-      ...(idempotencyKey === null ? [] : (this.#byReference.get(idempotencyKey) ?? [])),
-    ]
+  static of(row: NamedRow): Names {
+    const names = new Names()
+    names.add(row)
+    return names
   }
 
-  add(refusal: StoredRefusal): void {
+  add({ id, sourceRef, idempotencyKey }: NamedRow): void {
+    this.ids.push(id)
+    for (const reference of [sourceRef, idempotencyKey]) if (reference !== null) this.references.add(reference)
+  }
+}
+
+export interface NamedRow {
+  readonly id: number
+  readonly sourceRef: string | null
+  readonly idempotencyKey: string | null
+}
+
+/** The refusals of a tenant, each of them read once: what one erasure shares between its pages. */
+export class NamedRefusals {
+  readonly #store: Pick<RefusalStore, 'list'>
+  readonly #tenant: Tenant
+  readonly #byReference = new Map<string, number[]>()
+  readonly #byEvent = new Map<number, number>()
+  readonly #taken = new Set<number>()
+  #newest = 0
+  #isRead = false
+
+  constructor(store: Pick<RefusalStore, 'list'>, tenant: Tenant) {
+    this.#store = store
+    this.#tenant = tenant
+  }
+
+  get isRead(): boolean {
+    return this.#isRead
+  }
+
+  /** Reads those that came since the last call. Returns the ids of those that match. */
+  async readNew(matches: (refusal: StoredRefusal) => boolean): Promise<number[]> {
+    const known = this.#newest
+    const found: number[] = []
+    for await (const refusal of refusalsOf(this.#store, this.#tenant, known)) {
+      this.#newest = Math.max(this.#newest, refusal.id)
+      this.#add(refusal)
+      if (matches(refusal)) found.push(refusal.id)
+    }
+    this.#isRead = true
+    return found
+  }
+
+  of({ ids, references }: Names): number[] {
+    const accepted = ids.flatMap((id) => this.#byEvent.get(id) ?? [])
+    return [...accepted, ...Array.from(references).flatMap((reference) => this.#byReference.get(reference) ?? [])]
+  }
+
+  /** How many of these are given for the first time. */
+  take(ids: Iterable<number>): number {
+    const before = this.#taken.size
+    for (const id of ids) this.#taken.add(id)
+    return this.#taken.size - before
+  }
+
+  #add(refusal: StoredRefusal): void {
     if (refusal.acceptedAs !== null) this.#byEvent.set(refusal.acceptedAs, refusal.id)
     for (const reference of new Set(referencesIn(refusal))) {
       const ids = this.#byReference.get(reference)
@@ -40,17 +93,16 @@ export class NamedRefusals {
   }
 }
 
-interface Named {
-  readonly id: number
-  readonly sourceRef: string | null
-  readonly idempotencyKey: string | null
-}
-
-export async function* refusalsOf(store: Pick<RefusalStore, 'list'>, tenant: Tenant): AsyncGenerator<StoredRefusal> {
+/** Newest first, down to the one after `after`. */
+async function* refusalsOf(
+  store: Pick<RefusalStore, 'list'>,
+  tenant: Tenant,
+  after: number,
+): AsyncGenerator<StoredRefusal> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const page = await store.list(tenant, before, PAGE)
-    yield* page
-    if (page.length < PAGE) return
+    yield* page.filter(({ id }) => id > after)
+    if (page.length < PAGE || page.at(-1)!.id <= after) return
     before = page.at(-1)!.id
   }
 }

@@ -5,7 +5,9 @@ import type { Tenant } from './principal.ts'
 
 export type EventKind = 'event' | 'revision'
 /** `promotion`: made from a revision; its route names which one. */
-export type EventOrigin = 'intake' | 'accepted_refusal' | 'promotion' | 'test'
+export const EVENT_ORIGINS = ['intake', 'accepted_refusal', 'promotion', 'test'] as const
+
+export type EventOrigin = (typeof EVENT_ORIGINS)[number]
 
 /** Metadata of an event: everything but its payload. */
 export interface EventMeta extends Tenant {

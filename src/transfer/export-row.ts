@@ -3,7 +3,7 @@
 
 import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
-import type { EventKind, EventMeta, StoredEvent } from '../model/event.ts'
+import { EVENT_ORIGINS, type EventKind, type EventMeta, type StoredEvent } from '../model/event.ts'
 import type { DeliveryState } from '../model/processing.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { META_COLUMNS } from '../store/event-columns.ts'
@@ -100,6 +100,7 @@ function metaOf(fields: Readonly<Record<string, unknown>>): EventMeta {
       meta[field] = value
     else throw new Error(`has no ${type === 'text' ? 'text' : 'whole number'} in ${name}`)
   }
+  if (!EVENT_ORIGINS.some((origin) => origin === meta.origin)) throw new Error('has an unknown origin')
   return meta as unknown as EventMeta
 }
 

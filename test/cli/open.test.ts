@@ -16,6 +16,7 @@ const MISSING = /^intray: (There is no database at \/|The database \w+ has no In
 /** For each command that takes a database, arguments that let it get as far as opening it. */
 const CALLS: Readonly<Record<string, string>> = {
   'token create': TENANT,
+  'token import': './tokens.csv',
   'token list': '',
   'token show': 'abc',
   'token disable': 'abc',

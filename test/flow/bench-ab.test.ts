@@ -5,9 +5,11 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { besides } from '../../bench/ab/beside.ts'
 import { addPackages, findCommit, hasChanges, writeCommit } from '../../bench/ab/checkout.ts'
 import { compare } from '../../bench/ab/compare.ts'
 import { parseAbOptions } from '../../bench/ab/options.ts'
+import type { Intray } from '../../bench/contestants/intray.ts'
 import { Scope } from '../../bench/scope.ts'
 import { UsageError } from '../../bench/usage-error.ts'
 import { tempFolder } from '../support/temp.ts'
@@ -29,6 +31,10 @@ const REFUSED: Record<string, [args: string[], sentence: RegExp]> = {
   'two processes on a file': [['--against', 'HEAD', '--only', 'two'], /needs --store postgres/],
   'half a round': [['--against', 'HEAD', '--rounds', '1.5'], /--rounds must be a whole number/],
   'no seconds': [['--against', 'HEAD', '--seconds', '0'], /--seconds must be a number from 0.5/],
+  'something beside it that is not known': [
+    ['--against', 'HEAD', '--beside', 'tea'],
+    /--beside knows backup, not "tea"/,
+  ],
   'an unknown option': [['--against', 'HEAD', '--fast'], /Unknown option/],
 }
 for (const [name, [args, sentence]] of Object.entries(REFUSED)) {
@@ -55,6 +61,34 @@ test('the ratio is the median of the ratios inside the rounds, not that of the m
 
 test('no rounds give no ratio', () => {
   assert.ok(Number.isNaN(compare([]).ratio.median))
+})
+
+test('what runs beside a measurement runs again and again, and has ended after it', async () => {
+  const calls: (readonly string[])[] = []
+  let underWay = 0
+  const enough = Promise.withResolvers<void>()
+  const cli = async (args: readonly string[]) => {
+    calls.push(args)
+    underWay += 1
+    await new Promise((resolve) => setImmediate(resolve))
+    underWay -= 1
+    if (calls.length === 3) enough.resolve()
+    return {}
+  }
+  const intray = { cli } as unknown as Intray
+  const { measured, turns } = await besides('backup', intray, tempFolder('beside'), async () => {
+    await enough.promise
+    return 'measured'
+  })
+  assert.deepEqual([measured, underWay, turns], ['measured', 0, calls.length])
+  assert.ok(turns >= 3)
+  assert.equal(new Set(calls.map(([, file]) => file)).size, turns, 'each has a file of its own')
+
+  const fails = { cli: () => Promise.reject(new Error('no disk')) } as unknown as Intray
+  await assert.rejects(
+    besides('backup', fails, tempFolder('beside'), async () => 1),
+    /no disk/,
+  )
 })
 
 /** A repository with two commits and a change that is in neither. */

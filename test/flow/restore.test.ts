@@ -20,7 +20,7 @@ import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 /** What is stored before the load begins: a backup takes a while. */
-const OLD_EVENTS = 4000
+const OLD_EVENTS = 1000
 const PER_SECOND = 200
 /** More than a test can last. */
 const MOST_MESSAGES = 60_000

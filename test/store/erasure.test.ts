@@ -12,7 +12,7 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from './back-door.ts'
 import { append, everyDriver, everyStore, indexAll, payloadText } from './suite.ts'
-import { idOf, item, NOON, TENANT } from './rows.ts'
+import { idOf, item, NOON, refusal, TENANT } from './rows.ts'
 
 const OTHERS = { accountId: 7, companyId: 43 }
 
@@ -246,6 +246,32 @@ everyStore('a revision that is promoted while it is erased leaves nothing', asyn
   assert.ok(promoted > 0)
   assert.equal(await store.events.payload(promoted), null)
 })
+
+everyStore(
+  'a refusal that is stored while its reference is erased goes as well, one of another stays',
+  async (store) => {
+    const id = await append(store, message({ ref: 'r:1' }))
+    const bodies = ['{"source_ref":"r:1" broken', '{"source_ref":"r:2" broken']
+    let added = 0
+    const erasures: ErasureStore = {
+      ...store.erasures,
+      erase: async (...args) => {
+        const refusals = bodies.map((body) => refusal({ body: Buffer.from(body) }))
+        await store.refusals.add(refusals, { maxCount: 9, maxAgeMs: 1e15 }, NOON)
+        added += 1
+        return store.erasures.erase(...args)
+      },
+    }
+    const racing = new Erasures({ store: { ...store, erasures }, clock: { now: () => NOON + 1 } })
+    const page = await racing.page(TENANT, { selector: { event: id }, dryRun: false, after: null })
+    assert.deepEqual([page.messages, page.refusals, added], [1, 1, 1])
+    const left = await store.refusals.list(TENANT, 1e9, 9)
+    assert.deepEqual(
+      left.map(({ body }) => Buffer.from(body).toString()),
+      [bodies[1]],
+    )
+  },
+)
 
 everyDriver('the log names what an older state of the database still holds', async ({ open }) => {
   const store = await open('tool')

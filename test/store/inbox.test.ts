@@ -279,19 +279,23 @@ everyDriver('a scan stops after its bound, says so, and goes on from there', asy
   )
   await indexAll(store, { maxRows: 2000, maxBytes: 1 << 30 })
   const expected = [ids[total - 1]!, ids[700]!, ids[3]!]
-  for (const filter of [{}, { channelRef: 'page' }, { receivedAfter: 0 }, { words: ['wor'] }]) {
+  const filters: EventFilter[] = [{}, { channelRef: 'page' }, { receivedAfter: 0 }, { words: ['wor'] }]
+  for (const filter of filters) {
     const { ids: seen, partials, sizes } = await allPages(store, { ...filter, scope: 'bot' }, 10)
     assert.deepEqual(seen, expected, JSON.stringify(filter))
-    assert.equal(partials, 1)
-    assert.deepEqual(sizes, [1, 2])
+    // A search for words also stops after SEARCH_MS, so a slow machine may cut it into more pages.
+    if (filter.words) assert.ok(partials >= 1)
+    else assert.deepEqual([partials, sizes], [1, [1, 2]])
   }
   const { ids: none, partials } = await allPages(store, { messageType: 'image' }, 10)
   assert.deepEqual([none, partials], [[], 1])
+  const word7 = ids.filter((_, n) => `word${n}`.startsWith('word7')).toReversed()
+  assert.deepEqual(await listed(store, { words: ['word7'], channelRef: 'page' }), word7)
   // What an index leads to is never partial, however many there are.
-  assert.deepEqual(await allPages(store, { words: ['word7'], channelRef: 'page' }, 200), {
-    ids: ids.filter((_, n) => `word${n}`.startsWith('word7')).toReversed(),
+  assert.deepEqual(await allPages(store, { channelRef: 'page' }, 1000), {
+    ids: ids.toReversed(),
     partials: 0,
-    sizes: [200, 200, 200, 200, 200, 111],
+    sizes: Array.from({ length: Math.ceil(total / 1000) }, (_, page) => Math.min(1000, total - page * 1000)),
   })
 })
 

@@ -1,7 +1,8 @@
 // Conformance: refused requests. Every promise of src/store/contract/refusals.ts.
 
 import assert from 'node:assert/strict'
-import { NOON, refusal, TENANT } from './rows.ts'
+import type { Tenant } from '../../src/model/principal.ts'
+import { idOf, item, NOON, refusal, TENANT } from './rows.ts'
 import { everyDriver, everyStore } from './suite.ts'
 
 const BOUNDS = { maxCount: 100, maxAgeMs: 60_000 } as const
@@ -26,6 +27,21 @@ everyStore('a refusal comes back as it was, newest first', async (store) => {
     ids.toSorted((a, b) => b - a),
   )
 })
+
+everyStore(
+  'a refusal that waited in memory while its tenant had something erased is not added any more',
+  async (store) => {
+    const [stored] = await store.journal.append([item()])
+    const at = NOON + 5
+    assert.equal(await store.erasures.erase(TENANT, [idOf(stored)], at), 1)
+    const waited = [at - 1, at, at + 1].map((receivedAt) => refusal({ receivedAt, requestId: `${receivedAt - at}` }))
+    const ofOther = refusal({ ...OTHER, receivedAt: at - 1, requestId: 'other' })
+    await store.refusals.add([...waited, ofOther], BOUNDS, at + 2)
+    const namesOf = async (tenant: Tenant) =>
+      (await store.refusals.list(tenant, NEWEST, 9)).map(({ requestId }) => requestId)
+    assert.deepEqual([await namesOf(TENANT), await namesOf(OTHER)], [['1'], ['other']])
+  },
+)
 
 everyStore('refusals are read in pages below the last id', async (store) => {
   const sent = Array.from({ length: 7 }, (_, n) => refusal({ requestId: `r${n}` }))

@@ -1,6 +1,7 @@
 // Conformance: tokens. Every promise of src/store/contract/tokens.ts.
 
 import assert from 'node:assert/strict'
+import { importedKeyId } from '../../src/model/imported-token.ts'
 import type { TokenRecord } from '../../src/model/token.ts'
 import type { TokenFilter } from '../../src/store/contract/tokens.ts'
 import { NOON, newToken } from './rows.ts'
@@ -29,6 +30,16 @@ everyStore('an unknown key id is null, and key ids are compared exactly', async 
   for (const other of ['ABCDEFGHIJ', 'abcdefghij', 'aBcDeFgHi', '', 'aBcDeFgHiJ ', "' OR 1=1 --"]) {
     assert.equal(await store.tokens.find(other), null)
   }
+})
+
+everyStore('an imported token is noticed, and its key id is the same in each process', async (store, database) => {
+  await store.tokens.create(newToken({ keyId: 'importedAA' }))
+  assert.equal(await store.tokens.hasImported(), false)
+  const keyId = importedKeyId(await store.tokens.importKey(), new Uint8Array(32))
+  await store.tokens.create(newToken({ keyId }))
+  assert.equal(await store.tokens.hasImported(), true)
+  const other = await database.open('tool')
+  assert.equal(importedKeyId(await other.tokens.importKey(), new Uint8Array(32)), keyId)
 })
 
 everyStore('a key id that exists is rejected, and the token that has it stays', async (store) => {

@@ -4,12 +4,21 @@ import { execFileSync } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { hasProgram } from '../../prove/debian.ts'
 import { tempFolder } from './temp.ts'
+
+/** For `skip`. */
+export const noOpenssl = hasProgram('openssl') ? false : 'openssl is not installed (Debian: openssl)'
 
 export interface TestCertificate {
   readonly cert: string
   readonly key: string
   readonly fingerprint: string
+}
+
+/** None without openssl: then the tests that need them are skipped. */
+export function makeCertificates(count: number): TestCertificate[] {
+  return noOpenssl ? [] : Array.from({ length: count }, () => makeCertificate())
 }
 
 /** Self-signed, so that it is its own authority. */

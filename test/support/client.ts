@@ -3,6 +3,7 @@
 
 import http from 'node:http'
 import net from 'node:net'
+import tls from 'node:tls'
 import { assertDocumented } from './contract.ts'
 
 export interface SendOptions {
@@ -86,6 +87,16 @@ export class RawConnection {
   static async open(port: number): Promise<RawConnection> {
     const socket = net.connect({ port, host: '127.0.0.1' })
     await new Promise<void>((resolve, reject) => socket.once('connect', resolve).once('error', reject))
+    return new RawConnection(socket)
+  }
+
+  /** The same over TLS, for a server with this certificate. */
+  static async openTls(port: number, ca: string, options: tls.ConnectionOptions = {}): Promise<RawConnection> {
+    const socket = tls.connect({ port, host: '127.0.0.1', ca, ...options })
+    await new Promise<void>((resolve, reject) => {
+      socket.once('secureConnect', resolve).once('error', reject)
+      socket.once('close', () => reject(new Error('closed in the handshake')))
+    })
     return new RawConnection(socket)
   }
 

@@ -66,7 +66,7 @@ export async function startServer(
   })
   const url = await new Promise<string>((resolve, reject) => {
     child.stdout.on('data', () => {
-      const found = /listening on (http:\/\/\S+)(?: with \d+ workers)?\n/.exec(stdout)
+      const found = /listening on (https?:\/\/\S+)(?: with \d+ workers)?\n/.exec(stdout)
       if (found) resolve(found[1]!)
     })
     void exited.then((code) => reject(new Error(`the server ended with ${code}: ${stdout}${stderr}`)))

@@ -2,7 +2,7 @@
 // a backup that was written before.
 
 import { existsSync, statSync } from 'node:fs'
-import { constants, setPriority } from 'node:os'
+import { constants, getPriority, setPriority } from 'node:os'
 import { dirname } from 'node:path'
 import { loadConfig } from '../../config.ts'
 import { appendErasures } from '../../erasure/log-file.ts'
@@ -52,7 +52,7 @@ export const backup = command({
   },
   async run(values, [path, ...rest]) {
     // Below the servers of the machine. Threads that start later inherit it.
-    setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+    if (getPriority() < constants.priority.PRIORITY_BELOW_NORMAL) setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
     if (rest.length > 0) throw new UsageError(`Unexpected argument "${printable(rest[0]!)}".`)
     if (values.verify !== undefined) {
       if (path !== undefined || values.keep !== undefined)

@@ -128,9 +128,10 @@ async function allPages(
   dryRun: boolean,
 ): Promise<Counts> {
   const sum = { messages: 0, events: 0, refusals: 0 }
+  const refusals = erasures.refusalsOf(tenant)
   const progress = createProgress(dryRun ? 'count' : 'erase')
   for (let after: number | null = null; ; ) {
-    const page: Erased = await erasures.page(tenant, { selector, dryRun, after })
+    const page: Erased = await erasures.page(tenant, { selector, dryRun, after }, refusals)
     sum.messages += page.messages
     sum.events += page.events
     sum.refusals += page.refusals

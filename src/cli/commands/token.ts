@@ -16,6 +16,7 @@ import { JSON_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson, record } from '../output.ts'
 import { tokenJson } from '../token-json.ts'
+import { tokenImport } from './token-import.ts'
 import { tokenList } from './token-list.ts'
 
 const IN_EFFECT_TIMEOUT_MS = 10_000
@@ -129,7 +130,7 @@ when this is in effect on every running server.`,
 export const token = commandGroup(
   'Manages the tokens of integrations',
   'Tokens let integrations send and read. A token belongs to one account and one company.',
-  { create, list: tokenList, show, disable, enable, limit, rotate },
+  { create, import: tokenImport, list: tokenList, show, disable, enable, limit, rotate },
 )
 
 function activeCommand(isActive: boolean, about: string): Command {

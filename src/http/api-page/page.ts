@@ -189,9 +189,7 @@ function renderStatus(status: string): Html {
 function renderErrorLinks(document: ApiDocument, errors: readonly { status: string; answer: Body }[]): Html | '' {
   if (errors.length === 0) return ''
   const items = errors.map(({ status, answer }) => {
-    const codes = codesOf(document, answer).map(
-      (code) => html` <a href="#error-${code}"><code>${breakable(code)}</code></a>`,
-    )
+    const codes = codesOf(document, answer).map((code) => html` <a href="#error-${code}">${breakable(code)}</a>`)
     return html`<li>${renderStatus(status)}${codes}</li>`
   })
   return html`<h4>Errors</h4><ul class="codes">${items}</ul>`

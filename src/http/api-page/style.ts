@@ -30,8 +30,8 @@ ul { padding-left: 1.25rem; }
 li + li { margin-top: .3rem; }
 .soft, figcaption, .type { color: var(--soft); }
 .facts { margin: .5rem 0 0; }
-code, pre { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: .875em; }
-:not(pre) > code { background: var(--raised); border-radius: 3px; padding: .1em .3em; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
+code, pre, .codes a { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; font-size: .875em; }
+:not(pre) > code, .codes a { background: var(--raised); border-radius: 3px; padding: .1em .3em; -webkit-box-decoration-break: clone; box-decoration-break: clone; }
 pre code { font-size: inherit; }
 h3 code, th code, nav code { background: none; padding: 0; }
 pre { margin: .75rem 0; padding: .75rem .875rem; background: var(--raised); border: 1px solid var(--line); border-radius: 6px; white-space: pre-wrap; line-height: 1.5; }

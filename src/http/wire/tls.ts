@@ -44,10 +44,7 @@ export class Tls implements Service {
   createServer(options: ServerOptions, onRequest: RequestListener): Server {
     const { cert, key } = this.#certificate.current
     const { handshakeTimeout, logger } = this.#options
-    // As node:http sets it: a client may end its side after its request.
-    const allowHalfOpen = true
-    const ofTls = { cert, key, minVersion: MIN_VERSION, handshakeTimeout, allowHalfOpen } as const
-    const server = https.createServer({ ...options, ...ofTls }, onRequest)
+    const server = https.createServer({ ...options, cert, key, minVersion: MIN_VERSION, handshakeTimeout }, onRequest)
     // By default Node passes a failed handshake on as a request that cannot be parsed, but nobody can read an answer.
     server.removeAllListeners('tlsClientError').on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       // A client that left: also what a health check of a proxy does that only connects.
@@ -63,6 +60,8 @@ export class Tls implements Service {
     const begin = server.listeners('connection')
     server.removeAllListeners('secureConnection').on('secureConnection', (socket: Socket) => {
       this.#handshakes.delete(addressesOf(socket))
+      // As node:http sets it: a client may end its side after its request, though not in the handshake.
+      socket.allowHalfOpen = true
       accept(socket)
     })
     return (socket) => {

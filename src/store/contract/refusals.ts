@@ -1,4 +1,8 @@
 // Refused requests, kept for developers of integrations. Bounded: the oldest are deleted.
+//
+// Promises
+// - A refusal that was received before the last erasure of its tenant is not added any more: it waited in the memory of a node
+//   while the erasure looked for refusals to delete. What an erasure does not find is added after it, or never.
 
 import type { Tenant } from '../../model/principal.ts'
 import type { Refusal, StoredRefusal } from '../../model/refusal.ts'

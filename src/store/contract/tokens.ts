@@ -69,6 +69,11 @@ export interface TokenStore {
   /** Moves last_used_at forward, never back. */
   touch(uses: readonly TokenUse[]): Promise<void>
 
+  /** With which the key ids of imported tokens are computed (model/imported-token.ts). */
+  importKey(): Promise<Uint8Array>
+  /** Whether there is an imported token under a computed key id. */
+  hasImported(): Promise<boolean>
+
   generation(): Promise<number>
   changedSince(generation: number): Promise<TokenRecord[]>
 }

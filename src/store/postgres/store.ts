@@ -159,7 +159,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
       ...inTurn({ countDead, history, counts, states, lastErrors, subscriptions }),
       ...callsInTurn(changes, changeSlots),
     }),
-    tokens: lifecycle.guard(createTokenStore(pool)),
+    tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, gaps)),
     operators: lifecycle.guard(createOperatorStore(pool)),

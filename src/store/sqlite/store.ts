@@ -13,6 +13,7 @@ import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
+import { importedTokenKey } from '../../model/imported-token.ts'
 import { readPending } from './admin/erasures.ts'
 import { createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -300,6 +301,8 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
       touch: (uses) => writer.run('touchTokens', [uses]),
+      importKey: () => guard(() => importedTokenKey(readMeta(main, 'dedupe_key'))),
+      hasImported: () => guard(() => tokens.hasImported()),
       generation: () => guard(() => tokens.generation()),
       changedSince: (generation) => guard(() => tokens.changedSince(generation)),
     },

@@ -1,13 +1,17 @@
 import assert from 'node:assert/strict'
+import { hash } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
 import { type Authentication, Principals } from '../../../src/auth/principals.ts'
 import { mintToken } from '../../../src/auth/token.ts'
+import { IMPORTED_PREFIX, importedKeyId } from '../../../src/model/imported-token.ts'
 import type { TokenRecord } from '../../../src/model/token.ts'
 import type { NodeState } from '../../../src/store/contract/nodes.ts'
 import type { TokenStore, TokenUse } from '../../../src/store/contract/tokens.ts'
 import { TestClock } from '../../support/clock.ts'
 import type { RateLimit } from '../../../src/model/rate-limit.ts'
 import { until } from '../../support/until.ts'
+
+const IMPORT_KEY = Buffer.from('key')
 
 /** Tokens in memory, whose answers can be held back. */
 class FakeTokens {
@@ -30,6 +34,8 @@ class FakeTokens {
       await this.beforeAnswer()
       return found
     },
+    importKey: async () => IMPORT_KEY,
+    hasImported: async () => [...this.records.keys()].some((keyId) => keyId.startsWith(IMPORTED_PREFIX)),
     generation: async () => this.current,
     changedSince: async (generation: number) => [...this.records.values()].filter((one) => one.generation > generation),
     touch: async (uses: readonly TokenUse[]) => {
@@ -145,6 +151,27 @@ describe('principals', () => {
     const { principals, tokens } = await setUp(t)
     assert.equal(await codeOf(principals.authenticate({ token: 'nonsense' })), 'invalid_token')
     assert.equal(tokens.finds, 0)
+  })
+
+  test('a token of another system is looked up once any was imported, and then answered from memory', async (t) => {
+    const { principals, tokens, reported } = await setUp(t)
+    const token = 'an-older-token'
+    const digest = hash('sha256', token, 'buffer')
+    const keyId = importedKeyId(IMPORT_KEY, digest)
+    const imported = record({ keyId, token, hash: digest })
+    tokens.put(imported)
+    await until('the import is known', () => reported.at(-1)?.tokenGeneration === tokens.current)
+    for (const shown of [{ token }, { token }])
+      assert.equal(await codeOf(principals.authenticate(shown)), `principal ${keyId}`)
+    assert.equal(tokens.finds, 1)
+    for (const other of ['an-older-tokem', keyId, digest.toString('hex')]) {
+      assert.equal(await codeOf(principals.authenticate({ token: other })), 'invalid_token')
+    }
+    assert.equal(tokens.finds, 4, 'one look-up each')
+    assert.equal(await codeOf(principals.authenticate({ token: 'itr_nonsense' })), 'invalid_token')
+    assert.equal(tokens.finds, 4, 'ours by its beginning, and malformed')
+    tokens.put({ ...imported, isActive: false })
+    await until('it is disabled', async () => (await codeOf(principals.authenticate({ token }))) === 'token_disabled')
   })
 
   test('the secret of another token does not open this one', async (t) => {

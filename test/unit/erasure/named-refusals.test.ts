@@ -2,12 +2,30 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NamedRefusals, namesEmail } from '../../../src/erasure/named-refusals.ts'
+import { NamedRefusals, Names, namesEmail } from '../../../src/erasure/named-refusals.ts'
 import type { StoredRefusal } from '../../../src/model/refusal.ts'
 
 const refused = (id: number, body: string, more: Partial<StoredRefusal> = {}): StoredRefusal => ({
   ...{ id, accountId: 7, companyId: 42, receivedAt: 0, keyId: 'A', code: 'invalid_json', route: '/', requestId: 'r' },
   ...{ headers: {}, body: Buffer.from(body), bodySize: body.length, acceptedAs: null, ...more },
+})
+
+/** They are in the store, newest first, and are read once. */
+async function namedIn(stored: StoredRefusal[]): Promise<NamedRefusals> {
+  const named = new NamedRefusals(storeOf(stored), { accountId: 7, companyId: 42 })
+  await named.readNew(() => false)
+  return named
+}
+
+const storeOf = (stored: readonly StoredRefusal[], onRead: (read: number) => void = () => {}) => ({
+  list: async (_tenant: unknown, before: number, limit: number) => {
+    const page = stored
+      .filter(({ id }) => id < before)
+      .toSorted((a, b) => b.id - a.id)
+      .slice(0, limit)
+    onRead(page.length)
+    return page
+  },
 })
 
 const BODIES = [
@@ -22,23 +40,39 @@ const BODIES = [
 ]
 const OTHERS = ['{"source_ref":"cf:12"}', '{"ref":"cf:1"}', 'cf:1', '', '{"source_ref":1}', 'source_ref=cf:12', '%']
 
-test('refusals are found by the reference in their body, however it is written', () => {
-  const named = new NamedRefusals()
-  for (const [n, body] of [...BODIES, ...OTHERS].entries()) named.add(refused(n, body))
-  const found = named.of({ id: 1, sourceRef: 'cf:1', idempotencyKey: null })
+test('refusals are found by the reference in their body, however it is written', async () => {
+  const named = await namedIn([...BODIES, ...OTHERS].map((body, n) => refused(n + 1, body)))
+  const found = named.of(Names.of({ id: 1, sourceRef: 'cf:1', idempotencyKey: null }))
   assert.deepEqual(
     found.toSorted((a, b) => a - b),
-    BODIES.map((_, n) => n),
+    BODIES.map((_, n) => n + 1),
   )
 })
 
-test('refusals are found by the event that was created from them, and by their Idempotency-Key', () => {
-  const named = new NamedRefusals()
-  named.add(refused(1, '{}', { acceptedAs: 77 }))
-  named.add(refused(2, '{}', { headers: { 'idempotency-key': 'k' } }))
-  named.add(refused(3, '{}', { acceptedAs: 78, headers: { 'idempotency-key': 'other' } }))
-  assert.deepEqual(named.of({ id: 77, sourceRef: null, idempotencyKey: null }), [1])
-  assert.deepEqual(named.of({ id: 1, sourceRef: null, idempotencyKey: 'k' }), [2])
+test('refusals are found by the event that was created from them, and by their Idempotency-Key', async () => {
+  const named = await namedIn([
+    refused(1, '{}', { acceptedAs: 77 }),
+    refused(2, '{}', { headers: { 'idempotency-key': 'k' } }),
+    refused(3, '{}', { acceptedAs: 78, headers: { 'idempotency-key': 'other' } }),
+  ])
+  assert.deepEqual(named.of(Names.of({ id: 77, sourceRef: null, idempotencyKey: null })), [1])
+  assert.deepEqual(named.of(Names.of({ id: 1, sourceRef: null, idempotencyKey: 'k' })), [2])
+})
+
+test('for all pages of an erasure refusals are read once, and those that come meanwhile are found', async () => {
+  const stored = Array.from({ length: 40 }, (_, n) => refused(n + 1, `{"source_ref":"r:${n}"}`))
+  let read = 0
+  const named = new NamedRefusals(
+    storeOf(stored, (count) => (read += count)),
+    { accountId: 7, companyId: 42 },
+  )
+  for (let page = 0; page < 10; page++) await named.readNew(() => false)
+  // Of those that are known, each look reads a few again.
+  assert.ok(read < 2.5 * stored.length, String(read))
+  stored.push(refused(41, '{"source_ref":"late"}'))
+  assert.deepEqual(await named.readNew(() => true), [41])
+  const found = named.of(Names.of({ id: 0, sourceRef: 'late', idempotencyKey: null }))
+  assert.deepEqual([found, named.take(found), named.take(found)], [[41], 1, 0])
 })
 
 test('refusals are found by an address in any form, and by no other address', () => {

@@ -150,6 +150,7 @@ test('a row whose digests are right and whose content makes no sense is refused'
     'a tenant that is none': { company_id: 0 },
     'a reference that is no text': { source_ref: 7 },
     'another kind': { kind: 'message' },
+    'another origin': { origin: 'elsewhere' },
   }
   for (const [what, change] of Object.entries(wrong)) {
     const bytes = Buffer.from(`${sealedLine(HEADER)}\n${sealedLine({ ...fields, ...change })}\n`)

@@ -13,7 +13,10 @@ const INSERT: Statement = {
   name: 'intray_insert_refusals',
   text: `INSERT INTO intray.refusals (account_id, company_id, received_at, body_size, key_id, code, route, request_id,
     headers, body)
-  SELECT ${unnested('bigint bigint bigint bigint text text text text text bytea')}`,
+  SELECT k.* FROM (SELECT ${unnested('bigint bigint bigint bigint text text text text text bytea')})
+    AS k (account_id, company_id, received_at, body_size, key_id, code, route, request_id, headers, body)
+  WHERE k.received_at > coalesce((SELECT e.erased_at FROM intray.erasures e
+    WHERE e.company_id = k.company_id AND e.account_id = k.account_id ORDER BY e.id DESC LIMIT 1), -1)`,
 }
 const DELETE_OLD: Statement = {
   name: 'intray_delete_old_refusals',
@@ -37,6 +40,8 @@ export function createRefusalStore(pool: Pool): RefusalStore {
     add: (refusals, bounds, now) =>
       pool.transaction(async (connection) => {
         await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.refusals)
+        // An erasure is over, and seen here, or its transaction has not begun.
+        await connection.query('SELECT pg_advisory_xact_lock_shared($1, $2)', LOCKS.erasures)
         await connection.query(INSERT, columnsOf(refusals))
         await connection.query(DELETE_OLD, [now - bounds.maxAgeMs])
         const tenants = new Map<string, Tenant>()

@@ -2,6 +2,7 @@
 // node can read past a generation that commits later. The lock also keeps a key id unique over all companies, which no
 // index does (company_id is part of each).
 
+import { IMPORTED_END, IMPORTED_PREFIX, importedTokenKey } from '../../../model/imported-token.ts'
 import type { TokenRecord } from '../../../model/token.ts'
 import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -33,6 +34,7 @@ const SELECT_TENANT: Statement = {
   text: 'SELECT 1 FROM intray.tokens WHERE company_id = $1 AND account_id = $2 LIMIT 1',
 }
 const SELECT_SUCCESSOR = 'SELECT key_id FROM intray.tokens WHERE rotated_from = $1'
+const SELECT_IMPORTED = `SELECT 1 FROM intray.tokens WHERE key_id > '${IMPORTED_PREFIX}' AND key_id < '${IMPORTED_END}' LIMIT 1`
 const SELECT_CHANGED = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE generation > $1`
 const SELECT_GENERATION: Statement = {
   name: 'intray_generation',
@@ -47,7 +49,7 @@ const TOUCH = `UPDATE intray.tokens t SET last_used_at = used.at
   FROM (SELECT key_id, max(at) AS at FROM unnest($1::text[], $2::bigint[]) AS u (key_id, at) GROUP BY key_id) used
   WHERE t.key_id = used.key_id AND (t.last_used_at IS NULL OR t.last_used_at < used.at)`
 
-export function createTokenStore(pool: Pool): TokenStore {
+export function createTokenStore(pool: Pool, dedupeKey: Uint8Array): TokenStore {
   const change = <T>(work: (connection: Connection) => Promise<T>): Promise<T> =>
     pool.transaction(async (connection) => {
       await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.tokens)
@@ -106,6 +108,8 @@ export function createTokenStore(pool: Pool): TokenStore {
           bigints(uses.map(({ usedAt }) => usedAt)),
         ])
       }),
+    importKey: async () => importedTokenKey(dedupeKey),
+    hasImported: async () => (await pool.lookUp((connection) => connection.query(SELECT_IMPORTED))).length > 0,
     generation: async () => {
       const [row] = await pool.lookUp((connection) => connection.query<{ generation: number }>(SELECT_GENERATION))
       return row!.generation

@@ -8,7 +8,8 @@ import { storedRefusal } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 
 const INSERT = `INSERT INTO refusals (account_id, company_id, received_at, key_id, code, route, request_id, headers,
-    body_size, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    body_size, body) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+  WHERE ?3 > ifnull((SELECT erased_at FROM erasures WHERE company_id = ?2 AND account_id = ?1 ORDER BY id DESC LIMIT 1), -1)`
 const DELETE_OLD = 'DELETE FROM refusals WHERE received_at < ?'
 const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id = ?2 AND id <= (
     SELECT id FROM refusals WHERE company_id = ?1 AND account_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`

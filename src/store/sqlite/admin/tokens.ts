@@ -3,6 +3,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
+import { IMPORTED_END, IMPORTED_PREFIX } from '../../../model/imported-token.ts'
 import type { TokenRecord } from '../../../model/token.ts'
 import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -21,6 +22,7 @@ const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (com
   ORDER BY company_id, account_id LIMIT 1`
 const SELECT_TENANT = 'SELECT 1 FROM tokens WHERE company_id = ? AND account_id = ? LIMIT 1'
 const SELECT_SUCCESSOR = 'SELECT key_id FROM tokens WHERE rotated_from = ?'
+const SELECT_IMPORTED = `SELECT 1 FROM tokens WHERE key_id > '${IMPORTED_PREFIX}' AND key_id < '${IMPORTED_END}' LIMIT 1`
 const SELECT_CHANGED = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE generation > ?`
 const SELECT_GENERATION = 'SELECT coalesce(max(generation), 0) AS generation FROM tokens'
 const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
@@ -65,6 +67,7 @@ export function prepareTokenReads(db: DatabaseSync) {
       db.prepare(SELECT_TENANT).get(companyId, accountId) !== undefined,
     successorOf: (keyId: string): string | null =>
       (db.prepare(SELECT_SUCCESSOR).get(keyId)?.key_id as string | undefined) ?? null,
+    hasImported: (): boolean => db.prepare(SELECT_IMPORTED).get() !== undefined,
     generation: (): number => Number(selectGeneration.get()?.generation),
     changedSince: (generation: number): TokenRecord[] => db.prepare(SELECT_CHANGED).all(generation).map(tokenRecord),
   }

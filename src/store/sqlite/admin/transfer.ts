@@ -6,7 +6,7 @@ import { createErasedDigest } from '../../../model/erasure.ts'
 import type { StoredEvent } from '../../../model/event.ts'
 import type { Held, ImportedItem, RowQuery } from '../../contract/transfer.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
-import { heldAs } from '../../held-items.ts'
+import { heldAs, type StoredKey } from '../../held-items.ts'
 
 const SELECT_ROWS = `SELECT ${EVENT_COLUMNS} FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const SELECT_ROWS_OF = `SELECT ${EVENT_COLUMNS} FROM events WHERE id IN (
@@ -23,25 +23,21 @@ export function prepareTransferReads(db: DatabaseSync, dedupeKey: Uint8Array) {
   const mintedDigest = createMintedDigest()
   const erasedDigest = createErasedDigest(dedupeKey)
 
-  function held(item: ImportedItem): Held | null {
-    const row = db.prepare(SELECT_KEY).get(item.companyId, identityOf(item, mintedDigest(item.mintedKey)))
-    if (!row) return null
-    const eventId = row.event_id as number
-    const erased = erasedDigest(item.sha256)
+  function held(items: readonly ImportedItem[]): (Held | null)[] {
+    const selectKey = db.prepare(SELECT_KEY)
     const selectRevision = db.prepare(SELECT_REVISION)
-    return heldAs(item, erased, {
-      eventId,
-      keySha256: row.key_sha256 as Uint8Array,
-      event:
-        row.sha256 === null
-          ? null
-          : {
-              sha256: row.sha256 as Uint8Array,
-              receivedAt: row.received_at as number,
-              erasedAt: row.erased_at as number | null,
-            },
-      isRevision: selectRevision.get(eventId, item.sha256) !== undefined,
-      isErasedRevision: selectRevision.get(eventId, erased) !== undefined,
+    return items.map((item) => {
+      const row = selectKey.get(item.companyId, identityOf(item, mintedDigest(item.mintedKey)))
+      if (!row) return null
+      const eventId = row.event_id as number
+      const erased = erasedDigest(item.sha256)
+      return heldAs(item, erased, {
+        eventId,
+        keySha256: row.key_sha256 as Uint8Array,
+        event: storedIn(row),
+        isRevision: selectRevision.get(eventId, item.sha256) !== undefined,
+        isErasedRevision: selectRevision.get(eventId, erased) !== undefined,
+      })
     })
   }
 
@@ -61,6 +57,16 @@ export function prepareTransferReads(db: DatabaseSync, dedupeKey: Uint8Array) {
       }
       return found
     },
-    held: (items: readonly ImportedItem[]): (Held | null)[] => items.map(held),
+    held,
   }
+}
+
+/** The columns of `events` that SELECT_KEY joins. */
+function storedIn({
+  sha256,
+  received_at: receivedAt,
+  erased_at: erasedAt,
+}: Record<string, unknown>): StoredKey['event'] {
+  if (sha256 === null) return null
+  return { sha256: sha256 as Uint8Array, receivedAt: receivedAt as number, erasedAt: erasedAt as number | null }
 }

@@ -2,15 +2,15 @@ import assert from 'node:assert/strict'
 import { mkdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { CertificateRenewal } from '../../../../src/http/wire/certificate-renewal.ts'
-import { type Clock, systemClock } from '../../../../src/runtime/clock.ts'
-import { createLogger } from '../../../../src/runtime/log.ts'
-import { installPair, makeCertificate, newPairFiles, type PairFiles } from '../../../support/certificates.ts'
-import { TestClock } from '../../../support/clock.ts'
-import { tempFolder } from '../../../support/temp.ts'
-import { until } from '../../../support/until.ts'
+import { CertificateRenewal } from '../../src/http/wire/certificate-renewal.ts'
+import { type Clock, systemClock } from '../../src/runtime/clock.ts'
+import { createLogger } from '../../src/runtime/log.ts'
+import { installPair, makeCertificates, newPairFiles, noOpenssl, type PairFiles } from '../support/certificates.ts'
+import { TestClock } from '../support/clock.ts'
+import { tempFolder } from '../support/temp.ts'
+import { until } from '../support/until.ts'
 
-const pairs = Array.from({ length: 3 }, () => makeCertificate())
+const pairs = makeCertificates(3)
 const [first, second, third] = pairs as [(typeof pairs)[0], (typeof pairs)[0], (typeof pairs)[0]]
 
 function startRenewal(
@@ -32,7 +32,7 @@ function startRenewal(
   return { renewal, renewed, log }
 }
 
-test('each renewed pair is passed on once, without a comparison by the clock', async (t) => {
+test('each renewed pair is passed on once, without a comparison by the clock', { skip: noOpenssl }, async (t) => {
   const files = newPairFiles(first)
   const { renewal, renewed } = startRenewal(t, files)
   for (const pair of [second, third, first]) {
@@ -45,7 +45,9 @@ test('each renewed pair is passed on once, without a comparison by the clock', a
   assert.equal(renewed.length, 3, 'the same pair, written again, is no renewal')
 })
 
-test('a pair that does not work is logged once and changes nothing; a later one is used', async (t) => {
+test('a pair that does not work is logged once and changes nothing; a later one is used', {
+  skip: noOpenssl,
+}, async (t) => {
   const files = newPairFiles(first)
   const { renewal, renewed, log } = startRenewal(t, files)
   const refused = () => log.filter(({ msg }) => String(msg).startsWith('the new certificate cannot be used'))
@@ -59,7 +61,9 @@ test('a pair that does not work is logged once and changes nothing; a later one 
   await until('the whole pair is in use', () => renewal.current.fingerprint === second.fingerprint)
 })
 
-test('links to another folder, as certbot and Kubernetes make them, are followed by comparison alone', async (t) => {
+test('links to another folder, as certbot and Kubernetes make them, are followed by comparison alone', {
+  skip: noOpenssl,
+}, async (t) => {
   const folder = tempFolder('links')
   const files = { cert: join(folder, 'live', 'cert.pem'), key: join(folder, 'live', 'key.pem') }
   for (const [name, pair] of [
@@ -77,7 +81,7 @@ test('links to another folder, as certbot and Kubernetes make them, are followed
   await until('the pair behind the link is in use', () => renewal.current.fingerprint === second.fingerprint)
 })
 
-test('files that are gone change nothing', async (t) => {
+test('files that are gone change nothing', { skip: noOpenssl }, async (t) => {
   const files = newPairFiles(first)
   const { renewal, log } = startRenewal(t, files)
   renameSync(files.cert, `${files.cert}.gone`)
@@ -85,7 +89,7 @@ test('files that are gone change nothing', async (t) => {
   assert.equal(renewal.current.fingerprint, first.fingerprint)
 })
 
-test('an expired certificate is used, with a warning', (t) => {
+test('an expired certificate is used, with a warning', { skip: noOpenssl }, (t) => {
   const warnings = (now: number) => {
     const { log } = startRenewal(t, newPairFiles(first), { clock: new TestClock(now) })
     return log.filter(({ msg }) => msg === 'the certificate has expired: clients refuse it').length

@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { KeyPairRefused, readKeyPair } from '../../../src/runtime/key-pair.ts'
-import { makeCertificate, newPairFiles } from '../../support/certificates.ts'
-import { tempFolder } from '../../support/temp.ts'
+import { KeyPairRefused, readKeyPair } from '../../src/runtime/key-pair.ts'
+import { makeCertificate, newPairFiles, noOpenssl } from '../support/certificates.ts'
+import { tempFolder } from '../support/temp.ts'
 
 function problemsOf(files: { cert: string; key: string }): readonly string[] {
   try {
@@ -17,7 +17,7 @@ function problemsOf(files: { cert: string; key: string }): readonly string[] {
   return []
 }
 
-test('a pair is read with the fingerprint and the end of its certificate', () => {
+test('a pair is read with the fingerprint and the end of its certificate', { skip: noOpenssl }, () => {
   const made = makeCertificate(3)
   const pair = readKeyPair(newPairFiles(made))
   assert.equal(pair.fingerprint, made.fingerprint)
@@ -39,7 +39,7 @@ test('what is wrong with both files is reported together, each with its setting'
   ])
 })
 
-test('a key of another certificate, and one with a passphrase, are refused', () => {
+test('a key of another certificate, and one with a passphrase, are refused', { skip: noOpenssl }, () => {
   const [one, other] = [makeCertificate(), makeCertificate()]
   const swapped = newPairFiles({ cert: one.cert, key: other.key })
   assert.deepEqual(problemsOf(swapped), [
