@@ -216,8 +216,10 @@ async function readKeys(
   let count = 0
   for await (const page of pagesOf(scan, table)) {
     for (const row of page) {
-      const id = cell(row, 'event_id') as number
-      if (id <= scan.newest) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+      const [id, digest, sha256] = [cell(row, 'event_id'), cell(row, 'digest'), cell(row, 'sha256')]
+      // On a damaged page a row may hold anything. Its event is then found to have no key.
+      if (typeof id !== 'number' || !(digest instanceof Uint8Array) || !(sha256 instanceof Uint8Array)) continue
+      if (id <= scan.newest) keys.put(id, digest, sha256)
     }
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)

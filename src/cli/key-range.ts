@@ -19,6 +19,11 @@ export function middleOf(table: CopyTable, range: KeyRange): CopyRow | null {
   return found >= first && found < last ? middle : null
 }
 
+/** Whether one key is before the other. */
+export function isBefore(table: CopyTable, one: CopyRow, other: CopyRow): boolean {
+  return encode(table, one) < encode(table, other)
+}
+
 /** The ids of a range, for a table whose key is one; null for other tables. */
 export function idsOf(table: CopyTable, range: KeyRange): { readonly first: number; readonly last: number } | null {
   if (table.key.length > 1 || table.columns[table.key[0]!] !== 'integer') return null
@@ -37,7 +42,7 @@ export function describeRange(table: CopyTable, range: KeyRange): string {
   return `${table.key.join(', ')} between ${shown(range.after, 'the first')} and ${shown(range.upTo?.key ?? null, 'the last')}`
 }
 
-const shownCell = (cell: Cell): string =>
+export const shownCell = (cell: Cell): string =>
   cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : String(cell)
 
 /** In key order, with ranges that touch each other as one. */

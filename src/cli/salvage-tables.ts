@@ -8,7 +8,7 @@ import type { Tenant } from '../model/principal.ts'
 import { newUuid } from '../runtime/id.ts'
 import { type Cell, type CopyRow, type CopySide, type CopyTable, keyOf } from '../store/contract/copy.ts'
 import { StoreFailure } from '../store/contract/failure.ts'
-import { describeRange, idsOf, type KeyRange } from './key-range.ts'
+import { describeRange, idsOf, type KeyRange, shownCell } from './key-range.ts'
 import { readAround } from './read-around.ts'
 
 export interface SalvagedTable {
@@ -65,7 +65,8 @@ export async function salvageTables(
       say(`${table.name} ${writer.rows}`)
     }
     missing.push(...writer.refused)
-    if (table.name === 'dedupe' && missing.length > 0) {
+    // A page that was replaced by an older one misses keys, and no database says so.
+    if (table.name === 'dedupe') {
       const made = await missingKeys(target, identity.dedupeKey)
       await writer.write(made)
       keysMade = made.length
@@ -104,7 +105,7 @@ class Writer {
       if (rows.length > 1) for (const row of rows) await this.write([row])
       else
         this.refused.push(
-          `${this.#table.key.join(', ')} ${keyOf(this.#table, last).join(', ')} (its values make no sense)`,
+          `${this.#table.key.join(', ')} ${keyOf(this.#table, last).map(shownCell).join(', ')} (its values make no sense)`,
         )
     }
   }

@@ -119,6 +119,25 @@ test('damaged pages of journal and index: doctor names them, and salvage copies 
   })
 })
 
+test('a page of dedupe keys that looks intact and is another one: doctor counts the events, and salvage makes their keys', async () => {
+  const path = await newDatabase()
+  const [first, second] = pagesOf(path, { table: 'dedupe', type: 'leaf' })
+  overwritePage(path, second!, first!)
+  const { code, of } = await examine(path)
+  assert.equal(code, 1)
+  assert.match(of('keys')?.summary ?? '', /^\d+ events are not found by their dedupe key/)
+  const to = join(tempFolder('salvaged'), 'intray.db')
+  const { code: ended, stdout, stderr } = await salvage(path, to, '--json')
+  assert.equal(ended, 3, stderr)
+  const found = JSON.parse(stdout.toString()) as Salvaged
+  assert.ok(found.keys_made > 0, 'what was injected')
+  assert.deepEqual(found.lost_messages, [])
+  await withStore(`sqlite:${to}`, async (store) => {
+    const again = await store.journal.append(Array.from({ length: EVENTS }, (_, at) => message(at)))
+    assert.deepEqual(new Set(outcomesOf(again)), new Set(['duplicate']))
+  })
+})
+
 test('a server on damaged pages of journal and index stays up and takes messages; reindex and restart work', async (t) => {
   const path = await newDatabase()
   overwritePage(path, pagesOf(path, { table: 'events', type: 'leaf' })[20]!)

@@ -75,7 +75,8 @@ async function requireStopped(databaseUrl: string): Promise<void> {
   if (running.length > 0) throw new CommandError('Servers are running on the database. Stop them first.')
 }
 
-const isWhole = ({ tables }: Salvaged): boolean => tables.every(({ missing }) => missing.length === 0)
+const isWhole = ({ tables, keysMade }: Salvaged): boolean =>
+  keysMade === 0 && tables.every(({ missing }) => missing.length === 0)
 
 async function requireEqual(source: CopySide, target: CopySide): Promise<void> {
   for (const table of source.tables) {

@@ -1,6 +1,6 @@
 // Overwrites pages of a SQLite file that nobody has open, and says what was in them.
 
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 
 export interface PagesOf {
@@ -25,13 +25,15 @@ export function pagesOf(file: string, { table, type }: PagesOf): number[] {
   }
 }
 
-/** Fills a page with bytes that are no page of SQLite's. */
-export function overwritePage(file: string, page: number): void {
+/** Fills a page with bytes that are no page of SQLite's, or with another page, which looks intact. */
+export function overwritePage(file: string, page: number, other?: number): void {
   const db = new DatabaseSync(file)
   const size = Number(db.prepare('PRAGMA page_size').get()!.page_size)
   db.close()
   const handle = openSync(file, 'r+')
-  writeSync(handle, Buffer.alloc(size, 0xff), 0, size, (page - 1) * size)
+  const bytes = Buffer.alloc(size, 0xff)
+  if (other !== undefined) readSync(handle, bytes, 0, size, (other - 1) * size)
+  writeSync(handle, bytes, 0, size, (page - 1) * size)
   closeSync(handle)
 }
 

@@ -111,3 +111,32 @@ test('a table of which nothing can be read ends after a bounded number of reads'
   assert.equal(lost.length, 1)
   assert.ok(table.met.count <= 20_010, String(table.met.count))
 })
+
+test('a page in the place of another one is named as lost, and is not read again and again', async () => {
+  const numbers = (first: number) => Array.from({ length: 7 }, (_, at): CopyRow => [first + at, 'text'])
+  // The third page was overwritten with the first one.
+  const found = [1, 8, 1, 22].flatMap(numbers)
+  let reads = 0
+  const readStretch = async (_: CopyTable, { after, upTo, isBackwards }: Stretch) => {
+    reads += 1
+    assert.ok(reads < 100, 'bounded')
+    // As a database does: it looks for the first row by the pages' own order, and ends with the first one outside.
+    const page = (row: number) => Math.floor(row / 7)
+    const isInside = ([id]: CopyRow) => upTo === null || Number(id) < Number(upTo.key[0])
+    if (isBackwards) {
+      const rows = found.filter((row, at) => page(at) === 3 && isInside(row)).toReversed()
+      return { rows, damage: null }
+    }
+    const from = after === null ? 0 : Math.floor((Number(after[0]) - 1) / 7) * 7 + 7
+    return { rows: found.slice(from, from + 7).filter(isInside), damage: null }
+  }
+  const lost: string[] = []
+  const ids: unknown[] = []
+  const options = { end: 29, onLost: (range: KeyRange) => lost.push(describeRange(IDS, range)) }
+  for await (const page of readAround({ readStretch }, IDS, options)) ids.push(...page.map(([id]) => id))
+  assert.deepEqual(
+    ids.toSorted((a, b) => Number(a) - Number(b)),
+    [...numbers(1), ...numbers(8), ...numbers(22)].map(([id]) => id),
+  )
+  assert.deepEqual(lost, ['id 15 to 21'])
+})
