@@ -27,9 +27,11 @@ import { Batcher } from './intake/batcher.ts'
 import { createPromote } from './intake/promote.ts'
 import { RefusalRecorder } from './intake/refusals.ts'
 import { ErasurePurge } from './maintenance/erasure-purge.ts'
+import { Retention } from './maintenance/retention.ts'
 import { Pruning } from './maintenance/pruning.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
 import { ERRORS, type Problem } from './model/errors.ts'
+import { RETENTION_SERVICE } from './model/operator.ts'
 import type { Tenant } from './model/principal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
@@ -115,9 +117,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   })
   const refusals = new RefusalRecorder({
     store: store.refusals,
-    bounds: { maxCount: config.refusalsMaxCount, maxAgeMs: config.refusalsMaxAge },
+    bounds: { maxCount: config.refusalsMaxCount },
     bufferMax: config.refusalsBuffer,
-    clock,
     onTrouble,
   })
   const principals = new Principals({
@@ -167,6 +168,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       const oldestSeconds = oldestReceivedAt === null ? 0 : Math.max(0, clock.now() - oldestReceivedAt) / 1000
       return { events, bytes, oldestSeconds }
     },
+    retention: () => ({
+      held: retention.held,
+      overdueSeconds: retention.overdueMs / 1000,
+      lastRunSeconds: retention.lastAt === null ? null : Math.max(0, clock.now() - retention.lastAt) / 1000,
+    }),
     isReady: () => readiness() === null,
   })
   const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
@@ -194,6 +200,22 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     onTrouble,
   })
   const pruning = new Pruning({ store, clock, auditMaxAgeMs: config.auditMaxAge, onTrouble })
+  const retention = new Retention({
+    store: store.retention,
+    clock,
+    everyMs: config.retentionEvery,
+    refusalsMaxAgeMs: config.refusalsMaxAge,
+    onTenant: (tenant, { events, refusals: refused, history }, held) =>
+      audit({
+        action: 'retention_delete',
+        operator: { id: '', name: RETENTION_SERVICE },
+        tenant,
+        target: `events ${events}, refusals ${refused}, history ${history}, held back ${held}`,
+        origin: { requestId: null, address: null },
+      }),
+    onDeleted: (kind, rows) => metrics.deleted(kind, rows),
+    onTrouble,
+  })
   const erasurePurge = new ErasurePurge({ erasures: store.erasures, onTrouble })
   const erasureLogCopy = new ErasureLogCopy({ erasures: store.erasures, folder: config.erasureLogTo, onTrouble })
   const hasConsole = config.console === 'on'
@@ -210,7 +232,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     clock,
     operators: hasConsole ? operators : null,
   }
-  const resumePointOf = (cursor: number) => store.recovery.resumePointOf(cursor)
+  const resumePointOf = (tenant: Tenant, cursor: number) => store.recovery.resumePointOf(tenant, cursor)
   const bodyMemory = new BodyMemory(config.receivingMaxBytes)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
@@ -285,6 +307,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     batcher,
     refusals,
     pruning,
+    retention,
     erasurePurge,
     erasureLogCopy,
     principals,

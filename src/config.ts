@@ -248,7 +248,8 @@ export const SETTINGS = {
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
   maxAttempts: integer(5, 1, 1000, 'Failed attempts until an event is dead; a subscription may have its own number'),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
-  refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept no longer than this'),
+  refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept this long, without a rule of retention'),
+  retentionEvery: duration('1h', '1s', '30d', 'How often what is too old by the rules of retention is deleted'),
   refusalsBuffer: integer(
     256,
     0,

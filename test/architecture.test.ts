@@ -82,7 +82,7 @@ const MAY_IMPORT: Record<string, Record<string, Edge>> = {
   'store/token-list': { 'store/contract': 'type', 'store/rows': 'any' },
   'store/held-items': { 'store/contract': 'type' },
   'store/copy-tables': { 'store/contract': 'type', 'store/event-columns': 'any' },
-  'store/copy-state': { 'store/contract': 'any' },
+  'store/copy-state': { 'store/contract': 'any', model: 'type' },
   'store/validate-items': { 'store/contract': 'type', 'store/event-columns': 'any' },
   'store/sqlite': driver('store/sqlite'),
   'store/postgres': driver('store/postgres'),

@@ -50,6 +50,8 @@ const NO_DIGEST = new Uint8Array(32)
 interface Entry {
   readonly record: TokenRecord
   readonly granted: Grant
+  /** Set once the tenant was moved. */
+  readonly moved: { readonly problem: Problem } | null
 }
 
 const CACHED = Symbol('cached')
@@ -147,7 +149,7 @@ export class Principals implements Service {
 
   #refusal({ record }: Entry): Problem | null {
     const state = tokenState(record, this.#options.clock.now())
-    if (state === 'active') return null
+    if (state === 'active') return movedProblem(record)
     return { code: state === 'disabled' ? 'token_disabled' : 'token_expired' }
   }
 
@@ -174,6 +176,7 @@ export class Principals implements Service {
     const now = this.#options.clock.now()
     const state = tokenState(entry.record, now)
     if (state !== 'active') return state === 'disabled' ? DISABLED : EXPIRED
+    if (entry.moved) return entry.moved
     this.#uses.set(entry.record.keyId, now)
     return entry.granted
   }
@@ -196,7 +199,9 @@ export class Principals implements Service {
   #store(record: TokenRecord): Entry {
     const { keyId, accountId, companyId, scope } = record
     const bucket = this.#bucketOf(record)
-    const entry = { record, granted: { principal: { keyId, accountId, companyId, scope }, bucket } }
+    const problem = movedProblem(record)
+    const granted = { principal: { keyId, accountId, companyId, scope }, bucket }
+    const entry = { record, granted, moved: problem && { problem } }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '')
     this.#cache.set(keyId, entry)
     return entry
@@ -243,5 +248,14 @@ export class Principals implements Service {
     } catch (error) {
       this.#options.onTrouble(doing, error)
     }
+  }
+}
+
+function movedProblem({ movedTo }: TokenRecord): Problem | null {
+  if (movedTo === null) return null
+  if (movedTo === '') return { code: 'tenant_moved' }
+  return {
+    code: 'tenant_moved',
+    message: `This tenant is moved to ${movedTo}, and nothing was stored here. Send it there, with the same token.`,
   }
 }

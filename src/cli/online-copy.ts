@@ -5,7 +5,6 @@
 // A round is as long as what came in during the one before, so rounds get shorter until the rest fits into the pause. Each page is
 // read back from the target and compared by SHA-256; rows are counted on both sides. The index of the copy is built between rounds.
 
-import { createHash } from 'node:crypto'
 import {
   type CopyRow,
   type CopySide,
@@ -16,6 +15,7 @@ import {
 } from '../store/contract/copy.ts'
 import type { WordLimits } from '../store/contract/indexing.ts'
 import { CommandError } from './command.ts'
+import { digestOf } from './copy-digest.ts'
 import { inSteps, note } from './output.ts'
 
 /** Changes that one step carries out. Some rows have 64 KiB. */
@@ -186,7 +186,7 @@ class OnlineCopy {
       progress()
       for (;;) {
         const after = this.#positions.get(table.name) ?? null
-        const rows = await source.read(table, after, upTo)
+        const rows = await source.read(table, after, { upTo })
         const last = rows.at(-1)
         if (!last) break
         await target.write(this.#sourceUuid, table, after, rows)
@@ -314,13 +314,3 @@ const seconds = (ms: number): string => (ms / 1000).toFixed(1)
 
 const textOf = (key: CopyRow): string =>
   JSON.stringify(key.map((cell) => (cell instanceof Uint8Array ? Buffer.from(cell).toString('hex') : cell)))
-
-function digestOf(rows: readonly (CopyRow | null)[]): string {
-  const hash = createHash('sha256')
-  for (const row of rows) {
-    // Each blob is preceded by its length, so that no two pages give the same input.
-    hash.update(JSON.stringify(row?.map((cell) => (cell instanceof Uint8Array ? [cell.byteLength] : cell)) ?? null))
-    for (const cell of row ?? []) if (cell instanceof Uint8Array) hash.update(cell)
-  }
-  return hash.digest('hex')
-}

@@ -2,7 +2,7 @@
 // it would find nothing in an empty one.
 
 import { type Config, loadConfig } from '../config.ts'
-import type { CopySide } from '../store/contract/copy.ts'
+import type { MoveSide } from '../store/contract/tenant-move.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openCopySide, openStore } from '../store/open.ts'
 import { nameDatabase } from './used-database.ts'
@@ -15,7 +15,7 @@ export async function withStore<T>(
 }
 
 /** `mustExist` is false for the target of a copy, which its user names. */
-export async function withSide<T>(url: string, mustExist: boolean, use: (side: CopySide) => Promise<T>): Promise<T> {
+export async function withSide<T>(url: string, mustExist: boolean, use: (side: MoveSide) => Promise<T>): Promise<T> {
   return closeAfter(url, await openCopySide(url, { mustExist }), use)
 }
 

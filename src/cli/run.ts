@@ -20,6 +20,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   inbox: async () => (await import('./commands/inbox.ts')).inbox,
   event: async () => (await import('./commands/event.ts')).event,
   erase: async () => (await import('./commands/erase.ts')).erase,
+  retention: async () => (await import('./commands/retention.ts')).retention,
   doctor: async () => (await import('./commands/doctor.ts')).doctor,
   export: async () => (await import('./commands/export.ts')).exportCommand,
   import: async () => (await import('./commands/import.ts')).importCommand,

@@ -121,7 +121,8 @@ async function missingKeys(side: CopySide, dedupeKey: Uint8Array): Promise<CopyR
   const mintedDigest = createMintedDigest()
   const made: CopyRow[] = []
   for await (const row of rowsOf(side, 'events')) {
-    if (row.kind !== 'event' || keyed.has(row.id as number)) continue
+    // A message under a reference whose first event was purged has no key of its own.
+    if (row.kind !== 'event' || row.revises !== null || keyed.has(row.id as number)) continue
     const tenant: Tenant = { accountId: row.account_id as number, companyId: row.company_id as number }
     const ref = (row.source_ref ?? row.idempotency_key) as string | null
     const minted = Buffer.from(mintedDigest(newUuid()))

@@ -19,5 +19,6 @@ export function tokenJson(one: TokenRecord) {
     last_used_at: time(one.lastUsedAt),
     rotated_from: one.rotatedFrom,
     rate_limit: one.rateLimit === null ? null : formatRate(one.rateLimit),
+    moved_to: one.movedTo,
   }
 }

@@ -3,8 +3,7 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Refusal } from '../model/refusal.ts'
-import type { Clock } from '../runtime/clock.ts'
-import { PeriodicTask, type Service } from '../runtime/service.ts'
+import type { Service } from '../runtime/service.ts'
 import { Shares } from '../runtime/shares.ts'
 import type { RefusalBounds, RefusalStore } from '../store/contract/refusals.ts'
 
@@ -12,11 +11,9 @@ export interface RefusalRecorderOptions {
   readonly store: RefusalStore
   readonly bounds: RefusalBounds
   readonly bufferMax: number
-  readonly clock: Clock
   readonly onTrouble: (doing: string, error: unknown) => void
 }
 
-const SWEEP_EVERY_MS = 3_600_000
 const MAX_BATCH = 16
 
 interface Waiting {
@@ -26,7 +23,6 @@ interface Waiting {
 
 export class RefusalRecorder implements Service {
   readonly #options: RefusalRecorderOptions
-  readonly #sweeper: PeriodicTask
   readonly #shares: Shares
   #buffer: Waiting[] = []
   #writing: Promise<void> | null = null
@@ -39,12 +35,9 @@ export class RefusalRecorder implements Service {
   constructor(options: RefusalRecorderOptions) {
     this.#options = options
     this.#shares = new Shares(options.bufferMax)
-    this.#sweeper = new PeriodicTask(SWEEP_EVERY_MS, () => this.#add([]))
   }
 
-  start(): void {
-    this.#sweeper.start()
-  }
+  start(): void {}
 
   /** Refusals that were not recorded. */
   get dropped(): number {
@@ -74,7 +67,6 @@ export class RefusalRecorder implements Service {
   }
 
   async stop(): Promise<void> {
-    await this.#sweeper.stop()
     await this.#writing
   }
 
@@ -101,11 +93,11 @@ export class RefusalRecorder implements Service {
     this.#settled += waiting.length
   }
 
-  /** Adding nothing still deletes old refusals. */
   async #add(batch: readonly Refusal[]): Promise<void> {
-    const { store, bounds, clock, onTrouble } = this.#options
+    const { store, bounds, onTrouble } = this.#options
+    if (batch.length === 0) return
     try {
-      await store.add(batch, bounds, clock.now())
+      await store.add(batch, bounds)
     } catch (error) {
       this.#dropped += batch.length
       onTrouble('record refusals', error)

@@ -180,6 +180,12 @@ export const ERRORS = {
     message:
       'Too many messages are waiting to be stored, and this one was not stored. Send it again after Retry-After seconds.',
   },
+  tenant_moved: {
+    kind: 'unavailable',
+    retryable: true,
+    message:
+      'This tenant is moved to another server, and nothing was stored here. Ask the operator for its address; the token stays the same.',
+  },
   shutting_down: {
     kind: 'unavailable',
     retryable: true,

@@ -31,7 +31,7 @@ export interface EventMeta extends Tenant {
 export interface StoredEvent extends EventMeta {
   readonly id: number
   readonly kind: EventKind
-  /** For a revision: the id of the event it revises. */
+  /** For a revision: the id of the event it revises. For an event: of a message under its reference that retention deleted. */
   readonly revises: number | null
   readonly size: number
   readonly sha256: Uint8Array

@@ -21,9 +21,15 @@ export function epochStart(lastId: number, now: number): number {
 
 /**
  * Null for an id that was given out and not lost. Otherwise the last id before it that is still known: of its gap, or of the whole
- * database.
+ * database. `movedAfter`: another database gave out the tenant's ids below it.
  */
-export function resumePoint(gaps: readonly IdGap[], lastId: number, cursor: number): number | null {
+export function resumePoint(
+  gaps: readonly IdGap[],
+  lastId: number,
+  cursor: number,
+  movedAfter: number | null = null,
+): number | null {
+  if (movedAfter !== null && cursor > 0 && cursor < movedAfter) return movedAfter
   const gap = inGap(gaps, cursor)
   if (gap) return gap.after
   return cursor > lastId ? lastId : null

@@ -123,7 +123,9 @@ export function countRepeats(derived: readonly Derived[], resends: readonly Rese
   for (const { row } of derived) {
     if (row.kind === 'revision') countOf(row.companyId, row.revises!, row.receivedAt).revisions += 1
   }
-  for (const { companyId, eventId, receivedAt } of resends) countOf(companyId, eventId, receivedAt).resends += 1
+  for (const { companyId, eventId, receivedAt, accountId } of resends) {
+    if (accountId !== null) countOf(companyId, eventId, receivedAt).resends += 1
+  }
   return Array.from(counts.values())
 }
 

@@ -67,9 +67,14 @@ export type AuditAction =
   | 'operator_disable'
   | 'operator_enable'
   | 'operator_link'
+  | 'retention_set'
+  | 'retention_delete'
 
 /** The operator's name in audit entries of commands. */
 export const COMMAND_LINE = '(command line)'
+
+/** The operator's name in audit entries of retention. */
+export const RETENTION_SERVICE = '(retention)'
 
 /** Most tenants that one operator may be limited to: every request searches the list. */
 export const MAX_OPERATOR_TENANTS = 1000

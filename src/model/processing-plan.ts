@@ -107,6 +107,10 @@ export interface Questions {
   indexed: [{ limit: number }, readonly IndexedEvent[]]
   enqueue: [NewDeliveries & { now: number }, unknown]
   setEnqueuedUpTo: [{ enqueuedUpTo: number }, unknown]
+  /** With their history. */
+  deleteDeliveries: [{ ids: readonly number[] }, unknown]
+  /** Those of these lanes that hold nothing and count nothing. */
+  deleteEmptyLanes: [{ lanes: readonly number[] }, unknown]
 }
 
 export type Question = { [N in keyof Questions]: { readonly name: N; readonly ask: Questions[N][0] } }[keyof Questions]

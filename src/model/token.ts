@@ -19,6 +19,8 @@ export interface TokenRecord extends Tenant {
   readonly rotatedFrom: string | null
   /** Null: the setting applies. */
   readonly rateLimit: TokenRateLimit | null
+  /** Not null once its tenant was moved to another database: the address of its new server, '' if that is not told. */
+  readonly movedTo: string | null
 }
 
 export type TokenState = 'active' | 'disabled' | 'expired'

@@ -26,8 +26,8 @@ export class Counter {
     for (const [first, second] of known) this.#add(0, first, second)
   }
 
-  add(first?: string, second?: string): void {
-    this.#add(1, first, second)
+  add(first?: string, second?: string, count = 1): void {
+    this.#add(count, first, second)
   }
 
   #add(count: number, first = '', second = ''): void {

@@ -61,6 +61,12 @@ export interface MetricSources {
   readonly receivingBytes: () => number
   /** Refusals that were not kept. */
   readonly droppedRefusals: () => number
+  /** Messages that are too old and not processed; how far the oldest message is past its age; the end of the last walk. */
+  readonly retention: () => {
+    readonly held: number
+    readonly overdueSeconds: number
+    readonly lastRunSeconds: number | null
+  }
   readonly isReady: () => boolean
 }
 
@@ -90,6 +96,13 @@ export class ServiceMetrics implements Service {
     SECONDS,
   )
   readonly #failures = this.#metrics.counter('intray_append_failures_total', 'Appends whose outcome is unknown.')
+
+  readonly #deleted = this.#metrics.counter(
+    'intray_retention_deleted_total',
+    'Rows that retention deleted, by kind.',
+    ['kind'],
+    [['events'], ['refusals'], ['history']],
+  )
 
   constructor(sources: MetricSources) {
     const metrics = this.#metrics
@@ -167,6 +180,19 @@ export class ServiceMetrics implements Service {
       return sources.queue().oldestSeconds
     })
     metrics.keptCounter('intray_refusals_dropped_total', 'Refusals that were not kept.', sources.droppedRefusals)
+    metrics.gauge(
+      'intray_retention_held',
+      'Messages that are too old and stay, because a subscription has not processed them.',
+      () => sources.retention().held,
+    )
+    metrics.gauge(
+      'intray_retention_overdue_seconds',
+      'How far past its age the oldest message is that retention is deleting.',
+      () => sources.retention().overdueSeconds,
+    )
+    metrics.gauge('intray_retention_last_run_seconds', 'Time since retention last ended on this node.', () => {
+      return sources.retention().lastRunSeconds
+    })
     metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss())
     metrics.keptCounter('process_cpu_seconds_total', 'CPU time, user and system.', () => {
       const { user, system } = process.cpuUsage()
@@ -197,6 +223,10 @@ export class ServiceMetrics implements Service {
     this.#batches.observe(events)
     this.#appends.observe(seconds)
     if (failure !== null) this.#failures.add()
+  }
+
+  deleted(kind: string, rows: number): void {
+    this.#deleted.add(kind, '', rows)
   }
 
   render(): Promise<string> {

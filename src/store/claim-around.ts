@@ -2,6 +2,7 @@
 // reason, and their conversations go on. Without this, one such event would fail every claim that meets it.
 
 import type { Grant } from '../model/processing-enqueue.ts'
+import type { Settled } from '../model/processing-plan.ts'
 import { LOST_EVENT } from '../model/processing.ts'
 import type { ClaimedEvent, ClaimRequest, ReleaseRequest } from './contract/processing.ts'
 
@@ -21,7 +22,7 @@ export const UNSIZED_EVENTS = 8
 interface ClaimSteps {
   grant(request: ClaimRequest): Promise<readonly Grant[] | null>
   read(grants: readonly Grant[], request: ClaimRequest): Promise<ReadGrants>
-  release(request: ReleaseRequest): Promise<unknown>
+  release(request: ReleaseRequest): Promise<readonly Settled[] | null>
 }
 
 export async function claimAround(request: ClaimRequest, steps: ClaimSteps): Promise<readonly ClaimedEvent[] | null> {
@@ -29,8 +30,10 @@ export async function claimAround(request: ClaimRequest, steps: ClaimSteps): Pro
     const grants = await steps.grant(request)
     if (grants === null || grants.length === 0) return grants && []
     const { claimed, lost } = await steps.read(grants, request)
-    if (lost.length > 0) await steps.release(parking(lost, request))
-    const kept = lost.length === 0 ? claimed : withoutGivenBack(claimed, grants, lost, request)
+    const settled = lost.length > 0 ? await steps.release(parking(lost, request)) : []
+    // A delivery that retention has deleted since is not parked, and gives nothing back.
+    const parked = (settled ?? []).flatMap(({ id, ok }) => (ok ? [id] : []))
+    const kept = withoutGivenBack(claimed, grants, parked, request)
     if (kept.length > 0 || tries === MAX_TRIES) return kept
   }
 }
@@ -39,12 +42,12 @@ export async function claimAround(request: ClaimRequest, steps: ClaimSteps): Pro
 function withoutGivenBack(
   claimed: readonly ClaimedEvent[],
   grants: readonly Grant[],
-  lost: readonly number[],
+  parked: readonly number[],
   { ordered }: ClaimRequest,
 ): readonly ClaimedEvent[] {
-  if (!ordered) return claimed
+  if (!ordered || parked.length === 0) return claimed
   const laneOf = new Map(grants.map(({ eventId, lane }) => [eventId, lane]))
-  return claimed.filter(({ event }) => !lost.some((id) => id < event.id && laneOf.get(id) === laneOf.get(event.id)))
+  return claimed.filter(({ event }) => !parked.some((id) => id < event.id && laneOf.get(id) === laneOf.get(event.id)))
 }
 
 function parking(lost: readonly number[], request: ClaimRequest): ReleaseRequest {

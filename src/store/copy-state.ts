@@ -9,11 +9,25 @@ import {
   type Noting,
   NOTING_STALE_MS,
 } from './contract/copy.ts'
+import type { Tenant } from '../model/principal.ts'
 import { StoreRefused } from './contract/failure.ts'
+import type { MoveState } from './contract/tenant-move.ts'
 
 /** Error text of the triggers of a frozen database, during a copy and after it. */
 export const FROZEN =
   'the database is frozen by ./intray copy: use the copy, or unfreeze it with ./intray copy --release URL'
+
+export const KEY_IN_USE = 'The database holds messages under its own dedupe key. Another key fits a new database only.'
+
+/** Why one tenant cannot be moved. */
+export const NO_TENANT = 'The source has no such tenant: no token of it was ever made.'
+export const HAS_TENANT = 'The target has this tenant already: it has tokens there.'
+export const ANOTHER_MOVE =
+  'Another tenant was moved into the target, and that move is unfinished. Run that ./intray copy --tenant again first.'
+
+export function isSameMove(state: MoveState, { companyId, accountId }: Tenant, sourceUuid: string): boolean {
+  return state.companyId === companyId && state.accountId === accountId && state.sourceUuid === sourceUuid
+}
 
 /** Why a copy cannot go on. */
 export const NOTING_LOST =

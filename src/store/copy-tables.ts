@@ -126,6 +126,12 @@ export const COPY_TABLES: readonly CopyTable[] = [
     columns: { after_id: 'integer', before_id: 'integer', begun_at: 'integer' },
   },
   {
+    name: 'tenant_gaps',
+    key: ['company_id', 'account_id'],
+    page: 1000,
+    columns: { company_id: 'integer', account_id: 'integer', after_id: 'integer' },
+  },
+  {
     name: 'tokens',
     key: ['created_at', 'key_id'],
     page: 1000,
@@ -143,6 +149,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       last_used_at: 'integer',
       rotated_from: 'text',
       rate_limit: 'text',
+      moved_to: 'text',
       generation: 'integer',
     },
   },
@@ -192,6 +199,25 @@ export const COPY_TABLES: readonly CopyTable[] = [
       digest: 'bytes',
       bytes: 'bytes',
     },
+  },
+  {
+    name: 'retention_rules',
+    key: ['company_id', 'account_id'],
+    page: 1000,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      events: 'integer',
+      refusals: 'integer',
+      history: 'integer',
+      unprocessed: 'text',
+    },
+  },
+  {
+    name: 'conversation_ids',
+    key: ['company_id', 'account_id', 'channel_key'],
+    page: 2000,
+    columns: { company_id: 'integer', account_id: 'integer', channel_key: 'text', id: 'integer' },
   },
   {
     name: 'refusals',

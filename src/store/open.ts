@@ -3,7 +3,8 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BackupFile, BackupSource, Restore } from './contract/backup.ts'
-import type { CopySide, SalvageTarget } from './contract/copy.ts'
+import type { SalvageTarget } from './contract/copy.ts'
+import type { MoveSide } from './contract/tenant-move.ts'
 import { StoreRefused } from './contract/failure.ts'
 import type { Store, StoreOptions } from './contract/store.ts'
 
@@ -26,7 +27,7 @@ export interface CopyOptions {
   readonly mustExist: boolean
 }
 
-export async function openCopySide(url: string, { mustExist }: CopyOptions): Promise<CopySide> {
+export async function openCopySide(url: string, { mustExist }: CopyOptions): Promise<MoveSide> {
   if (url.startsWith('sqlite:')) {
     const { openSqliteCopy } = await import('./sqlite/admin/copy.ts')
     return openSqliteCopy(sqlitePath(url), mustExist)

@@ -17,6 +17,7 @@ import {
 } from '../model/processing.ts'
 import type { PendingDeliveries } from '../model/processing-plan.ts'
 import type { Refusal, StoredRefusal } from '../model/refusal.ts'
+import type { RetentionAge, RetentionRule } from '../model/retention.ts'
 import type { TokenRecord } from '../model/token.ts'
 import type { TrafficRow } from '../model/traffic.ts'
 import { formatRate, parseRate } from '../runtime/rate.ts'
@@ -280,7 +281,7 @@ export function auditValues(entry: AuditEntry): Value[] {
 }
 
 export const TOKEN_COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from, rate_limit`
+  last_used_at, rotated_from, rate_limit, moved_to`
 
 /** SQLite stores booleans as 0 and 1. */
 export function tokenRecord(row: Row): TokenRecord {
@@ -298,6 +299,7 @@ export function tokenRecord(row: Row): TokenRecord {
     lastUsedAt: row.last_used_at as number | null,
     rotatedFrom: row.rotated_from as string | null,
     rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
+    movedTo: row.moved_to as string | null,
   }
 }
 
@@ -328,6 +330,28 @@ export function trafficRow(row: Row, { accountId, companyId }: Tenant): TrafficR
     resends: row.resends as number,
     revisions: row.revisions as number,
   }
+}
+
+export const RETENTION_RULE_COLUMNS = 'company_id, account_id, events, refusals, history, unprocessed'
+
+/** The default has no tenant, and 0 in its columns. Days are 0 for never. */
+export function retentionRule(row: Row): RetentionRule {
+  const ageOf = (days: unknown): RetentionAge | null => (days === 0 ? 'never' : (days as number | null))
+  const [companyId, accountId] = [row.company_id as number, row.account_id as number]
+  return {
+    tenant: companyId === 0 ? null : { accountId, companyId },
+    events: ageOf(row.events),
+    refusals: ageOf(row.refusals),
+    history: ageOf(row.history),
+    unprocessed: row.unprocessed as RetentionRule['unprocessed'],
+  }
+}
+
+/** In the order of RETENTION_RULE_COLUMNS. */
+export function retentionRuleValues({ tenant, events, refusals, history, unprocessed }: RetentionRule): Value[] {
+  const daysOf = (age: RetentionAge | null): number | null => (age === 'never' ? 0 : age)
+  const ages = [events, refusals, history].map(daysOf)
+  return [tenant?.companyId ?? 0, tenant?.accountId ?? 0, ...ages, unprocessed]
 }
 
 /** By code, the most frequent first. */

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { NO_RETENTION } from '../../src/model/retention.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
@@ -40,7 +41,8 @@ async function fill(store: Store): Promise<void> {
   const old = newToken({ label: 'second' })
   await store.tokens.create(old)
   await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), null, 9)
-  await store.refusals.add([refusal(), refusal()], { maxCount: 10, maxAgeMs: 1e12 }, Date.now())
+  await store.refusals.add([refusal(), refusal()], { maxCount: 10 })
+  await store.retention.setRule({ ...NO_RETENTION, tenant: TENANT, events: 'never' })
   const operator = { id: 'o1', name: 'ada', role: 'viewer', tenants: [TENANT], password: 'x', createdAt: 1 } as const
   await store.operators.create(operator)
   const session = { operatorId: 'o1', createdAt: 1, expiresAt: 1e15, seenAt: 1 }
@@ -92,11 +94,14 @@ for (const { from, to } of WAYS) {
       report.tables.map(({ table, rows }) => [table, rows]),
       [
         ['id_gaps', 0],
+        ['tenant_gaps', 0],
         ['tokens', 3],
         ['dedupe', 5],
         ['events', 6],
         ['resends', 1],
         ['erasures', 0],
+        ['retention_rules', 1],
+        ['conversation_ids', 0],
         ['refusals', 2],
         ['subscriptions', 1],
         ['deliveries', 4],

@@ -47,6 +47,7 @@ test('create, show, list, disable, enable and rotate print the same JSON object,
     last_used_at: null,
     rotated_from: null,
     rate_limit: null,
+    moved_to: null,
   })
   const keyId = String(made.key_id)
   assert.deepEqual(await intrayJson(['token', 'show', keyId], env), made)

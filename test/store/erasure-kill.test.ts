@@ -100,7 +100,7 @@ async function fill(store: Store, ofMessage: (n: number) => Secrets, address: st
     ids.push(idOf((await store.journal.append([fields]))[0]))
     await store.journal.append([messageOf(secrets, ref, email, fields.channelRef!)])
     const body = Buffer.from(`{"source_ref":"${ref}","text":"${secrets.make()}" broken`)
-    await store.refusals.add([refusal({ body, receivedAt: Date.now() })], { maxCount: 99, maxAgeMs: 1e12 }, Date.now())
+    await store.refusals.add([refusal({ body, receivedAt: Date.now() })], { maxCount: 99 })
   }
   for (const id of ids) {
     const [revision] = await store.events.revisions(id, 0, 1)

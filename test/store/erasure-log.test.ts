@@ -22,7 +22,7 @@ everyDriver('a restored backup loses what was erased since, and nothing else', a
   const ids: number[] = []
   for (let n = 0; n < 3; n++) ids.push(await append(store, fields(n)))
   const body = Buffer.from('{"source_ref":"r:0" broken')
-  await store.refusals.add([refusal({ body })], { maxCount: 9, maxAgeMs: 1e15 }, NOON)
+  await store.refusals.add([refusal({ body })], { maxCount: 9 })
   await indexAll(store)
   await store.close()
   const backup = await cloneOf(database)

@@ -257,7 +257,7 @@ everyStore(
       ...store.erasures,
       erase: async (...args) => {
         const refusals = bodies.map((body) => refusal({ body: Buffer.from(body) }))
-        await store.refusals.add(refusals, { maxCount: 9, maxAgeMs: 1e15 }, NOON)
+        await store.refusals.add(refusals, { maxCount: 9 })
         added += 1
         return store.erasures.erase(...args)
       },

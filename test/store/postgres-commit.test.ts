@@ -290,7 +290,7 @@ test('synchronous_commit = off, wherever it was set, does not make append answer
   let settled = 0
   const writes = [
     store.journal.append([item()]),
-    store.refusals.add([], { maxCount: 1, maxAgeMs: 1 }, 0).then(() => store.probe()),
+    store.refusals.add([], { maxCount: 1 }).then(() => store.probe()),
   ].map((write) => write.finally(() => (settled += 1)))
   // The control: it is answered although nobody confirmed it.
   await withClient(url, (client) => client.query("INSERT INTO naive VALUES ('answered')"))

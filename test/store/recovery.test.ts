@@ -2,15 +2,15 @@
 
 import assert from 'node:assert/strict'
 import { epochStart } from '../../src/model/id-gaps.ts'
-import { idOf, item, NOON } from './rows.ts'
+import { idOf, item, NOON, TENANT } from './rows.ts'
 import { everyDriver, everyStore, indexAll } from './suite.ts'
 
 everyStore('without a gap, only ids above the last one have a resume point', async (store) => {
-  assert.equal(await store.recovery.resumePointOf(0), null)
-  assert.equal(await store.recovery.resumePointOf(1), 0)
+  assert.equal(await store.recovery.resumePointOf(TENANT, 0), null)
+  assert.equal(await store.recovery.resumePointOf(TENANT, 1), 0)
   const id = idOf((await store.journal.append([item()]))[0])
-  assert.equal(await store.recovery.resumePointOf(id), null)
-  assert.equal(await store.recovery.resumePointOf(id + 1), id)
+  assert.equal(await store.recovery.resumePointOf(TENANT, id), null)
+  assert.equal(await store.recovery.resumePointOf(TENANT, id + 1), id)
 })
 
 everyDriver('after an epoch began, ids go on above the gap, and cursors in it are refused', async (database) => {
@@ -28,7 +28,7 @@ everyDriver('after an epoch began, ids go on above the gap, and cursors in it ar
   const id = idOf((await store.journal.append([item()]))[0])
   assert.equal(id, gap.before + 1)
   const cursors = [old, old + 1, gap.before - 1, gap.before, id, id + 1]
-  const points = await Promise.all(cursors.map((cursor) => store.recovery.resumePointOf(cursor)))
+  const points = await Promise.all(cursors.map((cursor) => store.recovery.resumePointOf(TENANT, cursor)))
   assert.deepEqual(points, [null, old, old, null, null, id])
   await store.close()
 })

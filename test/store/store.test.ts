@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import { StoreFailure } from '../../src/store/contract/failure.ts'
 import { openStore } from '../../src/store/open.ts'
-import { idOf, item, NOON, newToken, refusal } from './rows.ts'
+import { idOf, item, newToken, refusal } from './rows.ts'
 import { append, everyDriver, everyStore, payloadText } from './suite.ts'
 
 everyStore('it tells the operator what it is, how durable, and no secret', async (store, { driver }) => {
@@ -45,7 +45,7 @@ everyStore('closing finishes what was begun', async (store, database) => {
   const calls = Array.from({ length: 30 }, (_, n) => store.journal.append([item({ body: `${n}` })]))
   const others = [
     store.tokens.create(newToken()),
-    store.refusals.add([refusal()], { maxCount: 9, maxAgeMs: 9 }, NOON),
+    store.refusals.add([refusal()], { maxCount: 9 }),
     store.index.step({ maxRows: 5, maxBytes: 1000 }),
     store.probe(),
   ]

@@ -23,7 +23,7 @@ export type AuditEntry = {
   readonly id: string
   readonly at: Time
   readonly operator: string | null
-  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link"
+  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link" | "retention_set" | "retention_delete"
   readonly tenant: Tenant | null
   readonly target: string | null
   readonly request_id: string | null

@@ -2,14 +2,17 @@
 // that the two never both take messages. After an interruption the same command goes on.
 
 import { loadConfig } from '../../config.ts'
+import { parseTenant, type Tenant, tenantText } from '../../model/principal.ts'
 import { parseDuration } from '../../runtime/duration.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
+import type { MoveSide } from '../../store/contract/tenant-move.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { indexLimits } from '../index-limits.ts'
 import { type CopyReport, copyOnline } from '../online-copy.ts'
-import { withSide } from '../open.ts'
+import { withSide, withStore } from '../open.ts'
 import { print, printJson, table } from '../output.ts'
+import { copyTenant, type TenantCopyReport } from '../tenant-copy.ts'
 import { urlOf } from '../url-flag.ts'
 
 const DEFAULT_PAUSE = '5s'
@@ -24,7 +27,12 @@ takes no more messages, and its servers answer 503, so that senders try again. M
 message that was sent before is a duplicate in the copy too. Every row is read back from the copy and compared, and rows are counted
 on both sides. Then start servers with INTRAY_DATABASE_URL set to the copy.
 
-If it is interrupted, run the same command again. The target must be empty or a copy of this source.`
+If it is interrupted, run the same command again. The target must be empty or a copy of this source.
+
+  ./intray copy --tenant 7/42 --to postgres://intray:secret@cell2.example/intray --address https://cell2.example
+
+moves one tenant, while the others of both databases go on. Its events get new ids, in the same order; a message that was sent before
+is a duplicate of the new id; its cursors are answered 409. Both databases must share one dedupe key: ./intray init --key-from URL.`
 
 export const copy = command({
   about: ABOUT,
@@ -37,20 +45,36 @@ export const copy = command({
       value: 'DURATION',
       about: `Freeze once the rest should take less than this, from 1s to ${LONGEST_PAUSE} [${DEFAULT_PAUSE}].`,
     },
-    release: { value: 'URL', about: 'Unfreezes a database after a copy was given up. Takes no other flag.' },
+    tenant: { value: 'A/C', about: 'Move this account and company only, into a database that may have others.' },
+    address: {
+      value: 'URL',
+      about: 'With --tenant: the address of its new server, which the source tells its senders.',
+    },
+    release: {
+      value: 'URL',
+      about: 'Unfreezes a database after a copy was given up. With --tenant: opens that tenant.',
+    },
     ...JSON_FLAG,
   },
   async run(values) {
     const to = urlOf(values.to, values['to-file'], '--to')
     const given = urlOf(values.from, values['from-file'], '--from')
+    const tenant = tenantOf(values.tenant)
+    if (values.address !== undefined && !tenant) throw new UsageError('--address goes with --tenant.')
     if (values.release !== undefined) {
       if (given ?? to) throw new UsageError('--release takes no --from and no --to. Leave them out.')
-      await withSide(values.release, true, release)
+      await withSide(values.release, true, (side) => (tenant ? reopen(side, tenant) : release(side)))
       return
     }
     if (to === undefined) throw new UsageError('The target is missing. Give --to URL or --to-file FILE.')
     const maxPauseMs = pauseOf(values['max-pause'] ?? DEFAULT_PAUSE)
     const config = loadConfig(process.env)
+    if (tenant) {
+      const moved = await moveTenant(given ?? config.databaseUrl, to, tenant, values.address ?? null)
+      if (values.json) printJson({ ok: true, tables: moved.tables })
+      else printMove(moved, tenant)
+      return
+    }
     const report = await withSide(given ?? config.databaseUrl, true, (source) =>
       withSide(to, false, (target) => copyOnline({ source, target, limits: indexLimits(config), maxPauseMs })),
     )
@@ -58,6 +82,43 @@ export const copy = command({
     else printReport(report)
   },
 })
+
+function tenantOf(text: string | undefined): Tenant | null {
+  if (text === undefined) return null
+  const tenant = parseTenant(text)
+  if (tenant) return tenant
+  throw new UsageError('--tenant takes an account and a company, for example 7/42.')
+}
+
+function moveTenant(from: string, to: string, tenant: Tenant, address: string | null): Promise<TenantCopyReport> {
+  return withSide(from, true, (source) =>
+    withStore(
+      (sourceStore) => withSide(to, true, (target) => copyTenant({ tenant, address, source, sourceStore, target })),
+      { databaseUrl: from },
+    ),
+  )
+}
+
+async function reopen(side: MoveSide, tenant: Tenant): Promise<void> {
+  if (!(await side.tenants.isClosed(tenant))) {
+    print('The tenant is not closed: there is nothing to release.\n')
+    return
+  }
+  await side.tenants.reopen(tenant)
+  print('The tenant can be used here again.\n')
+}
+
+function printMove({ tables }: TenantCopyReport, tenant: Tenant): void {
+  print(
+    table(
+      ['TABLE', 'ROWS'],
+      tables.map(({ table: name, rows }) => [name, String(rows)]),
+    ),
+  )
+  print(
+    `\nThe tenant ${tenantText(tenant)} is in the target now, with the same tokens. Route them there: the source answers 503 tenant_moved.\n`,
+  )
+}
 
 function pauseOf(text: string): number {
   const ms = parseDuration(text)

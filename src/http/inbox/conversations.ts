@@ -22,7 +22,7 @@ export function conversationOperations(options: InboxOptions) {
 
   const listConversations = withQuery({ ...PAGE, channel_ref: textUpTo(512) }, async (call, query) => {
     const { limit = DEFAULT_LIMIT, cursor, channel_ref: channelRef } = query
-    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    const ahead = await cursorProblem(resumePointOf, callerOf(call), cursor ?? null)
     if (ahead) return ahead
     const lag = await awaitIndex()
     if (channelRef !== undefined) {
@@ -43,7 +43,7 @@ export function conversationOperations(options: InboxOptions) {
   })
 
   const listConversationEvents = withQuery(PAGE, async (call, { limit = DEFAULT_LIMIT, cursor }) => {
-    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    const ahead = await cursorProblem(resumePointOf, callerOf(call), cursor ?? null)
     if (ahead) return ahead
     const lag = await awaitIndex()
     const found = await find(call)

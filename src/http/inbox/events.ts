@@ -59,7 +59,7 @@ export function eventOperations(options: InboxOptions) {
   })
 
   const listRevisions = withQuery(PAGE, async (call, { limit = DEFAULT_LIMIT, cursor }) => {
-    const ahead = await cursorProblem(resumePointOf, cursor ?? null)
+    const ahead = await cursorProblem(resumePointOf, callerOf(call), cursor ?? null)
     if (ahead) return ahead
     const lag = await awaitIndex()
     const event = await find(call)

@@ -75,7 +75,7 @@ export function listOperations(options: InboxOptions) {
     if (cursor && byTime !== (cursor.receivedAt !== null)) {
       return invalidRequest('The cursor belongs to a list with other filters. Use the same filters for every page.')
     }
-    const ahead = await cursorProblem(resumePointOf, cursor?.id ?? null)
+    const ahead = await cursorProblem(resumePointOf, callerOf(call), cursor?.id ?? null)
     if (ahead) return ahead
     const tenant = callerOf(call)
     if (subscription !== DEFAULT_SUBSCRIPTION) {

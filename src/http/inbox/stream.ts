@@ -59,7 +59,7 @@ export function createStreamHandler({
     const admitted = loadShedder.acquire(route, exchange)
     if (typeof admitted !== 'function') return sendProblem(req, res, exchange, admitted)
     try {
-      const ahead = await cursorProblem(resumePointOf, from.after)
+      const ahead = await cursorProblem(resumePointOf, exchange.principal!, from.after)
       stream = ahead ?? (await hub.enter({ ...followerOf(exchange), after: from.after }))
     } catch (error) {
       onTrouble('begin a stream', error)

@@ -13,6 +13,7 @@
 // - A target stores, in the transaction of the rows, their source database and the position in each table. It accepts
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
 
+import type { Tenant } from '../../model/principal.ts'
 import type { IndexProgress, WordLimits } from './indexing.ts'
 
 export type Cell = string | number | null | Uint8Array
@@ -46,6 +47,14 @@ export interface StretchRows {
   readonly rows: CopyRow[]
   /** Why the next row cannot be read, in the words of the database; null if it can, or if there is none. */
   readonly damage: string | null
+}
+
+/** Which rows to read; without any of these, all. */
+export interface ReadRange {
+  /** The last id. */
+  readonly upTo?: number | undefined
+  /** Rows of one tenant; of tables that name only the company, all of the company. */
+  readonly tenant?: Tenant
 }
 
 /** Identity of a database, beside its rows. */
@@ -108,8 +117,8 @@ export const NOTING_STALE_MS = 300_000
 export interface CopySide {
   readonly tables: readonly CopyTable[]
   identity(): Promise<CopyIdentity>
-  /** The rows after a key (null: from the first) and up to an id, in key order; empty at the end. */
-  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]>
+  /** The rows after a key (null: from the first), in key order; empty at the end. */
+  read(table: CopyTable, after: CopyRow | null, range?: ReadRange): Promise<CopyRow[]>
   /** The next rows of a stretch, at most a page. */
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows>
   /** The rows with these keys, in the order of the keys. */

@@ -8,13 +8,14 @@
 // - A cursor that this state of the database gave out is never in a gap.
 
 import type { IdGap } from '../../model/id-gaps.ts'
+import type { Tenant } from '../../model/principal.ts'
 
 export interface RecoveryStore {
   /**
    * Null for an id that this state of the database gave out. For any other, in a gap or above the last id: the id after which a
-   * follower that has come that far can go on.
+   * follower that has come that far can go on. A tenant that was moved here has ids of this database only from then on.
    */
-  resumePointOf(cursor: number): Promise<number | null>
+  resumePointOf(tenant: Tenant, cursor: number): Promise<number | null>
   /** Jumps ids and records the gap. No server may run: each reads the gaps when it starts. */
   beginEpoch(now: number): Promise<IdGap>
   /** When the last backup that was finished began; null if there is none. */

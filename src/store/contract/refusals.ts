@@ -1,4 +1,4 @@
-// Refused requests, kept for developers of integrations. Bounded: the oldest are deleted.
+// Refused requests, kept for developers of integrations. Bounded: the oldest are deleted. Retention deletes those that are too old.
 //
 // Promises
 // - A refusal that was received before the last erasure of its tenant is not added any more: it waited in the memory of a node
@@ -10,7 +10,6 @@ import type { Refusal, StoredRefusal } from '../../model/refusal.ts'
 export interface RefusalBounds {
   /** Per tenant, so that no tenant displaces another's. */
   readonly maxCount: number
-  readonly maxAgeMs: number
 }
 
 export interface Acceptance {
@@ -21,7 +20,7 @@ export interface Acceptance {
 }
 
 export interface RefusalStore {
-  add(refusals: readonly Refusal[], bounds: RefusalBounds, now: number): Promise<void>
+  add(refusals: readonly Refusal[], bounds: RefusalBounds): Promise<void>
   /** Newest first, below the given id. */
   list(tenant: Tenant, beforeId: number, limit: number): Promise<StoredRefusal[]>
   find(tenant: Tenant, id: number): Promise<StoredRefusal | null>

@@ -14,6 +14,7 @@ import type { OperatorStore } from './operators.ts'
 import type { ProcessingStore } from './processing.ts'
 import type { RecoveryStore } from './recovery.ts'
 import type { RefusalStore } from './refusals.ts'
+import type { RetentionStore } from './retention.ts'
 import type { TokenStore } from './tokens.ts'
 import type { TrafficReader } from './traffic.ts'
 import type { TransferStore } from './transfer.ts'
@@ -39,6 +40,7 @@ export interface Store {
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly erasures: ErasureStore
+  readonly retention: RetentionStore
   readonly nodes: NodeStore
   readonly operators: OperatorStore
   readonly traffic: TrafficReader

@@ -6,7 +6,8 @@
 import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord, TokenState } from '../../model/token.ts'
 
-export interface NewToken extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit'> {
+export interface NewToken
+  extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit' | 'movedTo'> {
   readonly rateLimit?: TokenRecord['rateLimit']
 }
 

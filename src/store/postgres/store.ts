@@ -6,7 +6,7 @@ import type { IdGap } from '../../model/id-gaps.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
 import { appendApart } from '../append-apart.ts'
 import { callsInTurn, MAX_WAITING, payloadsInTurn } from '../calls-in-turn.ts'
-import type { CopySide } from '../contract/copy.ts'
+import type { MoveSide } from '../contract/tenant-move.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { FROZEN } from '../copy-state.ts'
@@ -19,6 +19,7 @@ import { readMetrics } from './admin/metrics.ts'
 import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
+import { createRetentionStore } from './admin/retention.ts'
 import { createTokenStore } from './admin/tokens.ts'
 import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
@@ -50,7 +51,7 @@ const CHANGE_SHARE = 2
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 
-export async function openPostgresCopy(url: string, mustExist: boolean): Promise<CopySide> {
+export async function openPostgresCopy(url: string, mustExist: boolean): Promise<MoveSide> {
   const address = parseAddress(url)
   const pool = new Pool(address)
   try {
@@ -162,6 +163,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, gaps)),
+    retention: lifecycle.guard(createRetentionStore(pool, identity.dedupeKey)),
     operators: lifecycle.guard(createOperatorStore(pool)),
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),
     metrics: { read: (now) => pool.use((connection) => readMetrics(connection, now)) },

@@ -5,7 +5,18 @@ import { StoreFailure } from '../contract/failure.ts'
 import type { Store } from '../contract/store.ts'
 
 /** The capabilities that read the index or events. */
-const WATCHED = ['journal', 'events', 'inbox', 'lists', 'follow', 'index', 'processing', 'traffic', 'metrics'] as const
+const WATCHED = [
+  'journal',
+  'events',
+  'inbox',
+  'lists',
+  'follow',
+  'index',
+  'processing',
+  'traffic',
+  'metrics',
+  'retention',
+] as const
 
 /** A look reads the whole index, and damage in the journal would ask for one with every call. */
 const LOOK_EVERY_MS = 10 * 60_000

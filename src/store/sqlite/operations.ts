@@ -11,9 +11,11 @@ import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
 import { addGap } from './admin/recovery.ts'
 import { prepareRefusalWrites } from './admin/refusals.ts'
+import { prepareRetentionWrites } from './admin/retention.ts'
 import { prepareTokenWrites } from './admin/tokens.ts'
 import { inTransaction, truncateWal } from './connection.ts'
 import { prepareIndexErasures } from './index/index-erasures.ts'
+import { prepareIndexPurges } from './index/index-purges.ts'
 import { repairIndex } from './index/index-file.ts'
 import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
@@ -27,6 +29,7 @@ export function prepareOperations(db: DatabaseSync) {
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const erasures = prepareErasureWrites(db)
+  const retention = prepareRetentionWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
   const operators = prepareOperatorWrites(db)
@@ -47,6 +50,10 @@ export function prepareOperations(db: DatabaseSync) {
     acceptRefusal: refusals.accept,
     erase: erasures.erase,
     deleteRefusals: erasures.deleteRefusals,
+    setRetentionRule: retention.setRule,
+    purgeStep: retention.purgeStep,
+    deleteOld: retention.deleteOld,
+    forgetPurges: retention.forgetPurges,
     truncateWal: (): boolean => truncateWal(db),
     createOperator: operators.create,
     createFirstOperator: operators.createFirst,
@@ -83,6 +90,7 @@ export function prepareOperations(db: DatabaseSync) {
 export function prepareIndexOperations(db: DatabaseSync) {
   const indexing = prepareIndexing(db)
   const erasures = prepareIndexErasures(db)
+  const purges = prepareIndexPurges(db)
   return {
     indexStep: indexing.step,
     indexWordsStep: indexing.stepWords,
@@ -91,6 +99,7 @@ export function prepareIndexOperations(db: DatabaseSync) {
       if (!repairIndex(db)) indexing.requestRebuild()
     },
     clean: erasures.clean,
+    followPurges: purges.follow,
     mergeWords: erasures.mergeWords,
     notePurged: erasures.notePurged,
     truncateIndexWal: (): boolean => truncateWal(db),

@@ -8,6 +8,7 @@ import { prepareErasureReads } from './admin/erasures.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
+import { prepareRetentionReads } from './admin/retention.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import { prepareTransferReads } from './admin/transfer.ts'
 import { createInboxReads } from './index/inbox.ts'
@@ -30,6 +31,7 @@ export function prepareReads(db: DatabaseSync) {
   const traffic = prepareTrafficReads(db)
   const erasures = prepareErasureReads(db, dedupeKey)
   const transfer = prepareTransferReads(db, dedupeKey)
+  const retention = prepareRetentionReads(db)
   const processingOf = prepareProcessingReads(db)
 
   return (turn: Turn) => {
@@ -80,6 +82,9 @@ export function prepareReads(db: DatabaseSync) {
       findMinted: erasures.findMinted,
       erasureLog: erasures.log,
       unerased: erasures.unerased,
+      retentionRules: retention.rules,
+      retentionTenants: retention.tenants,
+      countOld: retention.countOld,
       listOperators: operators.list,
       listAudit: operators.listAudit,
       trafficMinutes: traffic.minutes,

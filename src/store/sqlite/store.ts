@@ -15,7 +15,7 @@ import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
 import { importedTokenKey } from '../../model/imported-token.ts'
 import { readPending } from './admin/erasures.ts'
-import { createPurge } from './admin/purge.ts'
+import { createFollowPurges, createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
@@ -307,7 +307,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       changedSince: (generation) => guard(() => tokens.changedSince(generation)),
     },
     refusals: {
-      add: (refusals, bounds, now) => writer.run('addRefusals', [refusals, bounds, now]),
+      add: (refusals, bounds) => writer.run('addRefusals', [refusals, bounds]),
       list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),
       find: (tenant, id) => read(tenant, 'findRefusal', [tenant, id]),
       accept: (tenant, id, as) => writer.run('acceptRefusal', [tenant, id, as]),
@@ -321,6 +321,15 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       logId: () => guard(() => erasureLogId(String(facts.database_uuid), readMeta(main, 'dedupe_key'), gaps)),
       log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
       unerased: (records) => readOwn('unerased', [records]),
+    },
+    retention: {
+      rules: () => readOwn('retentionRules', []),
+      setRule: (rule) => writer.run('setRetentionRule', [rule]),
+      tenants: (kind, after, limit) => readOwn('retentionTenants', [kind, after, limit]),
+      purgeStep: (request) => writer.run('purgeStep', [request]),
+      deleteOld: (kind, tenant, before, limit) => writer.run('deleteOld', [kind, tenant, before, limit]),
+      countOld: (kind, tenant, before, limit) => read(tenant, 'countOld', [kind, tenant, before, limit]),
+      followPurges: createFollowPurges({ main, writer, indexer }),
     },
     operators: {
       create: (operator) => writer.run('createOperator', [operator]),

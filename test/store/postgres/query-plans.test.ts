@@ -116,6 +116,16 @@ test('every read of the inbox goes by its index', async (t) => {
     'a session': [() => store.operators.findSession(new Uint8Array(32), NOON), ['sessions_pkey', 'operators_pkey']],
     'the audit log': [() => store.operators.listAudit(null, 50), ['audit_pkey']],
     'an id that nobody has': [() => store.events.find(2 ** 40), ['events_pkey']],
+    'what is too old': [
+      () => {
+        const request = { tenant: TENANT, before: NOON + 500, now: NOON, purgesUnprocessed: false, after: null }
+        return store.retention.purgeStep({ ...request, dryRun: true })
+      },
+      ['events_by_time', 'events_pkey', 'event_index_pkey', 'deliveries_pkey', 'revisions_in_order'],
+    ],
+    'tenants with messages': [() => store.retention.tenants('events', null, 50), ['event_index']],
+    'old history': [() => store.retention.countOld('history', TENANT, NOON, 50), ['delivery_history_by_age']],
+    'old refusals': [() => store.retention.countOld('refusals', TENANT, NOON, 50), ['refusals_by_age']],
     'revisions of an event': [() => store.inbox.revisions(TENANT, 6, 0, 50), ['revisions_in_order']],
   }
   const checkAll = async () => {

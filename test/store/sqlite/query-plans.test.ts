@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
 import { STATES } from '../../../src/model/processing.ts'
+import { NO_RETENTION } from '../../../src/model/retention.ts'
 import { newUuid } from '../../../src/runtime/id.ts'
 import type { EventFilter } from '../../../src/store/contract/inbox.ts'
 import type { Store } from '../../../src/store/contract/store.ts'
@@ -22,6 +23,7 @@ const SOURCES = new URL('../../../src/store/sqlite/', import.meta.url)
 /** Scans that are right, each with its reason. */
 const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly because: string }[] = [
   { table: 'tokens', sql: /FROM tokens ORDER BY created_at/, because: 'the list of all tokens, for the operator' },
+  { table: 'retention_rules', sql: /FROM retention_rules/, because: 'all rules are wanted, one for a tenant at most' },
   { table: 'index_cursors', sql: /index_cursors/, because: 'has four rows' },
   { table: 'id_gaps', sql: /id_gaps/, because: 'has one row for each restore, and is read at the start' },
   { table: 'index_origin', sql: /index_origin/, because: 'has one row' },
@@ -81,6 +83,28 @@ async function eraseEverything(store: Store, id: number): Promise<void> {
   await store.erasures.unerased(await store.erasures.log(0, 10))
 }
 
+/** A message with a revision, and the revision of one that is gone; looked at, purged, and left out of the index. */
+async function retainEverything(store: Store): Promise<void> {
+  await store.retention.setRule({ ...NO_RETENTION, tenant: TENANT, events: 1 })
+  await store.retention.rules()
+  const tenant = { accountId: 7, companyId: 99 }
+  const request = { tenant, before: NOON + 1, now: NOON, purgesUnprocessed: true, after: null, dryRun: false }
+  for (const text of ['a', 'b', 'c']) {
+    await store.journal.append(['', text].map((body) => item({ ...tenant, sourceRef: 'r', channelRef: 'c', body })))
+    await indexAll(store)
+    await store.processing.createSubscription({ tenant, subscription: 'crm' }, 'beginning', NOON)
+    await store.retention.purgeStep({ ...request, dryRun: true })
+    await store.retention.purgeStep(request)
+    await store.retention.followPurges()
+  }
+  await store.retention.followPurges()
+  for (const kind of ['events', 'refusals', 'history'] as const) await store.retention.tenants(kind, null, 10)
+  for (const kind of ['refusals', 'history'] as const) {
+    await store.retention.countOld(kind, TENANT, NOON, 10)
+    await store.retention.deleteOld(kind, TENANT, NOON, 10)
+  }
+}
+
 /** Everything a store can do, in one go. */
 async function doEverything(store: Store): Promise<void> {
   const bodies = ['{}', '{}', '{ }', '{ }']
@@ -124,17 +148,18 @@ async function doEverything(store: Store): Promise<void> {
   await store.tokens.touch([{ keyId: token.keyId, usedAt: NOON }])
   await store.tokens.generation()
   await store.tokens.changedSince(0)
-  await store.refusals.add([refusal()], { maxCount: 1, maxAgeMs: 1000 }, NOON)
+  await store.refusals.add([refusal()], { maxCount: 1 })
   await store.refusals.list(TENANT, 10, 10)
   await store.refusals.find(TENANT, 1)
   await store.refusals.accept(TENANT, 1, { eventId: 1, at: NOON, by: 'op_x' })
   await superviseEverything(store)
+  await retainEverything(store)
   await eraseEverything(store, id)
   await store.nodes.report({ nodeId: 'n', tokenGeneration: 1 })
   await store.nodes.live()
   await store.nodes.remove('n')
   await store.recovery.lastBackupAt()
-  await store.recovery.resumePointOf(id)
+  await store.recovery.resumePointOf(TENANT, id)
   await store.recovery.beginEpoch(NOON)
   await store.probe()
 }
@@ -253,8 +278,16 @@ function sourceFiles(): string[] {
 /** The statements that stand in the source, as head and tail around what is put in between. */
 function statementsInSource(): { readonly file: string; readonly head: string; readonly tail: string }[] {
   const found = []
-  // A copy, a backup and the doctor go through tables from one end to the other: that is their work.
-  const thorough = ['admin/copy.ts', 'admin/backup.ts', 'admin/restore.ts', 'admin/diagnosis.ts']
+  // A copy, the move of a tenant, a backup and the doctor go through tables from one end to the other: that is their work.
+  const thorough = [
+    'admin/copy.ts',
+    'admin/copy-rows.ts',
+    'admin/copy-triggers.ts',
+    'admin/tenant-move.ts',
+    'admin/backup.ts',
+    'admin/restore.ts',
+    'admin/diagnosis.ts',
+  ]
   for (const file of sourceFiles().filter((name) => !thorough.includes(name))) {
     const source = readFileSync(new URL(file, SOURCES), 'utf8')
     for (const [, , sql] of source.matchAll(/(['"`])((?:SELECT|INSERT|UPDATE|DELETE)\b[^`]*?)\1/g)) {

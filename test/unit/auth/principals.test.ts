@@ -79,6 +79,7 @@ function record(minted: ReturnType<typeof mintToken>, more: Partial<TokenRecord>
     scope: 'cf',
     label: '',
     isActive: true,
+    movedTo: null,
     expiresAt: null,
     createdAt: 0,
     disabledAt: null,

@@ -35,6 +35,7 @@ const STATUSES: Record<ErrorCode, number> = {
   headers_too_large: 431,
   internal_error: 500,
   overloaded: 503,
+  tenant_moved: 503,
   shutting_down: 503,
   storage_damaged: 503,
   storage_unavailable: 503,
@@ -75,12 +76,14 @@ test('only what may succeed later is retryable', () => {
     'shutting_down',
     'storage_damaged',
     'storage_unavailable',
+    'tenant_moved',
   ])
 })
 
 test('a 503 says whether it was stored and when to send again', () => {
   for (const [code, stored] of [
     ['overloaded', 'no'],
+    ['tenant_moved', 'no'],
     ['shutting_down', 'no'],
     ['storage_damaged', 'no'],
     ['storage_unavailable', 'unknown'],

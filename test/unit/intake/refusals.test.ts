@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { RefusalRecorder } from '../../../src/intake/refusals.ts'
 import type { Refusal } from '../../../src/model/refusal.ts'
-import { TestClock } from '../../support/clock.ts'
 import { within } from '../../support/until.ts'
 
 function refusal(requestId: string): Refusal {
@@ -25,9 +24,8 @@ function setUp(options: { bufferMax?: number; maxCount?: number; failing?: boole
       find: async () => null,
       accept: async () => {},
     },
-    bounds: { maxCount, maxAgeMs: 1000 },
+    bounds: { maxCount },
     bufferMax,
-    clock: new TestClock(),
     onTrouble: (doing) => troubles.push(doing),
   })
   return { recorder, batches, troubles, release: gate.resolve }

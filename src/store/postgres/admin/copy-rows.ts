@@ -4,9 +4,11 @@ import {
   type CopyRow,
   type CopyTable,
   keyOf,
+  type ReadRange,
   type RowCount,
   type Stretch,
   type StretchRows,
+  upToId,
 } from '../../contract/copy.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
@@ -25,8 +27,17 @@ const PROBED_ROWS = 256
 const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
 const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
 
-export async function readPage(connection: Connection, table: CopyTable, stretch: Stretch): Promise<CopyRow[]> {
-  return readRows(connection, table, stretch, await pageSize(connection, table, stretch))
+/** Of one tenant, or of all. */
+type Part = Stretch & Pick<ReadRange, 'tenant'>
+
+export async function readPage(
+  connection: Connection,
+  table: CopyTable,
+  after: CopyRow | null,
+  { upTo, tenant }: ReadRange,
+): Promise<CopyRow[]> {
+  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }) }
+  return readRows(connection, table, part, await pageSize(connection, table, part))
 }
 
 /** A statement that meets a damaged page gives no row at all: it is repeated for fewer of them. */
@@ -56,19 +67,21 @@ function restOf(table: CopyTable, stretch: Stretch, rows: readonly CopyRow[]): S
   return stretch.isBackwards ? { ...stretch, upTo: { key, isInclusive: false } } : { ...stretch, after: key }
 }
 
-function rangeOf(table: CopyTable, { after, upTo, isBackwards }: Stretch) {
+function rangeOf(table: CopyTable, { after, upTo, isBackwards, tenant }: Part) {
   const key = table.key.join(', ')
   const values: Value[] = []
   const places = (row: CopyRow) => row.map((cell) => `$${values.push(cell as Value)}`).join(', ')
   const conditions = [
     ...(after ? [`(${key}) > (${places(after)})`] : []),
     ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places(upTo.key)})`] : []),
+    ...(tenant ? [`company_id = ${tenant.companyId}`] : []),
+    ...(tenant && 'account_id' in table.columns ? [`account_id = ${tenant.accountId}`] : []),
   ]
   const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
   return { sql: `WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
 }
 
-function readRows(connection: Connection, table: CopyTable, stretch: Stretch, limit: number): Promise<CopyRow[]> {
+function readRows(connection: Connection, table: CopyTable, stretch: Part, limit: number): Promise<CopyRow[]> {
   const { sql, values } = rangeOf(table, stretch)
   return connection.rows(`SELECT ${readColumns(table)} FROM intray.${table.name} ${sql} LIMIT ${limit}`, values)
 }
@@ -144,7 +157,7 @@ export async function insertRows(connection: Connection, table: CopyTable, rows:
 }
 
 /** Returns how many there were. */
-export async function removeRows(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
+export async function removeKeys(connection: Connection, table: CopyTable, keys: readonly CopyRow[]): Promise<number> {
   if (keys.length === 0) return 0
   return connection.execute(
     `DELETE FROM intray.${table.name} WHERE ctid = ANY (ARRAY(
@@ -155,7 +168,7 @@ export async function removeRows(connection: Connection, table: CopyTable, keys:
 }
 
 /** Rows per page by payload size; tables without a `size` column have small pages. */
-async function pageSize(connection: Connection, table: CopyTable, stretch: Stretch): Promise<number> {
+async function pageSize(connection: Connection, table: CopyTable, stretch: Part): Promise<number> {
   if (!('size' in table.columns)) return table.page
   const { sql, values } = rangeOf(table, stretch)
   const sizes = await connection.query<{ size: number }>(
@@ -165,4 +178,12 @@ async function pageSize(connection: Connection, table: CopyTable, stretch: Stret
   let bytes = 0
   const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
   return full === -1 ? table.page : full + 1
+}
+
+export async function removeRows(connection: Connection, table: CopyTable, rows: readonly CopyRow[]): Promise<void> {
+  await removeKeys(
+    connection,
+    table,
+    rows.map((row) => keyOf(table, row)),
+  )
 }

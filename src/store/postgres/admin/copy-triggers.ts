@@ -147,7 +147,7 @@ export async function releaseTables(transaction: InTransaction): Promise<void> {
   }
 }
 
-async function lockBriefly(transaction: InTransaction, consequence: string, statements: string): Promise<void> {
+export async function lockBriefly(transaction: InTransaction, consequence: string, statements: string): Promise<void> {
   try {
     await transaction((connection) => connection.script(`SET LOCAL lock_timeout = ${LOCK_WAIT_MS}; ${statements}`))
   } catch (error) {

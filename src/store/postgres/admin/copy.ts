@@ -1,25 +1,26 @@
 // Copy source or target on PostgreSQL. While the rest is copied, the transaction that freezes the source makes writers wait, and
 // ends with the connection.
 
-import {
-  type ChangedRows,
-  type CopyIdentity,
-  type CopyRow,
-  type CopySide,
-  type CopyState,
-  type CopyTable,
-  type NotedChange,
-  type Noting,
-  type RowCount,
-  type Stretch,
-  type StretchRows,
-  upToId,
+import type {
+  ChangedRows,
+  CopyIdentity,
+  CopyRow,
+  CopyState,
+  CopyTable,
+  NotedChange,
+  Noting,
+  ReadRange,
+  RowCount,
+  Stretch,
+  StretchRows,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
+import type { MoveSide, TenantMove } from '../../contract/tenant-move.ts'
 import {
   decodeState,
   encodeState,
+  KEY_IN_USE,
   newState,
   NOTING_LOST,
   requireOwn,
@@ -36,7 +37,7 @@ import { DERIVED_TABLES } from '../index/clearing.ts'
 import { createIndexing } from '../index/indexing.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
-import { countExactly, countRoughly, findRows, insertRows, readPage, readUpToDamage, removeRows } from './copy-rows.ts'
+import { countExactly, countRoughly, findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
 import {
   busy,
   freezeTables,
@@ -51,6 +52,7 @@ import {
   stopNoting,
 } from './copy-triggers.ts'
 import { readLiveNodes } from './nodes.ts'
+import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
 /** How often a watermark is waited for, 2 s each. */
@@ -82,14 +84,16 @@ export async function copyProblem(connection: Connection): Promise<string | null
 
 type Indexing = ReturnType<typeof createIndexing>
 
-export class PostgresCopy implements CopySide {
+export class PostgresCopy implements MoveSide {
   readonly tables = COPY_TABLES
+  readonly tenants: TenantMove
   readonly #pool: Pool
   #indexing: Indexing | null = null
   #isFreezing = false
 
   constructor(pool: Pool) {
     this.#pool = pool
+    this.tenants = createTenantMove((work) => this.#transaction(work))
   }
 
   identity(): Promise<CopyIdentity> {
@@ -100,8 +104,8 @@ export class PostgresCopy implements CopySide {
     })
   }
 
-  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]> {
-    return this.#use((connection) => readPage(connection, table, { after, upTo: upToId(upTo), isBackwards: false }))
+  read(table: CopyTable, after: CopyRow | null, range: ReadRange = {}): Promise<CopyRow[]> {
+    return this.#use((connection) => readPage(connection, table, after, range))
   }
 
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
@@ -216,7 +220,7 @@ export class PostgresCopy implements CopySide {
     return this.#change(databaseUuid, async (connection) => {
       await connection.script(EMPTY)
       for (const sequence of Object.values(SEQUENCES)) await connection.query(SET_LAST_ID, [sequence, 0])
-      await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [dedupeKey])
+      await setDedupeKey(connection, dedupeKey)
       return newState(databaseUuid, mark)
     })
   }
@@ -238,7 +242,7 @@ export class PostgresCopy implements CopySide {
     await this.#change(sourceUuid, async (connection, found) => {
       const state = stateAfterBatch(found, sourceUuid, batch)
       for (const { table, keys, rows } of changes) {
-        const removed = await removeRows(connection, table, keys)
+        const removed = await removeKeys(connection, table, keys)
         const present = rows.filter((row) => row !== null)
         await insertRows(connection, table, present)
         grown.push(present.length - removed)
@@ -269,6 +273,13 @@ export class PostgresCopy implements CopySide {
         await connection.query(SET_LAST_ID, [SEQUENCES[name], lastIds[name]])
       }
       return { ...state, finished: true }
+    })
+  }
+
+  adoptKey(dedupeKey: Uint8Array): Promise<void> {
+    return this.#transaction(async (connection) => {
+      if ((await connection.query('SELECT 1 FROM intray.dedupe LIMIT 1')).length > 0) throw new StoreRefused(KEY_IN_USE)
+      await setDedupeKey(connection, dedupeKey)
     })
   }
 
@@ -309,6 +320,10 @@ export class PostgresCopy implements CopySide {
   #transaction<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.#use((connection) => connection.transaction(() => work(connection)))
   }
+}
+
+async function setDedupeKey(connection: Connection, key: Uint8Array): Promise<void> {
+  await connection.execute("UPDATE intray.meta SET value = $1 WHERE key = 'dedupe_key'", [key])
 }
 
 async function readState(connection: Connection): Promise<CopyState | null> {

@@ -16,6 +16,10 @@ const SELECT_GAPS: Statement = {
  */
 const SELECT_AFTER = `SELECT greatest((SELECT max(id) FROM intray.events),
   (SELECT watermark FROM intray.index_cursors WHERE source = 'events')) AS after`
+const SELECT_TENANT_GAP: Statement = {
+  name: 'intray_tenant_gap',
+  text: 'SELECT after_id AS after FROM intray.tenant_gaps WHERE company_id = $1 AND account_id = $2',
+}
 const INSERT_GAP = 'INSERT INTO intray.id_gaps (after_id, before_id, begun_at) VALUES ($1, $2, $3)'
 const JUMP = `SELECT setval('intray.event_ids', $1)`
 const SELECT_LAST_BACKUP = `SELECT convert_from(value, 'UTF8') AS at FROM intray.meta WHERE key = 'last_backup'`
@@ -23,7 +27,12 @@ const SELECT_LAST_BACKUP = `SELECT convert_from(value, 'UTF8') AS at FROM intray
 /** `gaps`: as they were when the store was opened. They grow only while no server runs. */
 export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStore {
   return {
-    resumePointOf: async (cursor) => resumePoint(gaps, (await pool.use(readLastIds)).events, cursor),
+    resumePointOf: ({ companyId, accountId }, cursor) =>
+      pool.use(async (connection) => {
+        const { events } = await readLastIds(connection)
+        const [moved] = await connection.query<{ after: number }>(SELECT_TENANT_GAP, [companyId, accountId])
+        return resumePoint(gaps, events, cursor, moved?.after ?? null)
+      }),
     beginEpoch: (now) => pool.transaction((connection) => addGap(connection, now)),
     lastBackupAt: () =>
       pool.use(async (connection) => {

@@ -18,10 +18,6 @@ const INSERT: Statement = {
   WHERE k.received_at > coalesce((SELECT e.erased_at FROM intray.erasures e
     WHERE e.company_id = k.company_id AND e.account_id = k.account_id ORDER BY e.id DESC LIMIT 1), -1)`,
 }
-const DELETE_OLD: Statement = {
-  name: 'intray_delete_old_refusals',
-  text: 'DELETE FROM intray.refusals WHERE received_at < $1',
-}
 const DELETE_EXCESS: Statement = {
   name: 'intray_delete_excess_refusals',
   text: `DELETE FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id <= (
@@ -37,13 +33,12 @@ const ACCEPT = `UPDATE intray.refusals SET accepted_as = $4, accepted_at = $5, a
 
 export function createRefusalStore(pool: Pool): RefusalStore {
   return {
-    add: (refusals, bounds, now) =>
+    add: (refusals, bounds) =>
       pool.transaction(async (connection) => {
         await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.refusals)
         // An erasure is over, and seen here, or its transaction has not begun.
         await connection.query('SELECT pg_advisory_xact_lock_shared($1, $2)', LOCKS.erasures)
         await connection.query(INSERT, columnsOf(refusals))
-        await connection.query(DELETE_OLD, [now - bounds.maxAgeMs])
         const tenants = new Map<string, Tenant>()
         for (const one of refusals) tenants.set(`${one.companyId}:${one.accountId}`, one)
         for (const { companyId, accountId } of tenants.values()) {

@@ -15,8 +15,10 @@ import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM intray.tokens)'
+/** A new token of a tenant that was moved is answered as the others are. */
+const MOVED_TO = '(SELECT max(moved_to) FROM intray.tokens WHERE company_id = $4 AND account_id = $3)'
 const INSERT = `INSERT INTO intray.tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at,
-    created_at, rotated_from, rate_limit, generation) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION})`
+    created_at, rotated_from, rate_limit, generation, moved_to) VALUES ($1, $2, $3, $4, $5, $6, true, $7, $8, $9, $10, ${NEXT_GENERATION}, ${MOVED_TO})`
 const SELECT: Statement = { name: 'intray_token', text: `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE key_id = $1` }
 const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM intray.tokens WHERE company_id = $1 AND account_id = $2
   AND (created_at, key_id) < ($3, $4) ORDER BY created_at DESC, key_id DESC LIMIT $5`

@@ -22,4 +22,6 @@ export const LOCKS = {
   operators: [INTRAY, 12],
   /** Erasures run one after the other, so that the ids of their log are in commit order. */
   erasures: [INTRAY, 31],
+  /** One node at a time removes what is too old. */
+  retention: [INTRAY, 32],
 } as const satisfies Record<string, readonly [number, number]>

@@ -77,7 +77,11 @@ const SELECT_CONVERSATIONS: Statement = {
   text: `SELECT ${CONVERSATION_COLUMNS} FROM intray.conversations
   WHERE company_id = $1 AND account_id = $2 AND last_event_id < $3 ORDER BY last_event_id DESC LIMIT $4`,
 }
-/** A conversation has the id of its first event, whose channel_ref gives the key. */
+const SELECT_CHANNEL_KEY: Statement = {
+  name: 'intray_channel_key_of',
+  text: 'SELECT channel_key FROM intray.conversation_ids WHERE company_id = $1 AND account_id = $2 AND id = $3',
+}
+/** A conversation has the id of its first event, whose channel_ref gives the key; a purged one left its key. */
 const SELECT_CHANNEL: Statement = {
   name: 'intray_channel_of',
   text: `SELECT channel_ref AS "channelRef", erased_at AS "erasedAt" FROM intray.events
@@ -276,8 +280,10 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: reado
       ),
     async conversation(tenant, id) {
       const { companyId, accountId } = tenant
-      const [channel] = await query(SELECT_CHANNEL, [id, companyId, accountId])
-      const key = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const [known] = await query(SELECT_CHANNEL_KEY, [companyId, accountId, id])
+      const [channel] = known ? [] : await query(SELECT_CHANNEL, [id, companyId, accountId])
+      const ofFirst = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const key = known ? (known.channel_key as string) : ofFirst
       const [row] = key ? await query(SELECT_CONVERSATION, [companyId, accountId, key, id]) : []
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },

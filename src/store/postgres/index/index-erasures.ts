@@ -4,6 +4,7 @@ import { ERASED_CHANNEL } from '../../../model/erasure.ts'
 import { bigints } from '../connection/binary-array.ts'
 import type { Connection } from '../connection/connection.ts'
 import { sqlState, storeFailure } from '../connection/failure.ts'
+import { followInTurn } from './index-purges.ts'
 import { LOCK_NOT_AVAILABLE, TAKE_TURN } from './indexing.ts'
 
 const SELECT_POSITION = `SELECT position FROM intray.index_cursors WHERE source = 'erasures'`
@@ -53,6 +54,8 @@ export async function cleanErased(connection: Connection, maxRows: number): Prom
   try {
     await connection.transaction(async () => {
       await connection.script(TAKE_TURN)
+      // Entries of rows that were purged since are removed first: their conversations are counted by the entries.
+      while (await followInTurn(connection, maxRows));
       await cleanInTurn(connection, maxRows)
     }, 'reads')
   } catch (error) {

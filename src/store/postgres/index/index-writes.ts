@@ -25,6 +25,7 @@ import { bigints, packColumns, texts, unnested, unnestedColumns } from '../conne
 import type { Connection, Statement } from '../connection/connection.ts'
 import { inTurns } from './turns.ts'
 
+const CONVERSATION_COLUMNS = Object.keys(CONVERSATIONS.columns)
 const INSERT_ENTRIES: Statement = { name: 'intray_insert_entries', text: insertInto(ENTRIES) }
 const MARK_ENTRY: Statement = {
   name: 'intray_mark_entry',
@@ -36,9 +37,13 @@ const INSERT_WORDS: Statement = {
   text: `INSERT INTO intray.event_words (company_id, account_id, event_id, words)
   SELECT ${unnested('bigint bigint bigint')}, array_to_tsvector(string_to_array(unnest($4::text[]), ' '))`,
 }
+/** A conversation that lost events keeps its id. */
 const UPSERT_CONVERSATIONS: Statement = {
   name: 'intray_upsert_conversations',
-  text: `${insertInto(CONVERSATIONS)}
+  text: `INSERT INTO intray.conversations (${CONVERSATION_COLUMNS.join(', ')})
+  SELECT ${CONVERSATION_COLUMNS.map((name) => (name === 'id' ? 'coalesce(k.id, c.id)' : `c.${name}`)).join(', ')}
+  FROM (SELECT ${unnestedColumns(Object.values(CONVERSATIONS.columns))}) AS c (${CONVERSATION_COLUMNS.join(', ')})
+  LEFT JOIN intray.conversation_ids k USING (company_id, account_id, channel_key)
   ON CONFLICT (company_id, account_id, channel_key) DO UPDATE SET
     channel_ref = CASE WHEN conversations.erased_count = conversations.event_count THEN excluded.channel_ref
       ELSE conversations.channel_ref END,

@@ -16,6 +16,7 @@ CREATE SEQUENCE intray.event_ids CACHE 1;
 CREATE SEQUENCE intray.resend_ids CACHE 1;
 CREATE SEQUENCE intray.refusal_ids CACHE 1;
 CREATE SEQUENCE intray.token_numbers CACHE 1;
+CREATE SEQUENCE intray.purge_ids CACHE 1;
 
 -- Ids above after_id and below before_id were given out, if at all, by another state of this database: restores begin above them.
 CREATE TABLE intray.id_gaps (
@@ -24,7 +25,16 @@ CREATE TABLE intray.id_gaps (
   begun_at  bigint NOT NULL
 );
 
--- One row per first arrival ('event') and per re-send with other bytes ('revision'). The id leads the key: the indexer
+-- Tenants that were moved here from another database, which gave out their ids below after_id.
+CREATE TABLE intray.tenant_gaps (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  after_id   bigint NOT NULL,
+  PRIMARY KEY (company_id, account_id)
+);
+
+-- One row per first arrival ('event') and per re-send with other bytes: a 'revision', or an 'event' if the first was
+-- purged. The id leads the key: the indexer
 -- follows it, and one index serves both. No CHECK here: it would be parsed again for every batch.
 CREATE TABLE intray.events (
   id              bigint NOT NULL,
@@ -55,7 +65,7 @@ CREATE TABLE intray.events (
 -- Not compressed: all batches behind a large payload wait meanwhile (under attack a send took 480 ms instead of 19).
 ALTER TABLE intray.events ALTER COLUMN payload SET STORAGE EXTERNAL;
 
--- Finds an event's revisions in order, and one of them by its bytes. Only a revision has `revises`.
+-- Finds an event's revisions in order, and one of them by its bytes.
 CREATE UNIQUE INDEX revisions_by_bytes ON intray.events (revises, sha256, company_id) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON intray.events (revises, id) WHERE revises IS NOT NULL;
 
@@ -70,8 +80,10 @@ CREATE TABLE intray.resends (
   PRIMARY KEY (id, company_id)
 );
 
+CREATE INDEX resends_by_event ON intray.resends (event_id);
+
 -- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event. sha256: an HMAC once the event is
--- erased; empty without a reference.
+-- erased or purged; empty without a reference.
 CREATE TABLE intray.dedupe (
   company_id bigint NOT NULL,
   event_id   bigint NOT NULL,
@@ -96,6 +108,38 @@ CREATE TABLE intray.erasures (
 
 CREATE INDEX erasures_by_tenant ON intray.erasures (company_id, account_id, id);
 
+-- Tenant 0, 0: the default of all others. Days; 0: never; NULL: as the default. unprocessed: whether messages go that some
+-- subscription has not processed.
+CREATE TABLE intray.retention_rules (
+  company_id  bigint NOT NULL,
+  account_id  bigint NOT NULL,
+  events      bigint,
+  refusals    bigint,
+  history     bigint,
+  unprocessed text CHECK (unprocessed IN ('keep', 'purge')),
+  PRIMARY KEY (company_id, account_id)
+);
+
+-- Rows that retention deleted and the index may still hold. Deleted once the index has followed.
+CREATE TABLE intray.purges (
+  id         bigint NOT NULL DEFAULT nextval('intray.purge_ids'),
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  event_id   bigint NOT NULL,
+  PRIMARY KEY (id, company_id)
+);
+
+-- The ids of conversations that lost events: an index that is built afterwards cannot take them from their first events.
+CREATE TABLE intray.conversation_ids (
+  company_id  bigint NOT NULL,
+  account_id  bigint NOT NULL,
+  id          bigint NOT NULL,
+  channel_key text   COLLATE "C" NOT NULL,
+  PRIMARY KEY (company_id, account_id, channel_key)
+);
+
+CREATE INDEX conversation_ids_by_id ON intray.conversation_ids (company_id, account_id, id);
+
 -- HMAC-SHA-256 under the dedupe key, in place of the SHA-256 of erased bytes; as in src/model/erasure.ts.
 CREATE FUNCTION intray.erased_digest(bytea) RETURNS bytea LANGUAGE sql STABLE AS $$
   SELECT sha256(pad.outside || sha256(pad.inside || convert_to('bytes', 'UTF8') || $1)) FROM (
@@ -109,9 +153,9 @@ $$;
 --
 --   dedupe row   new → event                                      → s (stored)
 --            existed → same minted key                            → s (a node's own retry)
---                      bytes of the first                         → resend row → d (duplicate)
+--                      bytes of the first                         → resend row → d (duplicate); none if it was purged
 --                      bytes of a kept revision                   → resend row → c (conflict)
---                      other bytes                                → revision   → c (conflict)
+--                      other bytes                                → revision   → c (conflict); an event if the first was purged
 --
 -- ids: the id to answer for each item. outcomes: null if all are 's'.
 
@@ -133,6 +177,7 @@ DECLARE
   first   record;
   same    boolean;
   kept    boolean;
+  gone    boolean;
   written boolean;
 BEGIN
   -- Whatever the role, the database or a pooler set: an answer means on disk, here and on the synchronous standby, and
@@ -217,21 +262,27 @@ BEGIN
     END IF;
     ids[item.n] := first.event_id;
     CONTINUE WHEN first.minted_key = item.minted_key;
-    written := true;
     same := first.sha256 = item.sha256;
     kept := same;
+    gone := false;
     IF NOT same THEN
       -- Two nodes with the same new bytes are serialized, key by key in digest order.
       SELECT d.event_id, d.sha256, d.minted_key INTO first FROM intray.dedupe d
       WHERE d.company_id = item.company_id AND d.digest = item.digest FOR NO KEY UPDATE;
-      -- Of an erased message there are HMACs to compare with.
-      erased := CASE WHEN NOT EXISTS (SELECT FROM intray.events e WHERE e.id = first.event_id
+      -- Of an erased or purged message there are HMACs to compare with. The first event cannot be purged before this revision
+      -- is committed, which then keeps it.
+      PERFORM FROM intray.events e WHERE e.id = first.event_id AND e.company_id = item.company_id FOR KEY SHARE;
+      gone := NOT FOUND;
+      erased := CASE WHEN gone OR NOT EXISTS (SELECT FROM intray.events e WHERE e.id = first.event_id
         AND e.company_id = item.company_id AND e.erased_at IS NULL) THEN intray.erased_digest(item.sha256) END;
       same := first.sha256 = item.sha256 OR coalesce(first.sha256 = erased, false);
       kept := same OR EXISTS (SELECT FROM intray.events e WHERE e.company_id = item.company_id
         AND e.revises = first.event_id AND e.sha256 IN (item.sha256, erased));
     END IF;
     outcomes[item.n] := CASE WHEN same THEN 'd' ELSE 'c' END;
+    -- A purged message has no row that this re-send could be counted for.
+    CONTINUE WHEN same AND gone;
+    written := true;
     IF kept THEN
       INSERT INTO intray.resends (id, company_id, event_id, received_at, key_id, request_id)
       VALUES (nextval('intray.resend_ids'), item.company_id, first.event_id, item.received_at, item.key_id,
@@ -240,7 +291,7 @@ BEGIN
       INSERT INTO intray.events (id, kind, revises, company_id, account_id, received_at, size, key_id, scope, route,
         origin, content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent,
         remote_addr, sha256, payload)
-      VALUES (nextval('intray.event_ids'), 'revision', first.event_id, item.company_id, item.account_id,
+      VALUES (nextval('intray.event_ids'), CASE WHEN gone THEN 'event' ELSE 'revision' END, first.event_id, item.company_id, item.account_id,
         item.received_at, octet_length(item.payload), item.key_id, item.scope, item.route, item.origin,
         item.content_type, item.request_id, item.source_ref, item.channel_ref, item.idempotency_key, item.traceparent,
         item.user_agent, item.remote_addr, item.sha256, item.payload);
@@ -468,6 +519,9 @@ CREATE TABLE intray.delivery_history (
   PRIMARY KEY (event_id, company_id, account_id, subscription, number)
 );
 
+-- Only for retention, which names `number >= 0`, which is always true.
+CREATE INDEX delivery_history_by_age ON intray.delivery_history (company_id, account_id, at) WHERE number >= 0;
+
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 
 -- Few writers, under one lock, which also keeps a key id unique over all companies.
@@ -485,6 +539,8 @@ CREATE TABLE intray.tokens (
   scope        text    NOT NULL,
   label        text    NOT NULL,
   rotated_from text    COLLATE "C",
+  -- Its tenant was moved to another database: the address in the answer to its senders, or ''.
+  moved_to     text,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   text,
   hash         bytea   NOT NULL,
@@ -522,7 +578,7 @@ CREATE TABLE intray.refusals (
   PRIMARY KEY (company_id, account_id, id)
 );
 
-CREATE INDEX refusals_by_age ON intray.refusals (received_at);
+CREATE INDEX refusals_by_age ON intray.refusals (company_id, account_id, received_at);
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 

@@ -98,6 +98,7 @@ export async function readClaimed(
   let bytes = 0
   for (const grant of grants) {
     const cells = byId.get(grant.eventId)
+    // Damaged, or purged since: the claim was answered late.
     if (!cells) {
       lost.push(grant.eventId)
       continue

@@ -166,7 +166,8 @@ const answers: Answers = {
     return rows.map(
       ([eventId, isEvent, conversationId, size]): IndexedEvent => ({
         eventId,
-        isEvent,
+        // Without a size the event is purged, and its entry not yet.
+        isEvent: isEvent && size !== null,
         conversationId,
         size: size ?? 0,
       }),
@@ -190,6 +191,13 @@ const answers: Answers = {
   },
   setEnqueuedUpTo: async (connection, queue, { enqueuedUpTo }) => {
     connection.send(sql.SET_ENQUEUED_UP_TO, [...queue, enqueuedUpTo])
+  },
+  deleteDeliveries: async (connection, queue, { ids }) => {
+    connection.send(sql.DELETE_DELIVERIES, [...queue, bigints(ids)])
+    connection.send(sql.DELETE_HISTORY, [...queue, bigints(ids)])
+  },
+  deleteEmptyLanes: async (connection, queue, { lanes }) => {
+    connection.send(sql.DELETE_EMPTY_LANES, [...queue, bigints(lanes)])
   },
 }
 

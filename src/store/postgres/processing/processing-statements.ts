@@ -227,6 +227,19 @@ export const ENQUEUE_LANES = statement(
   WHERE l.head IS NULL OR l.ready_at IS NULL
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`,
 )
+export const DELETE_DELIVERIES = statement(
+  'delete_deliveries',
+  `DELETE FROM intray.deliveries WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])`,
+)
+export const DELETE_HISTORY = statement(
+  'delete_history',
+  `DELETE FROM intray.delivery_history WHERE ${OF_QUEUE} AND event_id = ANY ($4::bigint[])`,
+)
+export const DELETE_EMPTY_LANES = statement(
+  'delete_empty_lanes',
+  `DELETE FROM intray.lanes WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND head IS NULL AND done_count = 0
+    AND dead_count = 0`,
+)
 export const SET_ENQUEUED_UP_TO = statement(
   'set_enqueued_up_to',
   'UPDATE intray.subscriptions SET enqueued_up_to = $4 WHERE company_id = $1 AND account_id = $2 AND id = $3',

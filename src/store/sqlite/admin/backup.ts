@@ -4,7 +4,7 @@
 import { statSync } from 'node:fs'
 import type { DatabaseSync } from 'node:sqlite'
 import { Worker } from 'node:worker_threads'
-import type { BackupFile, BackupFloor, BackupSource } from '../../contract/backup.ts'
+import type { BackupFile, BackupSource } from '../../contract/backup.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import { type ConnectionRole, openConnection, requireFile, storeFailure } from '../connection.ts'
 import { migrate, needsMigration } from '../schema.ts'
@@ -15,8 +15,10 @@ import { LAST_BACKUP } from './recovery.ts'
 const VACUUM_THREAD = new URL('../threads/vacuum-thread.ts', import.meta.url)
 const LOOK_EVERY_MS = 200
 
-/** Tables whose rows are never deleted while a backup runs. */
-const GROWING = ['events', 'resends', 'dedupe'] as const
+/** A key is never deleted. */
+const COUNT_ROWS = 'SELECT (SELECT count(*) FROM dedupe) AS dedupe, (SELECT count(*) FROM events) AS events'
+/** Every row of `events` that retention deletes has a number. */
+const LAST_PURGE = "SELECT seq FROM sqlite_sequence WHERE name = 'purges'"
 const NOTE = 'INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)'
 const SELECT_PAGES = `SELECT (page_count - freelist_count) * page_size AS bytes
   FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()`
@@ -36,10 +38,11 @@ export async function openSqliteBackup(path: string): Promise<BackupSource> {
   return {
     extension: '.db',
     write: async (file, say) => {
-      const floor = countRows(db)
+      const purgedBefore = lastPurge(db)
+      const { dedupe, events } = db.prepare(COUNT_ROWS).get() as { dedupe: number; events: number }
       const bytes = Number(db.prepare(SELECT_PAGES).get()?.bytes)
       await vacuumInto(path, file, (written) => say(`${megabytes(written)} of about ${megabytes(bytes)} MB written`))
-      return floor
+      return { dedupe, events: events - (lastPurge(db) - purgedBefore) }
     },
     note: async (begunAt) => {
       db.prepare(NOTE).run(LAST_BACKUP, Buffer.from(String(begunAt)))
@@ -86,10 +89,7 @@ export function structureOf(db: DatabaseSync): string[] {
   }
 }
 
-function countRows(db: DatabaseSync): BackupFloor {
-  const count = (table: string) => Number(db.prepare(`SELECT count(*) AS count FROM ${table}`).get()?.count)
-  return Object.fromEntries(GROWING.map((table) => [table, count(table)]))
-}
+const lastPurge = (db: DatabaseSync): number => Number(db.prepare(LAST_PURGE).get()?.seq ?? 0)
 
 /** SQLite reports no progress, so the size of the file is looked at. */
 async function vacuumInto(path: string, file: string, onWritten: (bytes: number) => void): Promise<void> {

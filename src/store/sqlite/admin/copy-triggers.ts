@@ -19,7 +19,7 @@ const SELECT_META = 'SELECT CAST(value AS TEXT) AS value FROM meta WHERE key = ?
 /** A log: a row that changes again while the copy reads it must be noted again. */
 const CREATE_NOTES = `CREATE TABLE copy_changes (
   id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL, key TEXT NOT NULL, rows INTEGER NOT NULL) STRICT`
-const SELECT_NOTES = 'SELECT id, name, key, rows FROM copy_changes ORDER BY id LIMIT ?'
+const SELECT_NOTES = 'SELECT id, name, key, rows FROM copy_changes ORDER BY id LIMIT ? + 0'
 
 /** Inside a transaction of the caller, as everything here. */
 export function startNoting(db: DatabaseSync, mark: string, now: number): void {

@@ -3,26 +3,27 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { newUuid } from '../../../runtime/id.ts'
-import {
-  type Cell,
-  type ChangedRows,
-  type CopyIdentity,
-  type CopyRow,
-  type CopySide,
-  type CopyState,
-  type CopyTable,
-  type NotedChange,
-  type Noting,
-  type RowCount,
-  type Stretch,
-  type StretchRows,
-  upToId,
+import type {
+  ChangedRows,
+  CopyIdentity,
+  CopyRow,
+  CopySide,
+  CopyState,
+  CopyTable,
+  NotedChange,
+  Noting,
+  ReadRange,
+  RowCount,
+  Stretch,
+  StretchRows,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
+import type { MoveSide, TenantMove } from '../../contract/tenant-move.ts'
 import {
   decodeState,
   encodeState,
+  KEY_IN_USE,
   newState,
   NOTING_LOST,
   requireOwn,
@@ -30,11 +31,10 @@ import {
   stateAfter,
   stateAfterBatch,
 } from '../../copy-state.ts'
-import { COPY_PAGE_BYTES, COPY_TABLES } from '../../copy-tables.ts'
+import { COPY_TABLES } from '../../copy-tables.ts'
 import {
   CHECKPOINT_PAGES,
   inTransaction,
-  isDamage,
   openConnection,
   readFailure,
   requireFile,
@@ -46,6 +46,7 @@ import { prepareIndexing } from '../index/indexing.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
+import { findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
 import {
   forgetChanges,
   freezeTables,
@@ -57,11 +58,12 @@ import {
   startNoting,
   stopNoting,
 } from './copy-triggers.ts'
+import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
 const FREEZE_TRIES = 5
 
-export async function openSqliteCopy(path: string, mustExist: boolean): Promise<CopySide> {
+export async function openSqliteCopy(path: string, mustExist: boolean): Promise<MoveSide> {
   if (mustExist) requireFile(path)
   const db = openConnection(path, 'tool')
   try {
@@ -91,8 +93,9 @@ interface Index {
   readonly indexing: ReturnType<typeof prepareIndexing>
 }
 
-class SqliteCopy implements CopySide {
+class SqliteCopy implements MoveSide {
   readonly tables = COPY_TABLES
+  readonly tenants: TenantMove
   readonly #db: DatabaseSync
   readonly #path: string
   #lock: Lock | null = null
@@ -101,6 +104,7 @@ class SqliteCopy implements CopySide {
   constructor(db: DatabaseSync, path: string) {
     this.#db = db
     this.#path = path
+    this.tenants = createTenantMove(db)
   }
 
   identity(): Promise<CopyIdentity> {
@@ -118,51 +122,16 @@ class SqliteCopy implements CopySide {
     })
   }
 
-  read(table: CopyTable, after: CopyRow | null, upTo?: number): Promise<CopyRow[]> {
-    return guard(() => Array.from(this.#rows(table, { after, upTo: upToId(upTo), isBackwards: false })))
+  read(table: CopyTable, after: CopyRow | null, range: ReadRange = {}): Promise<CopyRow[]> {
+    return guard(() => readPage(this.#db, table, after, range))
   }
 
   readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
-    return guard(() => {
-      const rows: CopyRow[] = []
-      try {
-        for (const row of this.#rows(table, stretch)) rows.push(row)
-        return { rows, damage: null }
-      } catch (error) {
-        if (!isDamage(error)) throw error
-        return { rows, damage: (error as Error).message }
-      }
-    })
-  }
-
-  *#rows(table: CopyTable, { after, upTo, isBackwards }: Stretch): Generator<CopyRow> {
-    const key = table.key.join(', ')
-    const places = table.key.map(() => '?').join(', ')
-    const conditions = [
-      ...(after ? [`(${key}) > (${places})`] : []),
-      ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places})`] : []),
-    ]
-    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-    const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
-    const statement = this.#db.prepare(
-      `SELECT ${columnsOf(table)} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`,
-    )
-    statement.setReturnArrays(true)
-    let bytes = 0
-    for (const found of statement.iterate(...(after ?? []), ...(upTo?.key ?? []), table.page)) {
-      const row = found as unknown as CopyRow
-      yield row
-      for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
-      if (bytes >= COPY_PAGE_BYTES) return
-    }
+    return guard(() => readUpToDamage(this.#db, table, stretch))
   }
 
   find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
-    return guard(() => {
-      const statement = this.#db.prepare(`SELECT ${columnsOf(table)} FROM ${table.name} WHERE ${isKey(table)}`)
-      statement.setReturnArrays(true)
-      return keys.map((key) => (statement.get(...(key as Cell[])) as unknown as CopyRow | undefined) ?? null)
-    })
+    return guard(() => findRows(this.#db, table, keys))
   }
 
   count(table: CopyTable): Promise<number> {
@@ -266,7 +235,7 @@ class SqliteCopy implements CopySide {
       requireOwn(readState(this.#db), databaseUuid)
       for (const { name } of COPY_TABLES) this.#db.exec(`DELETE FROM ${name}`)
       for (const name of ['events', 'resends'] as const) setSequence(this.#db, name, 0)
-      this.#db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(dedupeKey)
+      setDedupeKey(this.#db, dedupeKey)
       const state = newState(databaseUuid, mark)
       this.#saveState(state)
       return state
@@ -276,7 +245,7 @@ class SqliteCopy implements CopySide {
   write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void> {
     return this.#inTransaction(() => {
       const state = stateAfter(readState(this.#db), sourceUuid, table, after, rows)
-      this.#insert(table, rows)
+      insertRows(this.#db, table, rows)
       // The indexer reads up to here.
       if (table.follows) setSequence(this.#db, table.follows, state.positions[table.name]?.[0] as number)
       this.#saveState(state)
@@ -287,10 +256,9 @@ class SqliteCopy implements CopySide {
     return this.#inTransaction(() => {
       const state = stateAfterBatch(readState(this.#db), sourceUuid, batch)
       const grown = changes.map(({ table, keys, rows }) => {
-        const remove = this.#db.prepare(`DELETE FROM ${table.name} WHERE ${isKey(table)}`)
-        const removed = keys.reduce((count, key) => count + Number(remove.run(...(key as Cell[])).changes), 0)
+        const removed = removeKeys(this.#db, table, keys)
         const present = rows.filter((row) => row !== null)
-        this.#insert(table, present)
+        insertRows(this.#db, table, present)
         return present.length - removed
       })
       this.#saveState(state)
@@ -324,6 +292,13 @@ class SqliteCopy implements CopySide {
     })
   }
 
+  adoptKey(dedupeKey: Uint8Array): Promise<void> {
+    return this.#inTransaction(() => {
+      if (this.#db.prepare('SELECT 1 FROM dedupe LIMIT 1').get()) throw new StoreRefused(KEY_IN_USE)
+      setDedupeKey(this.#db, dedupeKey)
+    })
+  }
+
   async close(): Promise<void> {
     this.#index?.db.close()
     this.#db.close()
@@ -349,12 +324,6 @@ class SqliteCopy implements CopySide {
     return { db, indexing: prepareIndexing(db) }
   }
 
-  #insert(table: CopyTable, rows: readonly CopyRow[]): void {
-    const places = Object.keys(table.columns).map(() => '?')
-    const insert = this.#db.prepare(`INSERT INTO ${table.name} (${columnsOf(table)}) VALUES (${places.join(', ')})`)
-    for (const row of rows) insert.run(...(row as Cell[]))
-  }
-
   #saveState(state: CopyState): void {
     this.#db
       .prepare('INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)')
@@ -367,8 +336,9 @@ class SqliteCopy implements CopySide {
   }
 }
 
-const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
-const isKey = (table: CopyTable): string => table.key.map((column) => `${column} = ?`).join(' AND ')
+function setDedupeKey(db: DatabaseSync, key: Uint8Array): void {
+  db.prepare("UPDATE meta SET value = ? WHERE key = 'dedupe_key'").run(key)
+}
 
 function readState(db: DatabaseSync): CopyState | null {
   const row = db.prepare('SELECT value FROM meta WHERE key = ?').get(STATE)

@@ -7,6 +7,9 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { ErasureStore } from '../../contract/erasures.ts'
+import type { RetentionStore } from '../../contract/retention.ts'
+import { guard } from '../guarded-calls.ts'
+import { purgePosition } from '../index/index-purges.ts'
 import type { Executor, IndexOperations, Operations } from '../operations.ts'
 import { readFailure } from '../connection.ts'
 import { erasurePositions, lastErasure } from './erasures.ts'
@@ -37,6 +40,7 @@ export function createPurge({ main, writer, indexer }: PurgeOptions): ErasureSto
     const { newest, cleaned, purged } = positions()
     if (purged >= newest) return { more: false, waits: false }
     if (cleaned < newest) {
+      if (await indexer.run('followPurges', [CLEAN_ROWS])) return { more: true, waits: false }
       await indexer.run('clean', [CLEAN_ROWS])
       return { more: true, waits: false }
     }
@@ -51,5 +55,23 @@ export function createPurge({ main, writer, indexer }: PurgeOptions): ErasureSto
     await indexer.run('notePurged', [merging!])
     merging = null
     return { more: true, waits: false }
+  }
+}
+
+/**
+ * Follows retention in the index. What was followed is forgotten once the index is checkpointed: a power failure may take back
+ * commits of the index that were not.
+ */
+export function createFollowPurges({ main, writer, indexer }: PurgeOptions): RetentionStore['followPurges'] {
+  const position = () => guard(() => purgePosition(main))
+  let forgotten = -1
+  return async () => {
+    if (await indexer.run('followPurges', [CLEAN_ROWS])) return true
+    const followed = await position()
+    if (followed === forgotten) return false
+    if (!(await indexer.run('truncateIndexWal', []))) return false
+    await writer.run('forgetPurges', [followed])
+    forgotten = followed
+    return false
   }
 }

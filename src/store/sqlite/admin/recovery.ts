@@ -8,6 +8,7 @@ import { readSequence } from '../journal/sequence.ts'
 /** The key in `meta`: milliseconds, as text. */
 export const LAST_BACKUP = 'last_backup'
 const SELECT_GAPS = 'SELECT after_id AS "after", before_id AS "before" FROM id_gaps ORDER BY after_id'
+const SELECT_TENANT_GAP = 'SELECT after_id FROM tenant_gaps WHERE company_id = ? AND account_id = ?'
 const INSERT_GAP = 'INSERT INTO id_gaps (after_id, before_id, begun_at) VALUES (?, ?, ?)'
 const JUMP = "UPDATE sequences SET value = ? WHERE name = 'events'"
 const SELECT_META = 'SELECT value FROM meta WHERE key = ?'
@@ -32,7 +33,10 @@ export function createRecovery(
   beginEpoch: RecoveryStore['beginEpoch'],
 ): RecoveryStore {
   return {
-    resumePointOf: async (cursor) => resumePoint(gaps, readSequence(db, 'events'), cursor),
+    resumePointOf: async ({ companyId, accountId }, cursor) => {
+      const moved = db.prepare(SELECT_TENANT_GAP).get(companyId, accountId)
+      return resumePoint(gaps, readSequence(db, 'events'), cursor, (moved?.after_id as number | undefined) ?? null)
+    },
     beginEpoch,
     lastBackupAt: async () => {
       const row = db.prepare(SELECT_META).get(LAST_BACKUP)

@@ -1,4 +1,4 @@
-// Refusals on SQLite: added in batches, the oldest deleted in the same transaction.
+// Refusals on SQLite: added in batches, the excess of each tenant deleted in the same transaction.
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
@@ -10,7 +10,6 @@ import { inTransaction } from '../connection.ts'
 const INSERT = `INSERT INTO refusals (account_id, company_id, received_at, key_id, code, route, request_id, headers,
     body_size, body) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
   WHERE ?3 > ifnull((SELECT erased_at FROM erasures WHERE company_id = ?2 AND account_id = ?1 ORDER BY id DESC LIMIT 1), -1)`
-const DELETE_OLD = 'DELETE FROM refusals WHERE received_at < ?'
 const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id = ?2 AND id <= (
     SELECT id FROM refusals WHERE company_id = ?1 AND account_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`
 const COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
@@ -23,7 +22,7 @@ const ACCEPT = `UPDATE refusals SET accepted_as = ?, accepted_at = ?, accepted_b
 
 export function prepareRefusalWrites(db: DatabaseSync) {
   return {
-    add: (refusals: readonly Refusal[], bounds: RefusalBounds, now: number): void =>
+    add: (refusals: readonly Refusal[], bounds: RefusalBounds): void =>
       inTransaction(db, () => {
         const insert = db.prepare(INSERT)
         const tenants = new Map<string, Tenant>()
@@ -42,7 +41,6 @@ export function prepareRefusalWrites(db: DatabaseSync) {
           )
           tenants.set(`${one.companyId}:${one.accountId}`, one)
         }
-        db.prepare(DELETE_OLD).run(now - bounds.maxAgeMs)
         const deleteExcess = db.prepare(DELETE_EXCESS)
         for (const { companyId, accountId } of tenants.values()) deleteExcess.run(companyId, accountId, bounds.maxCount)
       }),

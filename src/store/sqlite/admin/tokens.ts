@@ -13,8 +13,10 @@ import { tokenList } from '../../token-list.ts'
 import { inTransaction } from '../connection.ts'
 
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
+/** A new token of a tenant that was moved is answered as the others are. */
+const MOVED_TO = '(SELECT max(moved_to) FROM tokens WHERE company_id = ?4 AND account_id = ?3)'
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
-    rotated_from, rate_limit, generation) VALUES (?, ?, ?, ?, ?, ?, 1, ?, ?, ?, ?, ${NEXT_GENERATION})`
+    rotated_from, rate_limit, generation, moved_to) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ${NEXT_GENERATION}, ${MOVED_TO})`
 const SELECT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE key_id = ?`
 const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
   AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`

@@ -16,7 +16,7 @@ const SELECT_ROWS_OF = `SELECT ${EVENT_COLUMNS} FROM events WHERE id IN (
 const SELECT_PAYLOAD = 'SELECT payload FROM events WHERE id = ?'
 const SELECT_KEY = `SELECT d.event_id, d.sha256 AS key_sha256, e.sha256, e.received_at, e.erased_at
   FROM dedupe d LEFT JOIN events e ON e.id = d.event_id WHERE d.company_id = ? AND d.digest = ?`
-const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 = ? AND kind = 'revision'"
+const SELECT_REVISION = 'SELECT 1 FROM events WHERE revises = ? AND sha256 = ?'
 
 export function prepareTransferReads(db: DatabaseSync, dedupeKey: Uint8Array) {
   const identityOf = createIdentity(dedupeKey)

@@ -36,16 +36,17 @@ const SELECT_HIGHEST = `SELECT event_id FROM event_index WHERE company_id = ? AN
 const SEARCH =
   'SELECT rowid AS event_id FROM event_words WHERE event_words MATCH ? AND rowid < ? ORDER BY rowid DESC LIMIT ? + 0'
 const SELECT_SOURCE = 'SELECT event_id FROM dedupe WHERE company_id = ? AND digest = ?'
-const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
+const SELECT_REVISION_IDS = `SELECT id AS event_id FROM events WHERE revises = ? AND company_id = ?
   AND account_id = ? AND id < ? ORDER BY id DESC LIMIT ? + 0`
-const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND kind = 'revision' AND company_id = ?
+const SELECT_REVISIONS = `SELECT id AS event_id FROM events WHERE revises = ? AND company_id = ?
   AND account_id = ? AND id > ? ORDER BY id LIMIT ? + 0`
 const SELECT_CONVERSATION_ID = `SELECT id FROM conversations WHERE company_id = ? AND account_id = ? AND channel_key = ?`
 const CONVERSATION_COLUMNS = `channel_ref, id, event_count, first_received_at, last_event_id, last_received_at,
   first_contact_name, first_contact_email, last_contact_name, last_contact_email, last_snippet`
 const SELECT_CONVERSATIONS = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
   WHERE company_id = ? AND account_id = ? AND last_event_id < ? ORDER BY last_event_id DESC LIMIT ? + 0`
-/** A conversation has the id of its first event, whose channel_ref gives the key. */
+const SELECT_CHANNEL_KEY = 'SELECT channel_key FROM conversation_ids WHERE company_id = ? AND account_id = ? AND id = ?'
+/** A conversation has the id of its first event, whose channel_ref gives the key; a purged one left its key. */
 const SELECT_CHANNEL = `SELECT channel_ref AS channelRef, erased_at AS erasedAt FROM events
   WHERE id = ? AND company_id = ? AND account_id = ?`
 const SELECT_CONVERSATION = `SELECT ${CONVERSATION_COLUMNS} FROM conversations
@@ -250,8 +251,10 @@ export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTu
         .map((row) => conversation(row, tenant, row.channel_ref as string)),
     conversation: (tenant: Tenant, id: number): Conversation | null => {
       const { companyId, accountId } = tenant
-      const channel = db.prepare(SELECT_CHANNEL).get(id, companyId, accountId)
-      const key = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const known = db.prepare(SELECT_CHANNEL_KEY).get(companyId, accountId, id)?.channel_key as string | undefined
+      const channel = known ? undefined : db.prepare(SELECT_CHANNEL).get(id, companyId, accountId)
+      const ofFirst = channel && conversationKeys.ofRow({ companyId, accountId, ...(channel as unknown as Channel) })
+      const key = known ?? ofFirst
       const row = key ? db.prepare(SELECT_CONVERSATION).get(companyId, accountId, key, id) : undefined
       return row ? conversation(row, tenant, row.channel_ref as string) : null
     },

@@ -5,6 +5,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { ERASED_CHANNEL } from '../../../model/erasure.ts'
 import { erasurePositions } from '../admin/erasures.ts'
 import { inTransaction } from '../connection.ts'
+import { changeWords } from './words.ts'
+import { hasPurges } from './index-purges.ts'
 
 const SELECT = `SELECT x.id, x.company_id, x.account_id, x.event_id, e.channel_ref
   FROM erasures x LEFT JOIN events e ON e.id = x.event_id WHERE x.id > ? ORDER BY x.id LIMIT ? + 0`
@@ -38,20 +40,11 @@ interface ErasedRow {
 export function prepareIndexErasures(db: DatabaseSync) {
   function cleanRow({ company_id, account_id, event_id, channel_ref }: ErasedRow): void {
     const entry = db.prepare(CLEAN_ENTRY).get(company_id, account_id, event_id)
-    changeWords(`DELETE FROM event_words WHERE rowid = ${Number(event_id)}`)
+    changeWords(db, `DELETE FROM event_words WHERE rowid = ${Number(event_id)}`)
     // Not indexed yet, or indexed after the erasure: counted as erased then.
     if (!entry || entry.conversation_id === null || channel_ref === null) return
     const key = channel_ref.slice(ERASED_CHANNEL.length)
     db.prepare(CLEAN_CONVERSATION).run(event_id, company_id, account_id, key)
-  }
-
-  /**
-   * FTS5 leaves an internal row id as the connection's last one, which a JavaScript number cannot hold: every statement run
-   * afterwards would fail. An insert replaces it.
-   */
-  function changeWords(sql: string): void {
-    db.exec(`${sql}; CREATE TEMP TABLE IF NOT EXISTS last_row_id (id INTEGER PRIMARY KEY);
-      INSERT OR REPLACE INTO temp.last_row_id VALUES (1)`)
   }
 
   const changes = (): number => Number(db.prepare(SELECT_CHANGES).get()?.count)
@@ -59,6 +52,8 @@ export function prepareIndexErasures(db: DatabaseSync) {
   return {
     clean: (maxRows: number): void =>
       inTransaction(db, () => {
+        // Entries of rows that were purged since are removed first: their conversations are counted by the entries.
+        if (hasPurges(db)) return
         const rows = db.prepare(SELECT).all(erasurePositions(db).cleaned, maxRows) as unknown as ErasedRow[]
         for (const row of rows) cleanRow(row)
         const last = rows.at(-1)
@@ -68,7 +63,7 @@ export function prepareIndexErasures(db: DatabaseSync) {
     mergeWords: (isFirst: boolean): boolean => {
       const before = changes()
       const pages = isFirst ? -MERGE_PAGES : MERGE_PAGES
-      changeWords(`INSERT INTO event_words (event_words, rank) VALUES ('merge', ${pages})`)
+      changeWords(db, `INSERT INTO event_words (event_words, rank) VALUES ('merge', ${pages})`)
       // The insert of changeWords is one; the merge itself reports one without having done anything.
       return changes() - before < 3
     },

@@ -23,7 +23,10 @@ import {
 } from '../../index-rows.ts'
 import { storeFailure } from '../connection.ts'
 
-const UPSERT_CONVERSATION = `${insertInto(CONVERSATIONS)}
+/** A conversation that lost events keeps its id. */
+const KEPT_ID =
+  '(SELECT k.id FROM conversation_ids AS k WHERE k.company_id = ?1 AND k.account_id = ?2 AND k.channel_key = ?3)'
+const UPSERT_CONVERSATION = `${insertInto(CONVERSATIONS, (column, place) => (column === 'id' ? `coalesce(${KEPT_ID}, ${place})` : place))}
   ON CONFLICT (company_id, account_id, channel_key) DO UPDATE SET
     channel_ref = CASE WHEN erased_count = event_count THEN excluded.channel_ref ELSE channel_ref END,
     event_count = event_count + excluded.event_count,
@@ -47,9 +50,10 @@ const UPSERT_TRAFFIC = `${insertInto(TRAFFIC)}
 const MARK_ENTRY = 'UPDATE event_index SET unindexed = ? WHERE company_id = ? AND account_id = ? AND event_id = ?'
 const INSERT_WORDS = 'INSERT INTO event_words (rowid, words) VALUES (?, ?)'
 
-function insertInto({ name, columns }: IndexTable): string {
+function insertInto({ name, columns }: IndexTable, cell = (_column: string, place: string) => place): string {
   const names = Object.keys(columns)
-  return `INSERT INTO ${name} (${names.join(', ')}) VALUES (${names.map(() => '?').join(', ')})`
+  const values = names.map((column, n) => cell(column, `?${n + 1}`))
+  return `INSERT INTO ${name} (${names.join(', ')}) VALUES (${values.join(', ')})`
 }
 
 export interface IndexWrites {

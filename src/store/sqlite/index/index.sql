@@ -2,14 +2,15 @@
 -- text, or from another journal, is emptied and rebuilt.
 
 -- The journal that it was derived from, and the last indexed event: they reveal a journal restored from a backup. purged: up to
--- which erasure no file holds anything of it.
+-- which erasure no file holds anything of it. followed: up to which row of `purges` the index holds nothing of the deleted event.
 CREATE TABLE index_origin (
   only          INTEGER PRIMARY KEY CHECK (only = 1),
   schema        TEXT    NOT NULL,
   database_uuid TEXT    NOT NULL,
   last_id       INTEGER NOT NULL DEFAULT 0,
   last_request  TEXT    NOT NULL DEFAULT '',
-  purged        INTEGER NOT NULL DEFAULT 0
+  purged        INTEGER NOT NULL DEFAULT 0,
+  followed      INTEGER NOT NULL DEFAULT 0
 ) STRICT;
 
 -- How far each journal table is indexed; 'words': how far the search words of events are, never beyond 'events'.

@@ -3,13 +3,14 @@
 //
 //   dedupe key      new → event                                   → stored
 //               existed → same minted key                         → stored (our own retry)
-//                         bytes of the first (or their HMAC, if it was erased) → resend row → duplicate
+//                         bytes of the first (or their HMAC, if it was erased) → resend row → duplicate; none if it was purged
 //                         bytes of a kept revision                → resend row → conflict
-//                         other bytes                             → revision   → conflict
+//                         other bytes                             → revision   → conflict; an event if the first was purged
 
 import type { DatabaseSync } from 'node:sqlite'
 import { createIdentity, createMintedDigest, createSha256 } from '../../../model/dedupe.ts'
 import { createErasedDigest } from '../../../model/erasure.ts'
+import type { EventKind } from '../../../model/event.ts'
 import type { AppendOutcome } from '../../contract/append.ts'
 import { META_COLUMNS } from '../../event-columns.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
@@ -22,7 +23,8 @@ const INSERT_KEY = `INSERT INTO dedupe (company_id, digest, event_id, sha256, mi
 const SELECT_KEY = 'SELECT event_id, sha256, minted_key FROM dedupe WHERE company_id = ? AND digest = ?'
 const INSERT_EVENT = `INSERT INTO events (id, kind, revises, ${META_COLUMNS.map(({ name }) => name).join(', ')}, size, sha256, payload)
   VALUES (?, ?, ?, ${META_COLUMNS.map(() => '?').join(', ')}, ?, ?, ?)`
-const SELECT_REVISION = "SELECT 1 FROM events WHERE revises = ? AND sha256 IN (?, ?) AND kind = 'revision'"
+const SELECT_REVISION = 'SELECT 1 FROM events WHERE revises = ? AND sha256 IN (?, ?)'
+const SELECT_FIRST = 'SELECT 1 FROM events WHERE id = ?'
 const INSERT_RESEND =
   'INSERT INTO resends (id, company_id, event_id, received_at, key_id, request_id) VALUES (?, ?, ?, ?, ?, ?)'
 
@@ -46,6 +48,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
   const selectKey = db.prepare(SELECT_KEY)
   const insertEvent = db.prepare(INSERT_EVENT)
   const selectRevision = db.prepare(SELECT_REVISION)
+  const selectFirst = db.prepare(SELECT_FIRST)
   const insertResend = db.prepare(INSERT_RESEND)
   const identityOf = createIdentity(readMeta(db, 'dedupe_key'))
   const mintedDigest = createMintedDigest()
@@ -60,7 +63,7 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     const id = eventIds.peek()
     const { changes } = insertKey.run(meta.companyId, digest, id, digest === minted ? NO_BYTES : sha256, minted)
     if (changes === 0) return appendAgain(row, digest, sha256, minted)
-    insertRow(row, sha256, null)
+    insertRow(row, sha256, 'event', null)
     return id
   }
 
@@ -70,19 +73,27 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
     const id = first.event_id as number
     if (Buffer.compare(minted, first.minted_key as Uint8Array) === 0) return id
     const known = first.sha256 as Uint8Array
-    // Of an erased message there are HMACs to compare with.
+    // Of an erased or purged message there are HMACs to compare with.
     const erased = erasedDigest(sha256)
-    const sameBytes = Buffer.compare(sha256, known) === 0 || Buffer.compare(erased, known) === 0
+    const isSame = Buffer.compare(sha256, known) === 0
+    const isGone = !isSame && !selectFirst.get(id)
+    const sameBytes = isSame || Buffer.compare(erased, known) === 0
+    // A purged message has no row that this re-send could be counted for.
+    if (sameBytes && isGone) return { outcome: 'duplicate', id }
     if (sameBytes || selectRevision.get(id, sha256, erased)) {
       insertResend.run(resendIds.take(), companyId, id, receivedAt, keyId, requestId)
     } else {
-      insertRow(row, sha256, id)
+      insertRow(row, sha256, isGone ? 'event' : 'revision', id)
     }
     return { outcome: sameBytes ? 'duplicate' : 'conflict', id }
   }
 
-  function insertRow({ values, payload }: AppendRow, sha256: Uint8Array, revises: number | null): void {
-    const kind = revises === null ? 'event' : 'revision'
+  function insertRow(
+    { values, payload }: AppendRow,
+    sha256: Uint8Array,
+    kind: EventKind,
+    revises: number | null,
+  ): void {
     insertEvent.run(eventIds.take(), kind, revises, ...values, payload.byteLength, sha256, payload)
   }
 

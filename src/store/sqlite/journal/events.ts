@@ -13,7 +13,7 @@ import { belongsTo, conversation, indexEntry } from '../../rows.ts'
 
 const SELECT = `SELECT ${EVENT_COLUMNS} FROM events WHERE id = ?`
 const SELECT_PAYLOAD = 'SELECT account_id, company_id, sha256, payload FROM events WHERE id = ?'
-const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND kind = 'revision' AND id > ?
+const SELECT_REVISIONS = `SELECT ${EVENT_COLUMNS} FROM events WHERE revises = ? AND id > ?
   ORDER BY id LIMIT ? + 0`
 const SELECT_ENTRY = `SELECT conversation_id, contact_name, contact_email, message_type, snippet, warnings, unindexed
   FROM event_index WHERE company_id = ? AND account_id = ? AND event_id = ?`

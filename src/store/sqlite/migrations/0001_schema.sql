@@ -23,7 +23,16 @@ CREATE TABLE id_gaps (
   begun_at  INTEGER NOT NULL
 ) STRICT;
 
--- One row per first arrival ('event') and per re-send with other bytes ('revision').
+-- Tenants that were moved here from another database, which gave out their ids below after_id.
+CREATE TABLE tenant_gaps (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  after_id   INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id)
+) STRICT, WITHOUT ROWID;
+
+-- One row per first arrival ('event') and per re-send with other bytes: a 'revision', or an 'event' if the first was
+-- purged.
 -- The payload is the last column, so that reading the others skips its pages.
 CREATE TABLE events (
   id              INTEGER PRIMARY KEY,
@@ -52,8 +61,8 @@ CREATE TABLE events (
 
 -- Finds a revision by its bytes, and lists an event's revisions in id order (the rowid is the last column of every
 -- index).
-CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE kind = 'revision';
-CREATE INDEX revisions_in_order ON events (revises) WHERE kind = 'revision';
+CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE revises IS NOT NULL;
+CREATE INDEX revisions_in_order ON events (revises) WHERE revises IS NOT NULL;
 
 -- A re-send whose bytes are already stored.
 CREATE TABLE resends (
@@ -65,8 +74,10 @@ CREATE TABLE resends (
   request_id  TEXT    NOT NULL
 ) STRICT;
 
+CREATE INDEX resends_by_event ON resends (event_id);
+
 -- Dedupe keys. The primary key makes a message unique for ever; a key outlives its event. sha256: an HMAC once the event is
--- erased; empty without a reference.
+-- erased or purged; empty without a reference.
 CREATE TABLE dedupe (
   company_id INTEGER NOT NULL,
   digest     BLOB    NOT NULL,
@@ -90,6 +101,39 @@ CREATE TABLE erasures (
 
 CREATE INDEX erasures_by_tenant ON erasures (company_id, account_id, id);
 
+-- Retention --------------------------------------------------------------------------------------------------------------
+
+-- Tenant 0, 0: the default of all others. Days; 0: never; NULL: as the default. unprocessed: whether messages go that some
+-- subscription has not processed.
+CREATE TABLE retention_rules (
+  company_id  INTEGER NOT NULL,
+  account_id  INTEGER NOT NULL,
+  events      INTEGER,
+  refusals    INTEGER,
+  history     INTEGER,
+  unprocessed TEXT CHECK (unprocessed IN ('keep', 'purge')),
+  PRIMARY KEY (company_id, account_id)
+) STRICT, WITHOUT ROWID;
+
+-- Rows that retention deleted and the index may still hold. Deleted once the index has followed.
+CREATE TABLE purges (
+  id         INTEGER PRIMARY KEY AUTOINCREMENT,
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  event_id   INTEGER NOT NULL
+) STRICT;
+
+-- The ids of conversations that lost events: an index that is built afterwards cannot take them from their first events.
+CREATE TABLE conversation_ids (
+  company_id  INTEGER NOT NULL,
+  account_id  INTEGER NOT NULL,
+  channel_key TEXT    NOT NULL,
+  id          INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, channel_key)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX conversation_ids_by_id ON conversation_ids (company_id, account_id, id);
+
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 
 CREATE TABLE tokens (
@@ -105,6 +149,8 @@ CREATE TABLE tokens (
   disabled_at  INTEGER,
   last_used_at INTEGER,
   rotated_from TEXT,
+  -- Its tenant was moved to another database: the address in the answer to its senders, or ''.
+  moved_to     TEXT,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   TEXT,
   generation   INTEGER NOT NULL
@@ -139,7 +185,7 @@ CREATE TABLE refusals (
 ) STRICT;
 
 CREATE INDEX refusals_by_tenant ON refusals (company_id, account_id, id);
-CREATE INDEX refusals_by_age ON refusals (received_at);
+CREATE INDEX refusals_by_age ON refusals (company_id, account_id, received_at);
 
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
 
@@ -233,6 +279,9 @@ CREATE TABLE delivery_history (
   error        TEXT,
   PRIMARY KEY (event_id, company_id, account_id, subscription, number)
 ) STRICT, WITHOUT ROWID;
+
+-- Only for retention, which names `number >= 0`, which is always true.
+CREATE INDEX delivery_history_by_age ON delivery_history (company_id, account_id, at) WHERE number >= 0;
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 

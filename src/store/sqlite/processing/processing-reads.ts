@@ -73,6 +73,7 @@ export function prepareProcessingReads(db: DatabaseSync) {
         // Of an event whose payload is damaged, the rest is handed out.
         const cells = (unlessDamaged(() => selectEvent.get(grant.eventId)) ??
           unlessDamaged(() => selectWithoutPayload.get(grant.eventId))) as unknown as EventCells | undefined
+        // Damaged, or purged since: the claim was answered late, or nobody waited for it.
         if (!cells) {
           lost.push(grant.eventId)
           continue

@@ -90,6 +90,9 @@ const ENQUEUE_LANE = `INSERT INTO lanes AS l (company_id, account_id, subscripti
     OR (l.held <> 1 AND excluded.ready_at < l.ready_at AND (l.open_at IS NULL OR excluded.ready_at < l.open_at))`
 const RETRY_RULES = `SELECT max_attempts AS maxAttempts, first_delay_ms AS firstDelayMs, max_delay_ms AS maxDelayMs
   FROM subscriptions WHERE company_id = ? AND account_id = ? AND id = ?`
+const DELETE_DELIVERY = `DELETE FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
+const DELETE_HISTORY = `DELETE FROM delivery_history WHERE ${OF_QUEUE} AND event_id = ?`
+const DELETE_EMPTY_LANE = `DELETE FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND head IS NULL AND done_count = 0 AND dead_count = 0`
 const SET_ENQUEUED_UP_TO =
   'UPDATE subscriptions SET enqueued_up_to = ? WHERE company_id = ? AND account_id = ? AND id = ?'
 
@@ -129,6 +132,9 @@ export function prepareAnswers(db: DatabaseSync, isSized = true): Answers {
     insert: db.prepare(INSERT),
     enqueueLane: db.prepare(ENQUEUE_LANE),
     setEnqueuedUpTo: db.prepare(SET_ENQUEUED_UP_TO),
+    deleteDelivery: db.prepare(DELETE_DELIVERY),
+    deleteHistory: db.prepare(DELETE_HISTORY),
+    deleteEmptyLane: db.prepare(DELETE_EMPTY_LANE),
   }
   // Rows as arrays: half the time of objects.
   const { delivery: oneDelivery, leased: leasedRows, pending, available, availableByTime, first, indexed } = prepared
@@ -209,7 +215,8 @@ export function prepareAnswers(db: DatabaseSync, isSized = true): Answers {
       (prepared.indexed.all(...queue, limit) as unknown as IndexedCells[]).map(
         ([eventId, isEvent, conversationId, size]): IndexedEvent => ({
           eventId,
-          isEvent: isEvent === 1,
+          // Without a size the event is purged, and its entry not yet.
+          isEvent: isEvent === 1 && size !== null,
           conversationId,
           size: size ?? 0,
         }),
@@ -220,6 +227,15 @@ export function prepareAnswers(db: DatabaseSync, isSized = true): Answers {
     },
     setEnqueuedUpTo: ([companyId, accountId, subscription], { enqueuedUpTo }) => {
       prepared.setEnqueuedUpTo.run(enqueuedUpTo, companyId, accountId, subscription)
+    },
+    deleteDeliveries: (queue, { ids }) => {
+      for (const id of ids) {
+        prepared.deleteDelivery.run(...queue, id)
+        prepared.deleteHistory.run(...queue, id)
+      }
+    },
+    deleteEmptyLanes: (queue, { lanes }) => {
+      for (const lane of lanes) prepared.deleteEmptyLane.run(...queue, lane)
     },
   }
 }
