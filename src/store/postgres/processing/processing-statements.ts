@@ -17,7 +17,8 @@ function bySizes(name: string, text: (sizes: Sizes) => string): Readonly<Record<
 }
 
 function sizeOf(id: string, sizes: Sizes): string {
-  if (sizes === 'unsized') return 'NULL::integer'
+  // NULL means a purged event.
+  if (sizes === 'unsized') return '0'
   return `(SELECT size FROM intray.events e WHERE e.id = ${id} AND e.company_id = $1)`
 }
 

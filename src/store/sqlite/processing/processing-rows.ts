@@ -26,9 +26,8 @@ const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEU
 const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
 const LEASED = `SELECT ${DELIVERY_COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
-/** Without sizes no row of the journal is read. */
-const sizeOf = (id: string, isSized: boolean): string =>
-  isSized ? `(SELECT size FROM events WHERE id = ${id})` : 'NULL'
+/** Without sizes no row of the journal is read. Not NULL, which means a purged event. */
+const sizeOf = (id: string, isSized: boolean): string => (isSized ? `(SELECT size FROM events WHERE id = ${id})` : '0')
 const sized = (isSized: boolean): string => `${DELIVERY_COLUMNS}, ${sizeOf('event_id', isSized)}`
 const pendingOf = (isSized: boolean): string =>
   `SELECT ${sized(isSized)} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
