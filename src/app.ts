@@ -83,6 +83,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     lost = { code: 'storage_unavailable', message: UNTRUSTED }
   })
 
+  store.onDamage((finding) => logger.error('a damaged page was met', { finding }))
+
   const health = new StoreHealth({ probe: () => store.probe(), logger })
   const { maxAttempts, maxSubscriptions } = config
   const claims = new Claims({ store: store.processing, clock, maxAttempts, maxSubscriptions, onTrouble })
@@ -90,10 +92,11 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES, extractBytes: config.extractBytes },
     wordLimits: { ...WORD_BATCH, maxWords: config.searchWords, extractBytes: config.extractBytes },
-    onStep: ({ indexed, unindexed, cursor }) => {
+    onStep: ({ indexed, unindexed, unreadable, cursor }) => {
       streams.wake(cursor)
       if (indexed > 0) claims.hint()
       warnUnindexed(unindexed, cursor)
+      if (unreadable > 0) logger.error('ids were passed over: damaged pages hide their rows', { unreadable, cursor })
     },
     onWords: ({ unindexed, searchable }) => warnUnindexed(unindexed, searchable),
     onTrouble,
@@ -147,6 +150,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
         indexLag: lag,
         searchLag,
         leases: stored.leases,
+        unreadable: stored.unreadable,
         oldestPendingSeconds: ageOf(stored.oldestPendingAt),
         backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
         erasures: stored.erasures,

@@ -60,6 +60,7 @@ async function scanRows(side: CopySide, floor: BackupFloor, say: (text: string) 
   }
   const { lastIds } = await side.identity()
   const found = await scanJournal(side, { newest: lastIds.events, sample: null, onProgress: say })
+  problems.push(...found.lost.map(({ table, range }) => `Rows of ${table} cannot be read: ${range}.`))
   const ofRows = ({ id, problem }: RowProblem) => `Event ${id}: ${problem}.`
   for (const list of [found.damaged, found.disagreeing, found.keys]) problems.push(...list.map(ofRows))
   return { rows: found.rows, lastId: lastIds.events, problems }

@@ -3,13 +3,16 @@
 //
 // Reads the dedupe rows first, because they are ordered by key and not by event, and keeps eight bytes of each in memory, in the
 // order of their events without the gaps of ids.
-// Skips rows that arrive after the start, because their keys may be missing.
+// Skips rows that arrive after the start, because their keys may be missing. Reads around rows that cannot be read, and names
+// them.
 
 import { readEnvelope } from '../intake/envelope.ts'
 import { createDedupeDigest } from '../model/dedupe.ts'
 import { type IdGap, withoutGaps } from '../model/id-gaps.ts'
 import { isIntact } from '../model/payload.ts'
-import { type Cell, type CopyRow, type CopySide, keyOf } from '../store/contract/copy.ts'
+import type { Cell, CopyRow, CopySide, CopyTable } from '../store/contract/copy.ts'
+import { describeRange, idsOf } from './key-range.ts'
+import { readAround } from './read-around.ts'
 
 /** A problem of one row. */
 export interface RowProblem {
@@ -17,7 +20,18 @@ export interface RowProblem {
   readonly problem: string
 }
 
+/** A part of a table that cannot be read. */
+export interface LostRows {
+  readonly table: string
+  /** Such as `id 12 to 17`. */
+  readonly range: string
+  /** How many ids it has; null for a key that is no id. */
+  readonly ids: number | null
+  readonly reason: string
+}
+
 export interface ScanResult {
+  readonly lost: readonly LostRows[]
   readonly rows: number
   readonly bytes: number
   readonly erased: number
@@ -84,35 +98,80 @@ export async function scanJournal(side: CopySide, options: ScanOptions): Promise
     if (problem) keyProblems.push({ id, problem })
   }
 
-  const keys = sample === null ? await readKeys(side, newest, gaps, onProgress) : null
+  const lost: LostRows[] = []
+  const scan = { side, newest, onLost: (found: LostRows) => lost.push(found) }
+  const keys = sample === null ? await readKeys(scan, gaps, onProgress) : null
   const stride = sample === null ? null : Math.max(1, Math.floor(withoutGaps(gaps, newest) / sample))
-  for await (const row of journalRows(side, newest, stride)) check(row, keys)
+  for await (const row of stride === null ? everyRow(scan) : someRows(scan, stride)) check(row, keys)
   const keysWithoutEvent = keys?.left ?? 0
-  return { rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
+  return { lost, rows, bytes, erased, damaged, disagreeing, keys: keyProblems, keysWithoutEvent }
 }
 
+/** Reads all rows of a table and names those that cannot be read. */
+export async function lostRows(
+  side: CopySide,
+  table: CopyTable,
+  onProgress: (text: string) => void,
+): Promise<LostRows[]> {
+  const lost: LostRows[] = []
+  let count = 0
+  for await (const page of pagesOf({ side, newest: null, onLost: (found) => lost.push(found) }, table)) {
+    count += page.length
+    if (page.length === table.page) onProgress(`${count} rows of ${table.name} read`)
+  }
+  return lost
+}
+
+interface Scan {
+  readonly side: CopySide
+  /** The last id of events to read; null: all. */
+  readonly newest: number | null
+  readonly onLost: (lost: LostRows) => void
+}
+
+function pagesOf({ side, newest, onLost }: Scan, table: CopyTable): AsyncGenerator<readonly CopyRow[]> {
+  const end = table.name === 'events' && newest !== null ? { end: newest + 1 } : {}
+  return readAround(side, table, {
+    ...end,
+    onLost: (range, reason) => {
+      const ids = range.upTo === null ? null : idsOf(table, range)
+      const count = ids && ids.last - ids.first + 1
+      onLost({ table: table.name, range: describeRange(table, range), ids: count, reason })
+    },
+  })
+}
+
+/** Without a row that cannot be read, ids look further apart than they are. */
 async function readGaps(side: CopySide): Promise<IdGap[]> {
-  const table = side.tables.find(({ name }) => name === 'id_gaps')!
-  const rows = await side.read(table, null)
+  const { rows } = await side.readStretch(tableOf(side, 'id_gaps'), { after: null, upTo: null, isBackwards: false })
   return rows.map(([after, before]) => ({ after: after as number, before: before as number }))
 }
 
-/** `stride`: the distance of the ids that are read; null: all are read. */
-async function* journalRows(side: CopySide, upTo: number, stride: number | null): AsyncGenerator<JournalRow> {
-  const table = side.tables.find(({ name }) => name === 'events')!
+const tableOf = (side: CopySide, wanted: string): CopyTable => side.tables.find(({ name }) => name === wanted)!
+
+function journalRow(table: CopyTable, cells: CopyRow): JournalRow {
   const columns = Object.keys(table.columns)
-  let after: CopyRow | null = null
-  for (;;) {
-    // One row per page: a sample with many rows of few pages would read only one part of the disk.
-    const page: CopyRow[] = await side.read(stride === null ? table : { ...table, page: 1 }, after)
-    for (const cells of page) {
-      const row = Object.fromEntries(cells.map((cell, at) => [columns[at]!, cell])) as unknown as JournalRow
-      if (row.id > upTo) return
-      yield row
-    }
-    const last = page.at(-1)?.[columns.indexOf('id')]
-    if (typeof last !== 'number') return
-    after = [stride === null ? last : last + stride - 1]
+  return Object.fromEntries(cells.map((cell, at) => [columns[at]!, cell])) as unknown as JournalRow
+}
+
+async function* everyRow(scan: Scan): AsyncGenerator<JournalRow> {
+  const table = tableOf(scan.side, 'events')
+  for await (const page of pagesOf(scan, table)) for (const cells of page) yield journalRow(table, cells)
+}
+
+/** Reads one row for every `stride` ids. A row that cannot be read is named by the id that was looked for. */
+async function* someRows({ side, newest, onLost }: Scan, stride: number): AsyncGenerator<JournalRow> {
+  // One row per page: a sample with many rows of few pages would read only one part of the disk.
+  const table = { ...tableOf(side, 'events'), page: 1 }
+  for (let after = 0; newest === null || after < newest; ) {
+    const { rows, damage } = await side.readStretch(table, { after: [after], upTo: null, isBackwards: false })
+    const [cells] = rows
+    if (damage !== null) onLost({ table: table.name, range: `id ${after + 1}, or after it`, ids: 1, reason: damage })
+    if (!cells && damage === null) return
+    const row = cells && journalRow(table, cells)
+    if (row && newest !== null && row.id > newest) return
+    if (row) yield row
+    after = (row?.id ?? after + 1) + stride - 1
   }
 }
 
@@ -149,28 +208,26 @@ function keyProblem(
 }
 
 async function readKeys(
-  side: CopySide,
-  newest: number,
+  scan: Scan & { readonly newest: number },
   gaps: readonly IdGap[],
   onProgress: (text: string) => void,
 ): Promise<Keys> {
-  const table = side.tables.find(({ name }) => name === 'dedupe')!
+  const table = tableOf(scan.side, 'dedupe')
   const columns = Object.keys(table.columns)
   const cell = (row: CopyRow, name: string): Cell => row[columns.indexOf(name)] ?? null
   const keys = new Keys(gaps)
-  let after: CopyRow | null = null
-  for (let count = 0; ; ) {
-    const page: CopyRow[] = await side.read(table, after)
-    const last = page.at(-1)
-    if (!last) return keys
+  let count = 0
+  for await (const page of pagesOf(scan, table)) {
     for (const row of page) {
-      const id = cell(row, 'event_id') as number
-      if (id <= newest) keys.put(id, cell(row, 'digest') as Uint8Array, cell(row, 'sha256') as Uint8Array)
+      const [id, digest, sha256] = [cell(row, 'event_id'), cell(row, 'digest'), cell(row, 'sha256')]
+      // On a damaged page a row may hold anything. Its event is then found to have no key.
+      if (typeof id !== 'number' || !(digest instanceof Uint8Array) || !(sha256 instanceof Uint8Array)) continue
+      if (id <= scan.newest) keys.put(id, digest, sha256)
     }
-    after = keyOf(table, last)
     count += page.length
     if (page.length === table.page) onProgress(`${count} dedupe keys read`)
   }
+  return keys
 }
 
 /** 32-bit hashes of a dedupe key and of its payload's digest. */

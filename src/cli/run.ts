@@ -29,6 +29,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   restore: async () => (await import('./commands/restore.ts')).restore,
   epoch: async () => (await import('./commands/epoch.ts')).epoch,
   copy: async () => (await import('./commands/copy.ts')).copy,
+  salvage: async () => (await import('./commands/salvage.ts')).salvage,
   reindex: async () => (await import('./commands/reindex.ts')).reindex,
 }
 

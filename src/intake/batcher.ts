@@ -39,6 +39,7 @@ const OVERLOADED: SubmitResult = { problem: { code: 'overloaded' } }
 const STOPPED: SubmitResult = { problem: { code: 'shutting_down' } }
 const UNKNOWN: SubmitResult = { problem: { code: 'storage_unavailable' } }
 const FAILED_ALONE: SubmitResult = { problem: { code: 'internal_error' } }
+const DAMAGED: SubmitResult = { problem: { code: 'storage_damaged' } }
 
 const NO_OUTCOME: AppendOutcome = { outcome: 'failed', reason: 'the store gave no outcome' }
 
@@ -201,8 +202,12 @@ export class Batcher implements Service {
   }
 
   #settle({ item, settle }: Waiting, outcome: AppendOutcome = NO_OUTCOME): void {
-    if (outcome.outcome === 'failed') this.#options.onItemFailed(item, outcome.reason)
-    settle(outcome.outcome === 'failed' ? FAILED_ALONE : outcome)
+    if (outcome.outcome !== 'failed') {
+      settle(outcome)
+      return
+    }
+    this.#options.onItemFailed(item, outcome.reason)
+    settle(outcome.isDamaged ? DAMAGED : FAILED_ALONE)
   }
 
   #takeBatch(): Waiting[] {

@@ -195,8 +195,8 @@ export const ERRORS = {
     kind: 'unavailable',
     retryable: true,
     message:
-      'The server met damaged pages in its database. If they are in the index, the server ends and its next start ' +
-      '(./intray serve) rebuilds the index from the messages; if not, restore a backup. The log says more.',
+      'The server met damaged pages in its database: this could not be read, or not be stored. Its operator finds them with ' +
+      './intray doctor. Other messages are not affected.',
   },
   storage_unavailable: {
     kind: 'unavailable',

@@ -30,9 +30,14 @@ export function resumePoint(
   movedAfter: number | null = null,
 ): number | null {
   if (movedAfter !== null && cursor > 0 && cursor < movedAfter) return movedAfter
-  const gap = gaps.find(({ after, before }) => cursor > after && cursor < before)
+  const gap = inGap(gaps, cursor)
   if (gap) return gap.after
   return cursor > lastId ? lastId : null
+}
+
+/** The gap that an id is in. */
+export function inGap(gaps: readonly IdGap[], id: number): IdGap | undefined {
+  return gaps.find(({ after, before }) => id > after && id < before)
 }
 
 /** The id without the gaps below it: differences of such numbers count rows. */

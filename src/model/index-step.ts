@@ -4,7 +4,7 @@
 import type { EventKind } from './event.ts'
 import { type Extract, extract, storable } from './extract.ts'
 import type { JsonScan } from './json/scan.ts'
-import { DAMAGED, isIntact } from './payload.ts'
+import { DAMAGED, isIntact, UNREADABLE } from './payload.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
 import { firstWords, spanOf, wordPrefix } from './text-search.ts'
@@ -58,6 +58,23 @@ export function derive(row: JournalRow, scan?: JsonScan): Derived {
   } catch (error) {
     return unindexed(row, error)
   }
+}
+
+/** A row whose payload cannot be read. */
+export function unreadable(row: JournalRow): Derived {
+  return { row, fields: null, unindexed: UNREADABLE }
+}
+
+/** Whether every column holds what an append writes. A page may be damaged and still look like one. */
+export function isWhole(row: Omit<JournalRow, 'channelKey'>): boolean {
+  const { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, sha256, erasedAt, payload } = row
+  return (
+    [id, accountId, companyId, receivedAt, size, revises ?? 0, erasedAt ?? 0].every(Number.isSafeInteger) &&
+    [kind, row.keyId, row.scope, row.requestId, channelRef ?? ''].every((text) => typeof text === 'string') &&
+    (kind === 'event' || (kind === 'revision' && revises !== null)) &&
+    sha256 instanceof Uint8Array &&
+    (payload === null || payload instanceof Uint8Array)
+  )
 }
 
 /** Marks a row as unindexed. The message of a SyntaxError would quote the payload. */

@@ -11,6 +11,9 @@ export function isIntact(payload: Uint8Array, sha256: Uint8Array): boolean {
 /** The `unindexed` reason of an event whose payload does not match its digest. */
 export const DAMAGED = 'the payload no longer matches its digest'
 
+/** The `unindexed` reason of an event whose payload cannot be read. */
+export const UNREADABLE = 'the payload cannot be read: a page of the database is damaged'
+
 /** Between two turns: 64 KiB take less than 1 ms to scan. */
 const STEP_BYTES = 64 * 1024
 const BOM = Buffer.from('\uFEFF')

@@ -93,6 +93,9 @@ export interface Lease {
 /** Stands for the error of a hand-out whose lease expired. */
 export const EXPIRED = 'The lease expired.'
 
+/** Why an event was parked whose row is gone or damaged: there is nothing to hand out. */
+export const LOST_EVENT = 'The message cannot be read: its row is damaged or gone. Run ./intray doctor.'
+
 /** One entry of an event's history: a hand-out that failed, or a requeue. */
 export interface HistoryEntry {
   readonly eventId: number

@@ -53,6 +53,7 @@ export interface MetricSources {
     readonly erasuresPending: number
     readonly databaseBytes: number
     readonly disk: { readonly bytes: number; readonly freeBytes: number } | null
+    readonly unreadable: number
   }>
   readonly queue: () => { readonly events: number; readonly bytes: number; readonly oldestSeconds: number }
   /** Inbox requests in progress. */
@@ -138,6 +139,9 @@ export class ServiceMetrics implements Service {
     )
     metrics.gauge('intray_backup_age_seconds', 'Age of the last backup that ./intray backup wrote.', async () => {
       return (await store()).backupAgeSeconds
+    })
+    metrics.gauge('intray_unreadable_events', 'Ids whose rows damaged pages hide from the indexer.', async () => {
+      return (await store()).unreadable
     })
     metrics.gauge('intray_oldest_pending_seconds', 'Age of the oldest event not handed out.', async () => {
       return (await store()).oldestPendingSeconds

@@ -3,6 +3,7 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { BackupFile, BackupSource, Restore } from './contract/backup.ts'
+import type { SalvageTarget } from './contract/copy.ts'
 import type { MoveSide } from './contract/tenant-move.ts'
 import { StoreRefused } from './contract/failure.ts'
 import type { Store, StoreOptions } from './contract/store.ts'
@@ -36,6 +37,23 @@ export async function openCopySide(url: string, { mustExist }: CopyOptions): Pro
     return openPostgresCopy(url, mustExist)
   }
   throw unknownUrl('A database')
+}
+
+/** The file in which a salvage of this database belongs: beside it, or in the folder of the command. */
+export function salvageFile(url: string): string {
+  return url.startsWith('sqlite:') ? sqlitePath(url).replace(/(\.db)?$/, '.salvaged.db') : 'salvaged.db'
+}
+
+/** The URL of the database in a file. */
+export function urlOfFile(file: string): string {
+  return /^\w+:/.test(file) ? file : `sqlite:${file}`
+}
+
+/** A new database on SQLite, whatever the damaged one is. Refuses a file that exists. */
+export async function openSalvageTarget(url: string): Promise<SalvageTarget> {
+  if (!url.startsWith('sqlite:')) throw new StoreRefused('Give a file: a salvage makes a SQLite database.')
+  const { openSqliteSalvage } = await import('./sqlite/admin/salvage.ts')
+  return openSqliteSalvage(sqlitePath(url))
 }
 
 export async function openBackupSource(url: string): Promise<BackupSource> {

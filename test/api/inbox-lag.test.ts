@@ -25,7 +25,7 @@ for (const driver of drivers) {
                 stepsUnderWay -= 1
               })
             }
-            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, more: false }
+            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, unreadable: 0, more: false }
           },
         },
       }),
@@ -66,7 +66,7 @@ for (const driver of drivers) {
           ...store.index,
           stepWords: async (limits) => {
             if (!stands) return store.index.stepWords(limits)
-            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, more: false }
+            return { ...(await store.index.progress()), indexed: 0, unindexed: 0, unreadable: 0, more: false }
           },
         },
       }),

@@ -50,6 +50,7 @@ const CALLS: Readonly<Record<string, string>> = {
   import: './out.ndjson',
   backup: './out.db',
   copy: '--to sqlite:./copy/intray.db',
+  salvage: '--to ./salvaged.db',
   reindex: '',
 }
 

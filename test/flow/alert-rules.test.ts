@@ -45,6 +45,7 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     values: ['0 0 0 1x60', flat(3)],
     fires: '10m',
   },
+  IntrayEventsUnreadable: { series: 'intray_unreadable_events', values: [flat(1), flat(0)], fires: '5m' },
   IntrayDiskAlmostFull: {
     series: 'intray_disk_free_bytes',
     values: [flat(9), flat(11)],

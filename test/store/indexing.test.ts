@@ -12,7 +12,7 @@ import { append, everyDriver, everyStore, indexAll, stepOnce, stepWords, WIDE } 
 
 everyStore('on an empty database there is nothing to do', async (store) => {
   const progress = { cursor: 0, lag: 0, searchable: 0, searchLag: 0, clearing: false }
-  const nothing = { ...progress, indexed: 0, unindexed: 0, more: false }
+  const nothing = { ...progress, indexed: 0, unindexed: 0, unreadable: 0, more: false }
   assert.deepEqual(await store.index.progress(), progress)
   assert.deepEqual(await store.index.step(WIDE), nothing)
   assert.deepEqual(await stepWords(store), nothing)
@@ -27,7 +27,7 @@ everyStore('the lag counts journal rows and resends, and goes to 0', async (stor
   }
   const last = revision!.id
   assert.deepEqual(await store.index.progress(), at(0, 5, 0, 2))
-  const done = { indexed: 2, unindexed: 0, more: false }
+  const done = { indexed: 2, unindexed: 0, unreadable: 0, more: false }
   assert.deepEqual(await stepOnce(store), { ...at(last, 0, 0, 2), ...done })
   assert.deepEqual(await store.index.progress(), at(last, 0, 0, 2))
   assert.deepEqual(await stepWords(store), { ...at(last, 0, last, 0), ...done })

@@ -1,6 +1,7 @@
 // Conformance: processing. Every promise of src/store/contract/processing.ts that the model does not already hold it to.
 
 import assert from 'node:assert/strict'
+import { LOST_EVENT } from '../../src/model/processing.ts'
 import { LOOK_FOR_AVAILABLE } from '../../src/model/processing-plan.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import type { ClaimedEvent, ClaimRequest } from '../../src/store/contract/processing.ts'
@@ -64,6 +65,28 @@ everyStore('an event is handed out once it is indexed, with its bytes and what i
   assert.equal(Buffer.from(claimed!.payload!).toString(), '{"a":1}')
   assert.deepEqual([claimed?.conversationId, claimed?.attempts], [id, 1])
 })
+
+everyStore(
+  'an event whose row is gone is parked with the reason, and the others are handed out',
+  async (store, database) => {
+    const rows = [{ channelRef: 'page' }, { channelRef: 'page' }, { channelRef: 'page' }, {}]
+    const [first, second, third, alone] = await appendAll(store, rows)
+    // In the queue: an event that is gone before it gets there is passed over.
+    const before = await claim(store)
+    assert.equal(before.length, rows.length)
+    const items = leasesOf(before).map((lease) => ({ ...lease, delayMs: 0, error: null }))
+    await store.processing.release({ ...QUEUE, items, now: NOON, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0 })
+    await backDoorOf(database.driver).deleteEvent(database.url, second!)
+    assert.deepEqual(idsOf(await claim(store)), [first, alone], 'the one behind it was given back')
+    const [lost] = await store.processing.history(TENANT, second!)
+    assert.equal(lost?.state, 'dead')
+    assert.equal(lost?.history.at(-1)?.error, LOST_EVENT)
+    const later = await claim(store, { now: NOON + 60_000 })
+    assert.ok(idsOf(later).includes(first!))
+    assert.ok((await ack(store, later, NOON + 60_000)).every(Boolean))
+    assert.deepEqual(idsOf(await claim(store, { now: NOON + 120_000 })), [third])
+  },
+)
 
 everyStore('a revision is not handed out', async (store) => {
   const [id] = await appendAll(store, [

@@ -3,12 +3,13 @@
 
 import { type Config, loadConfig } from '../../config.ts'
 import { formatDuration } from '../../runtime/duration.ts'
-import { StoreFailure } from '../../store/contract/failure.ts'
+import { DatabaseDamaged, StoreFailure } from '../../store/contract/failure.ts'
 import { type CopySide, NOTING_STALE_MS } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { command, UsageError } from '../command.ts'
-import { type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
+import { type LostRows, lostRows, type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
 import { JSON_FLAG } from '../flags.ts'
+import { salvageFile } from '../../store/open.ts'
 import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
 
@@ -32,7 +33,7 @@ const LATE_BACKUPS = 2
 export const doctor = command({
   about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether
 other users of the machine can open its files, whether commits are
-synced, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
+synced, whether every row can be read, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
 payloads, how far behind the index is, which transactions delay it, and how old the last backup is. Reads every event once; servers may keep running.
 Exit code 1 if there is a problem.`,
   flags: {
@@ -56,24 +57,68 @@ function sampleOf(text: string | undefined): number | null {
   return count
 }
 
-function examine(config: Config, sample: number | null): Promise<Check[]> {
-  return withSide(config.databaseUrl, true, (side) =>
-    withStore(
-      async (store) => [
-        opened(store),
-        await files(store),
-        synced(store),
-        await writable(store),
-        await structure(store),
-        ...(await journal(store, side, sample)),
-        await index(store, side),
-        await watermark(store),
-        await refusals(side),
-        await backups(store, config),
-        ...(await copies(side)),
-      ],
-      config,
-    ),
+/** Damage in the index keeps the store from being opened, but not the messages from being read; damage in the journal, both. */
+async function examine(config: Config, sample: number | null): Promise<Check[]> {
+  const { databaseUrl: url } = config
+  const notOpened = (error: unknown) => {
+    const isDamaged = error instanceof DatabaseDamaged || (error instanceof StoreFailure && error.kind === 'damaged')
+    if (!isDamaged) throw error
+    return wrong('opens', `The database cannot be opened: ${error.message}`, salvageAdvice(url))
+  }
+  try {
+    return await withSide(url, true, async (side) => {
+      try {
+        return await withStore((store) => examineStore(store, side, config, sample), config)
+      } catch (error) {
+        return [notOpened(error), ...(await attempt('payloads', () => journal(null, side, url, sample), url))]
+      }
+    })
+  } catch (error) {
+    return [notOpened(error)]
+  }
+}
+
+async function examineStore(store: Store, side: CopySide, config: Config, sample: number | null): Promise<Check[]> {
+  const { databaseUrl: url } = config
+  const checks: Record<string, () => Promise<Check | Check[]> | Check> = {
+    opens: () => opened(store),
+    files: () => files(store),
+    syncs: () => synced(store),
+    writes: () => writable(store),
+    structure: () => structure(store, url),
+    payloads: () => journal(store, side, url, sample),
+    index: () => index(store, side, url),
+    watermark: () => watermark(store),
+    refusals: () => refusals(side),
+    backups: () => backups(store, config),
+    copies: () => copies(side),
+  }
+  const found: Check[] = []
+  for (const [name, check] of Object.entries(checks)) found.push(...(await attempt(name, check, url)))
+  return found
+}
+
+/** A check that fails does not keep the others from speaking. */
+async function attempt(name: string, check: () => Promise<Check | Check[]> | Check, url: string): Promise<Check[]> {
+  try {
+    return [await check()].flat()
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error)
+    const isDamaged = error instanceof StoreFailure && error.kind === 'damaged'
+    const summary = `This check could not be finished: ${message}.`
+    const advice = isDamaged
+      ? salvageAdvice(url)
+      : 'The other checks do not depend on it. Run it again; the log of the server may say more.'
+    return [wrong(name, summary, advice)]
+  }
+}
+
+/** The exact commands. */
+function salvageAdvice(url: string): string {
+  return (
+    'Check the disk. Stop the server, keep the files, and run: ' +
+    `./intray salvage --to ${shellWord(salvageFile(url))} (it copies what can be read and names the rest). ` +
+    'If a backup is newer than what is missing, restore that instead: ./intray restore FILE --to URL'
   )
 }
 
@@ -134,38 +179,59 @@ async function writable(store: Store): Promise<Check> {
   }
 }
 
-async function structure(store: Store): Promise<Check> {
+async function structure(store: Store, url: string): Promise<Check[]> {
   const found = await store.diagnosis.structure()
-  if (found.length === 0) return ok('structure', 'The structure of the database is intact.')
-  const summary = `The database is damaged: ${found.slice(0, 3).join('; ')}${found.length > 3 ? '; …' : ''}.`
-  const advice =
-    'Stop the server, keep the files, restore a backup, and ask senders to send again everything since that backup.'
-  return wrong('structure', summary, advice)
+  if (found.length === 0) return [ok('structure', 'The structure of the database is intact.')]
+  return Array.from(
+    Map.groupBy(found, ({ part }) => part),
+    ([part, problems]) => {
+      const places = Array.from(new Set(problems.map(({ table }) => table ?? 'no table by name'))).join(', ')
+      const words = problems.slice(0, 3).map(({ problem }) => problem)
+      const summary = `${problems[0]!.file} is damaged in ${places}: ${words.join('; ')}${problems.length > 3 ? '; …' : ''}.`
+      if (part === 'journal') return wrong('structure', summary, salvageAdvice(url))
+      return wrong(
+        'index structure',
+        summary,
+        'The index is made of the messages, and none is lost. Run: ./intray reindex',
+      )
+    },
+  )
 }
 
 /**
  * The last id to check. Rows above the watermark may be uncommitted, or their keys missing, but only while servers run.
  */
-async function journalEnd(store: Store, side: CopySide): Promise<{ newest: number; unseen: number }> {
+async function journalEnd(store: Store | null, side: CopySide): Promise<{ newest: number; unseen: number }> {
   const last = (await side.identity()).lastIds.events
-  if ((await store.nodes.live()).length === 0) return { newest: last, unseen: 0 }
+  if (store === null || (await store.nodes.live()).length === 0) return { newest: last, unseen: 0 }
   const newest = await store.events.watermark()
   return { newest, unseen: Math.max(0, last - newest) }
 }
 
-async function journal(store: Store, side: CopySide, sample: number | null): Promise<Check[]> {
+/** `store`: null if it cannot be opened. */
+async function journal(store: Store | null, side: CopySide, url: string, sample: number | null): Promise<Check[]> {
   const progress = createProgress('doctor')
   try {
     const { newest, unseen } = await journalEnd(store, side)
     const found = await scanJournal(side, { newest, sample, onProgress: (text) => progress.say(text) })
+    const lost = [...found.lost]
+    const others = side.tables.filter(({ name }) => sample === null && name !== 'events' && name !== 'dedupe')
+    for (const table of others) lost.push(...(await lostRows(side, table, progress.say)))
+    const checks = [readable(lost, url), bytes(found, sample, unseen), references(found)]
+    return sample === null ? [...checks, keys(found)] : checks
+  } finally {
     progress.end()
-    return [bytes(found, sample, unseen), references(found), ...(sample === null ? [keys(found)] : [])]
-  } catch (error) {
-    progress.end()
-    if (!(error instanceof StoreFailure)) throw error
-    const summary = `The journal cannot be read completely: ${error.message}.`
-    return [wrong('payloads', summary, 'Restore a backup. Events that cannot be read are not served.')]
   }
+}
+
+function readable(lost: readonly LostRows[], url: string): Check {
+  if (lost.length === 0) return ok('rows', 'Every row can be read.')
+  const shown = lost
+    .slice(0, SHOWN)
+    .map(({ table, range, ids }) => `${table}: ${range}${ids === null ? '' : ` (${ids})`}`)
+  const more = lost.length > SHOWN ? '; …' : ''
+  const summary = `Damaged pages hide rows. ${shown.join('; ')}${more}. Reads of them are answered 503 storage_damaged, and everything else works.`
+  return wrong('rows', summary, salvageAdvice(url))
 }
 
 function bytes({ rows, bytes: size, erased, damaged }: ScanResult, sample: number | null, unseen: number): Check {
@@ -191,9 +257,15 @@ function keys({ keys: found, keysWithoutEvent }: ScanResult): Check {
   return wrong('keys', summary, 'Restore a backup.', found)
 }
 
-async function index(store: Store, side: CopySide): Promise<Check> {
+async function index(store: Store, side: CopySide, url: string): Promise<Check> {
   const { cursor, lag, searchLag, clearing } = await store.index.progress()
   const unindexed = await store.diagnosis.unindexed()
+  const { ids, ranges } = await store.diagnosis.unreadable()
+  if (ids > 0) {
+    const shown = ranges.map(({ first, last }) => (first === last ? `${first}` : `${first} to ${last}`)).join(', ')
+    const summary = `The indexer passed over ${ids} ids, whose rows damaged pages hide: ${shown}.`
+    return wrong('index', summary, salvageAdvice(url))
+  }
   const marked = unindexed > 0 ? ` ${unindexed} events could not be indexed; they are kept and handed out.` : ''
   if (clearing) return warning('index', `The index is being rebuilt.${marked}`)
   if (lag === 0) {
@@ -215,7 +287,8 @@ async function index(store: Store, side: CopySide): Promise<Check> {
 /** Age in seconds of the first row that is not indexed. */
 async function ageOfNext(side: CopySide, cursor: number): Promise<number> {
   const table = side.tables.find(({ name }) => name === 'events')!
-  const [row] = await side.read({ ...table, page: 1 }, [cursor])
+  const { rows } = await side.readStretch({ ...table, page: 1 }, { after: [cursor], upTo: null, isBackwards: false })
+  const [row] = rows
   const receivedAt = row?.[Object.keys(table.columns).indexOf('received_at')]
   return typeof receivedAt === 'number' ? Math.max(0, Math.round((Date.now() - receivedAt) / 1000)) : 0
 }

@@ -9,7 +9,7 @@
 // - Inside a tenant, a source_ref (or, without one, an Idempotency-Key) is one event for ever.
 // - A repeated mintedKey is the same arrival: for a first arrival it answers `stored` with the first id and adds
 //   nothing. (A retried re-send may be counted twice; its bytes are kept once.)
-// - An item that cannot be stored fails alone.
+// - An item that cannot be stored fails alone, also if that is because of a damaged page.
 // - Append updates nothing that unrelated messages share, except the id sequence: no counter, no conversation.
 // - Ids are never reused. On a store with one writer, id order is commit order.
 
@@ -29,8 +29,8 @@ export type AppendOutcome =
   | { readonly outcome: 'duplicate'; readonly id: number }
   /** A re-send with other bytes, which are kept as a revision; `id` is the first's. */
   | { readonly outcome: 'conflict'; readonly id: number }
-  /** This item alone could not be stored. */
-  | { readonly outcome: 'failed'; readonly reason: string }
+  /** This item alone could not be stored; `isDamaged`: since a page that it needs is damaged. */
+  | { readonly outcome: 'failed'; readonly reason: string; readonly isDamaged?: true }
 
 export interface Appender {
   append(items: readonly AppendItem[]): Promise<AppendOutcome[]>

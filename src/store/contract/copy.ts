@@ -9,6 +9,7 @@
 //   frozen state is stored in the database and outlives every process. Until the rest is copied, writers wait for it, and the end
 //   of the copying process, however it comes, lets them go on.
 // - Rows are read in key order, so that a copy resumes after the last row that was written.
+// - A read between two keys ends before the first row that cannot be read, whatever is behind it, and says so.
 // - A target stores, in the transaction of the rows, their source database and the position in each table. It accepts
 //   rows of that database only, into an empty database only, and no server opens it before the copy is finished.
 
@@ -30,6 +31,22 @@ export interface CopyTable {
   readonly page: number
   /** New rows are found by the ids of this sequence, their key, and not noted. */
   readonly follows?: 'events' | 'resends'
+}
+
+/** A part of a table: the rows after a key, up to another one. */
+export interface Stretch {
+  /** Null: from the first row. */
+  readonly after: CopyRow | null
+  /** Null: to the last row. */
+  readonly upTo: { readonly key: CopyRow; readonly isInclusive: boolean } | null
+  /** From its end to its beginning. */
+  readonly isBackwards: boolean
+}
+
+export interface StretchRows {
+  readonly rows: CopyRow[]
+  /** Why the next row cannot be read, in the words of the database; null if it can, or if there is none. */
+  readonly damage: string | null
 }
 
 /** Which rows to read; without any of these, all. */
@@ -102,6 +119,8 @@ export interface CopySide {
   identity(): Promise<CopyIdentity>
   /** The rows after a key (null: from the first), in key order; empty at the end. */
   read(table: CopyTable, after: CopyRow | null, range?: ReadRange): Promise<CopyRow[]>
+  /** The next rows of a stretch, at most a page. */
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows>
   /** The rows with these keys, in the order of the keys. */
   find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]>
   /** For progress: may be an estimate. */
@@ -148,8 +167,21 @@ export interface CopySide {
   close(): Promise<void>
 }
 
+/** A new database on its way: it has its name once everything is in it. */
+export interface SalvageTarget {
+  readonly side: CopySide
+  publish(): Promise<void>
+  /** Removes it; does nothing after `publish`. */
+  discard(): Promise<void>
+}
+
 /** The key of a row. */
 export function keyOf(table: CopyTable, row: CopyRow): CopyRow {
   const names = Object.keys(table.columns)
   return table.key.map((column) => row[names.indexOf(column)] ?? null)
+}
+
+/** The end of a stretch that ends with an id; null without one. */
+export function upToId(id: number | undefined): Stretch['upTo'] {
+  return id === undefined ? null : { key: [id], isInclusive: true }
 }

@@ -18,9 +18,25 @@ export interface OpenFile {
   readonly mode: number
 }
 
+/** Damage found by the database's own check. */
+export interface StructureProblem {
+  /** The index can be rebuilt. */
+  readonly part: 'journal' | 'index'
+  readonly file: string
+  /** The table or index of it, where the check names one. */
+  readonly table: string | null
+  /** In the words of the database. */
+  readonly problem: string
+}
+
+export interface UnreadableIds {
+  readonly ids: number
+  readonly ranges: readonly { readonly first: number; readonly last: number }[]
+}
+
 export interface Diagnosis {
-  /** Structural damage found by the database's own check, in its words. Empty: none, or the database has no such check. */
-  structure(): Promise<readonly string[]>
+  /** Empty: no damage, or the database has no such check. */
+  structure(): Promise<readonly StructureProblem[]>
   /**
    * Transactions of other programs that hold the watermark back now, the oldest first. Empty on a store with one
    * writer.
@@ -30,4 +46,6 @@ export interface Diagnosis {
   openFiles(): Promise<readonly OpenFile[]>
   /** Events that could not be indexed. */
   unindexed(): Promise<number>
+  /** Ids that the indexer passed over, since damaged pages hide their rows: how many, and the first ranges. */
+  unreadable(): Promise<UnreadableIds>
 }

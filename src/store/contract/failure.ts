@@ -3,9 +3,9 @@
 export type StoreFailureKind =
   /** The disk or database accepts no writes, or cannot be reached. It may recover by itself. */
   | 'unavailable'
-  /** The storage can no longer be trusted (I/O error, corruption, writer gone): the process must exit. */
+  /** The storage can no longer be trusted (I/O error, writer gone): the process must exit. */
   | 'fatal'
-  /** A read met damaged pages. What does not touch them works. */
+  /** The operation met damaged pages and changed nothing. What does not touch them works. */
   | 'damaged'
   /** This operation cannot succeed, whatever the state of the storage. */
   | 'rejected'
@@ -33,3 +33,6 @@ export class StoreRefused extends Error {
 
 /** There is no database where the caller asked for an existing one. */
 export class DatabaseMissing extends StoreRefused {}
+
+/** The database is too damaged to be opened. */
+export class DatabaseDamaged extends StoreRefused {}

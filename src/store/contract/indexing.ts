@@ -8,6 +8,7 @@
 //   can be killed at any point and resumed, and two runners cannot index a row twice.
 // - A row that cannot be derived, or whose words cannot be written, is marked `unindexed` with its reason and skipped; it
 //   never blocks the rows behind it.
+// - A row that cannot be read is marked: `unindexed` if only its payload is lost, else by its id. It never blocks the rows behind it.
 // - A rebuild empties the derived tables in bounded steps and starts from the first row; its result equals the index
 //   before, row for row. It never touches primary data.
 
@@ -37,6 +38,8 @@ export interface IndexStepResult extends IndexProgress {
   /** Rows that this step derived, including unindexed ones. */
   readonly indexed: number
   readonly unindexed: number
+  /** Ids that this step passed over, since a damaged page hides their rows. */
+  readonly unreadable: number
   /** The step reached its limits: the next one has work to do. */
   readonly more: boolean
 }

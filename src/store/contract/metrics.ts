@@ -19,6 +19,8 @@ export interface StoreMetrics {
   readonly databaseBytes: number
   /** The disk with the database; null if a database server has it. */
   readonly disk: { readonly bytes: number; readonly freeBytes: number } | null
+  /** Ids that the indexer passed over, since damaged pages hide their rows. */
+  readonly unreadable: number
 }
 
 export interface MetricsReader {

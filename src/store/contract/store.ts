@@ -52,6 +52,8 @@ export interface Store {
   probe(): Promise<void>
   /** Calls the listener once if the storage can no longer be trusted. The process must then exit. */
   onFatal(listener: (failure: Error) => void): void
+  /** Calls the listener with a sentence after calls met damaged pages, now and then. The store goes on. */
+  onDamage(listener: (finding: string) => void): void
   /** Finishes operations in progress and closes. */
   close(): Promise<void>
 }

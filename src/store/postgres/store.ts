@@ -4,6 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { IdGap } from '../../model/id-gaps.ts'
 import { FairSlots } from '../../runtime/fair-slots.ts'
+import { appendApart } from '../append-apart.ts'
 import { callsInTurn, MAX_WAITING, payloadsInTurn } from '../calls-in-turn.ts'
 import type { MoveSide } from '../contract/tenant-move.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
@@ -148,7 +149,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
-    journal: lifecycle.guard({ append }),
+    journal: { append: appendApart(lifecycle.guard({ append }).append) },
     events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool, identity.dedupeKey)))),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
@@ -178,6 +179,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
         }),
     }),
     onFatal: (listener) => lifecycle.onFatal(listener),
+    onDamage: (listener) => lifecycle.onDamage(listener),
     close: () =>
       lifecycle.close(async () => {
         nodes.stop()
@@ -185,6 +187,8 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
       }),
   }
 }
+
+const SAY_DAMAGED_EVERY_MS = 10 * 60_000
 
 /** What every call of the store goes through: refused after the close, waited for by it, failing in one kind of failure. */
 class Lifecycle {
@@ -194,6 +198,8 @@ class Lifecycle {
   readonly #fatalListeners: ((failure: Error) => void)[] = []
   #fatal: StoreFailure | null = null
   #closed: Promise<void> | null = null
+  readonly #damageListeners: ((finding: string) => void)[] = []
+  #damageSaidAt = Number.NEGATIVE_INFINITY
 
   guard<T extends object>(capability: T): T {
     const guarded = Object.entries(capability as Record<string, (...args: readonly unknown[]) => Promise<unknown>>).map(
@@ -206,6 +212,10 @@ class Lifecycle {
   onFatal(listener: (failure: Error) => void): void {
     if (this.#fatal) listener(this.#fatal)
     else this.#fatalListeners.push(listener)
+  }
+
+  onDamage(listener: (finding: string) => void): void {
+    this.#damageListeners.push(listener)
   }
 
   close(end: () => Promise<void>): Promise<void> {
@@ -224,11 +234,18 @@ class Lifecycle {
     } catch (error) {
       const failure = storeFailure(error)
       if (failure.kind === 'fatal') this.#announce(failure)
+      if (failure.kind === 'damaged') this.#sayDamaged(failure)
       throw failure
     } finally {
       this.#underWay -= 1
       if (this.#closed && this.#underWay === 0) this.#idle.resolve()
     }
+  }
+
+  #sayDamaged({ message }: StoreFailure): void {
+    if (performance.now() - this.#damageSaidAt < SAY_DAMAGED_EVERY_MS) return
+    this.#damageSaidAt = performance.now()
+    for (const listener of this.#damageListeners) listener(`${message}: ./intray doctor names the rows`)
   }
 
   #announce(failure: StoreFailure): void {

@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type StatementSync } from 'node:sqlite'
-import { DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
+import { DatabaseDamaged, DatabaseMissing, StoreFailure, StoreRefused } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 
 /** Wait for a lock that another process (a command beside the server) holds. */
@@ -179,8 +179,12 @@ export const SQLITE = {
   NOTADB: 26,
 }
 
+/** Extended codes: a page could not be read, or not to its end. */
+const UNREADABLE_PAGE = [SQLITE.IOERR | (1 << 8), SQLITE.IOERR | (2 << 8)]
+
 /**
- * Classifies a failed operation. After an I/O error the content of the disk is unknown, and a later sync may falsely
+ * Classifies a failed operation. A damaged page fails what touches it: SQLite refuses to commit the transaction, the next one
+ * works, and a restart would meet the same page. After an I/O error the content of the disk is unknown, and a later sync may falsely
  * succeed: fatal. A full disk is not fatal: SQLite rolled back, and the next try may succeed.
  */
 export function storeFailure(error: unknown): StoreFailure {
@@ -195,9 +199,10 @@ export function storeFailure(error: unknown): StoreFailure {
     case SQLITE.BUSY:
     case SQLITE.LOCKED:
       return new StoreFailure('unavailable', 'the database is locked by another process', { cause: error })
-    case SQLITE.IOERR:
     case SQLITE.CORRUPT:
     case SQLITE.NOTADB:
+      return new StoreFailure('damaged', `a damaged page was met: ${message}`, { cause: error })
+    case SQLITE.IOERR:
     case SQLITE.READONLY:
     case SQLITE.CANTOPEN:
       return new StoreFailure('fatal', message, { cause: error })
@@ -206,11 +211,25 @@ export function storeFailure(error: unknown): StoreFailure {
   }
 }
 
-/** Classifies a failed read. Damage is not fatal by itself: in the journal it may be in a single event. */
+/** Classifies a failed read: a page that the disk does not give back is damaged too. */
 export function readFailure(error: unknown): StoreFailure {
-  const code = sqliteCode(error)
-  if (code !== SQLITE.CORRUPT && code !== SQLITE.NOTADB) return storeFailure(error)
-  return new StoreFailure('damaged', `a read met damaged pages: ${(error as Error).message}`, { cause: error })
+  if (!UNREADABLE_PAGE.includes((error as { errcode?: number } | null)?.errcode ?? 0)) return storeFailure(error)
+  return new StoreFailure('damaged', `a page could not be read: ${(error as Error).message}`, { cause: error })
+}
+
+/** Whether a read failed because of what it read: a damaged page, or a number that no column of ours holds. */
+export function isDamage(error: unknown): boolean {
+  return (error as { code?: unknown } | null)?.code === 'ERR_OUT_OF_RANGE' || readFailure(error).kind === 'damaged'
+}
+
+/** The result of a read; undefined if a damaged page hides it. Only outside of a transaction that writes. */
+export function unlessDamaged<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    return undefined
+  }
 }
 
 /** Why a database cannot be opened, as a sentence for the operator. */
@@ -256,7 +275,7 @@ export function refusal(path: string, error: unknown): Error {
     })
   }
   if (sqlite === SQLITE.NOTADB || sqlite === SQLITE.CORRUPT) {
-    return new StoreRefused(`${path} is not a SQLite database, or is damaged. Restore it from a backup.`, {
+    return new DatabaseDamaged(`${path} is not a SQLite database, or is damaged. Restore it from a backup.`, {
       cause: error,
     })
   }

@@ -16,7 +16,7 @@ import { prepareTokenWrites } from './admin/tokens.ts'
 import { inTransaction, truncateWal } from './connection.ts'
 import { prepareIndexErasures } from './index/index-erasures.ts'
 import { prepareIndexPurges } from './index/index-purges.ts'
-import { checkIndex } from './index/index-file.ts'
+import { repairIndex } from './index/index-file.ts'
 import { prepareIndexing } from './index/indexing.ts'
 import { pruneTraffic } from './index/traffic.ts'
 import { prepareAppend, type Written } from './journal/append.ts'
@@ -94,13 +94,16 @@ export function prepareIndexOperations(db: DatabaseSync) {
   return {
     indexStep: indexing.step,
     indexWordsStep: indexing.stepWords,
-    indexRebuild: indexing.requestRebuild,
+    /** A damaged index cannot be emptied in steps. */
+    indexRebuild: (): void => {
+      if (!repairIndex(db)) indexing.requestRebuild()
+    },
     clean: erasures.clean,
     followPurges: purges.follow,
     mergeWords: erasures.mergeWords,
     notePurged: erasures.notePurged,
     truncateIndexWal: (): boolean => truncateWal(db),
-    checkIndex: (): void => checkIndex(db),
+    repairIndex: (): boolean => repairIndex(db),
     pruneTraffic: (minutesBefore: number, hoursBefore: number): void => pruneTraffic(db, minutesBefore, hoursBefore),
   }
 }

@@ -4,7 +4,9 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import { type Tenant, tenantText } from '../../model/principal.ts'
+import { appendApart } from '../append-apart.ts'
 import { payloadsInTurn } from '../calls-in-turn.ts'
+import { claimAround } from '../claim-around.ts'
 import { StoreRefused } from '../contract/failure.ts'
 import type { Store, StoreOptions } from '../contract/store.ts'
 import { appendValid } from '../validate-items.ts'
@@ -88,7 +90,8 @@ export async function openSqliteStore(path: string, options: StoreOptions): Prom
   if (options.mustExist) requireFile(path)
   const db = openConnection(path, 'tool')
   try {
-    return options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
+    const store = options.role === 'tool' ? await openToolStore(db, path) : await openServerStore(db, path)
+    return { ...store, journal: { append: appendApart(store.journal.append) } }
   } catch (error) {
     if (db.isOpen) db.close()
     throw sqliteCode(error) === null ? error : refusal(path, error)
@@ -141,7 +144,7 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
     const reader = await StoreThread.start<Reads>('reader', path)
     opened.push(reader)
     const store = composeStore({ path, facts, writer, indexer, reader, main: openReader(path), release })
-    return watchingForDamage(store, () => indexer.run('checkIndex', []))
+    return watchingForDamage(store, () => indexer.run('repairIndex', []))
   } catch (error) {
     for (const one of opened.toReversed()) await one.close()
     release()
@@ -246,10 +249,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       pruneTraffic: (minutesBefore, hoursBefore) => indexer.run('pruneTraffic', [minutesBefore, hoursBefore]),
     },
     processing: {
-      claim: async (request) => {
-        const grants = await write(request.tenant, 'claim', [request])
-        return grants && (grants.length > 0 ? read(request.tenant, 'claimed', [grants, request]) : [])
-      },
+      claim: (request) =>
+        claimAround(request, {
+          grant: () => write(request.tenant, 'claim', [request]),
+          read: (grants) => read(request.tenant, 'claimed', [grants, request]),
+          release: (parked) => write(request.tenant, 'release', [parked]),
+        }),
       ack: (request) => write(request.tenant, 'ack', [request]),
       extend: (request) => write(request.tenant, 'extend', [request]),
       release: (request) => write(request.tenant, 'release', [request]),
@@ -368,6 +373,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
     recovery: guardAll(createRecovery(main, gaps, (now) => writer.run('beginEpoch', [now]))),
     diagnosis: guardAll(createDiagnosis(main, path)),
     probe: () => writer.run('probe', []),
+    onDamage: () => {},
     onFatal: (listener) => {
       let isReported = false
       const once = (failure: Error) => {

@@ -101,37 +101,27 @@ function damage(file: string, table: string): void {
   writeFileSync(file, bytes)
 }
 
-test('damage inside the index ends the server once: the next start fills it again', async () => {
-  const path = await filled()
-  damage(indexPath(path), 'event_index')
-  await withStore(path, async (store) => {
-    const told = new Promise<Error>((resolve) => store.onFatal(resolve))
-    await append(store, 11, 11)
-    await assert.rejects(store.index.step({ maxRows: 10, maxBytes: 1 << 20 }), { kind: 'fatal' })
-    assert.match((await told).message, /malformed/)
+for (const [what, meet] of [
+  ['a step', (store: Store) => store.index.step({ maxRows: 10, maxBytes: 1 << 20 })],
+  ['a read', (store: Store) => store.inbox.events(TENANT, {}, null, 10)],
+  ['a claim', (store: Store) => store.processing.claim(CLAIM)],
+] as const) {
+  test(`damage inside the index that ${what} meets: the index is emptied and filled again, and the store stays open`, async () => {
+    const path = await filled()
+    damage(indexPath(path), 'event_index')
+    await withStore(path, async (store) => {
+      const fatal: Error[] = []
+      store.onFatal((error) => fatal.push(error))
+      const looked = new Promise<string>((resolve) => store.onDamage(resolve))
+      await append(store, 11, 11)
+      await assert.rejects(meet(store), { kind: 'damaged' })
+      assert.match(await looked, /^the index is damaged; it was emptied/)
+      await indexAll(store)
+      assert.deepEqual([await countOf(store), fatal], [11, []])
+    })
+    await assertFilledAgain(path, 11)
   })
-  await assertFilledAgain(path, 11)
-})
-
-test('damage that a read finds ends the server too: the read says so, the next start fills the index again', async () => {
-  const path = await filled()
-  damage(indexPath(path), 'event_index')
-  await withStore(path, async (store) => {
-    const told = new Promise<Error>((resolve) => store.onFatal(resolve))
-    await assert.rejects(store.inbox.events(TENANT, {}, null, 10), { kind: 'damaged' })
-    assert.match((await told).message, /malformed/)
-  })
-  await assertFilledAgain(path, 10)
-})
-
-test('damage that a claim finds ends the server too: the next start fills the index again', async () => {
-  const path = await filled()
-  damage(indexPath(path), 'event_index')
-  await withStore(path, async (store) => {
-    await assert.rejects(store.processing.claim(CLAIM), { kind: 'fatal' })
-  })
-  await assertFilledAgain(path, 10)
-})
+}
 
 test('damage in the journal fails the read that meets it, and nothing else: the index is kept', async () => {
   const path = await filled()

@@ -15,6 +15,7 @@ const IDLE: IndexStepResult = {
   clearing: false,
   indexed: 0,
   unindexed: 0,
+  unreadable: 0,
   more: false,
 }
 const LAGGING: IndexStepResult = { ...IDLE, lag: 500, indexed: 10, more: true }

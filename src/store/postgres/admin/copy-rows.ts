@@ -1,19 +1,34 @@
 // Rows of the copied tables on PostgreSQL, read and written by their keys.
 
-import { type CopyRow, type CopyTable, keyOf, type ReadRange, type RowCount } from '../../contract/copy.ts'
+import {
+  type CopyRow,
+  type CopyTable,
+  keyOf,
+  type ReadRange,
+  type RowCount,
+  type Stretch,
+  type StretchRows,
+  upToId,
+} from '../../contract/copy.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
 import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
+import { storeFailure } from '../connection/failure.ts'
 import { readNoting } from './copy-triggers.ts'
 
 /** Beyond this many rows a count for progress is the planner's estimate. */
 const COUNTED = 1_000_000
 /** What one statement counts well before its timeout. */
 const COUNTED_EXACTLY = 50_000_000
+/** Rows of one read beside damaged ones. */
+const PROBED_ROWS = 256
 
 /** How a column is read and written where the two databases use different types. */
 const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
 const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
+
+/** Of one tenant, or of all. */
+type Part = Stretch & Pick<ReadRange, 'tenant'>
 
 export async function readPage(
   connection: Connection,
@@ -21,20 +36,54 @@ export async function readPage(
   after: CopyRow | null,
   { upTo, tenant }: ReadRange,
 ): Promise<CopyRow[]> {
+  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }) }
+  return readRows(connection, table, part, await pageSize(connection, table, part))
+}
+
+/** A statement that meets a damaged page gives no row at all: it is repeated for fewer of them. */
+export async function readUpToDamage(connection: Connection, table: CopyTable, stretch: Stretch): Promise<StretchRows> {
+  const rows: CopyRow[] = []
+  let limit: number | null = null
+  for (;;) {
+    try {
+      limit ??= await pageSize(connection, table, stretch)
+      const found = await readRows(connection, table, restOf(table, stretch, rows), limit)
+      rows.push(...found)
+      if (found.length < limit || rows.length >= PROBED_ROWS) return { rows, damage: null }
+    } catch (error) {
+      const failure = storeFailure(error)
+      if (failure.kind !== 'damaged') throw failure
+      if (limit === 1) return { rows, damage: failure.message }
+      limit = limit === null ? PROBED_ROWS : Math.max(1, Math.min(PROBED_ROWS, limit >> 2))
+    }
+  }
+}
+
+/** What is left of a stretch after these rows. */
+function restOf(table: CopyTable, stretch: Stretch, rows: readonly CopyRow[]): Stretch {
+  const last = rows.at(-1)
+  if (!last) return stretch
+  const key = keyOf(table, last)
+  return stretch.isBackwards ? { ...stretch, upTo: { key, isInclusive: false } } : { ...stretch, after: key }
+}
+
+function rangeOf(table: CopyTable, { after, upTo, isBackwards, tenant }: Part) {
   const key = table.key.join(', ')
+  const values: Value[] = []
+  const places = (row: CopyRow) => row.map((cell) => `$${values.push(cell as Value)}`).join(', ')
   const conditions = [
-    ...(after ? [`(${key}) > (${table.key.map((_, n) => `$${n + 1}`).join(', ')})`] : []),
-    ...(upTo === undefined ? [] : [`id <= ${upTo}`]),
+    ...(after ? [`(${key}) > (${places(after)})`] : []),
+    ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places(upTo.key)})`] : []),
     ...(tenant ? [`company_id = ${tenant.companyId}`] : []),
     ...(tenant && 'account_id' in table.columns ? [`account_id = ${tenant.accountId}`] : []),
   ]
-  const where = conditions.length > 0 ? conditions.join(' AND ') : 'true'
-  const values = (after ?? []) as Value[]
-  const limit = await pageSize(connection, table, where, key, values)
-  return connection.rows(
-    `SELECT ${readColumns(table)} FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${limit}`,
-    values,
-  )
+  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+  return { sql: `WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
+}
+
+function readRows(connection: Connection, table: CopyTable, stretch: Part, limit: number): Promise<CopyRow[]> {
+  const { sql, values } = rangeOf(table, stretch)
+  return connection.rows(`SELECT ${readColumns(table)} FROM intray.${table.name} ${sql} LIMIT ${limit}`, values)
 }
 
 /** The limit makes the planner look each key up in the index, however few rows it takes the table to have. */
@@ -119,16 +168,11 @@ export async function removeKeys(connection: Connection, table: CopyTable, keys:
 }
 
 /** Rows per page by payload size; tables without a `size` column have small pages. */
-async function pageSize(
-  connection: Connection,
-  table: CopyTable,
-  where: string,
-  key: string,
-  values: readonly Value[],
-): Promise<number> {
+async function pageSize(connection: Connection, table: CopyTable, stretch: Part): Promise<number> {
   if (!('size' in table.columns)) return table.page
+  const { sql, values } = rangeOf(table, stretch)
   const sizes = await connection.query<{ size: number }>(
-    `SELECT size FROM intray.${table.name} WHERE ${where} ORDER BY ${key} LIMIT ${table.page}`,
+    `SELECT size FROM intray.${table.name} ${sql} LIMIT ${table.page}`,
     values,
   )
   let bytes = 0

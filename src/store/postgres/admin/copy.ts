@@ -11,6 +11,8 @@ import type {
   Noting,
   ReadRange,
   RowCount,
+  Stretch,
+  StretchRows,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
@@ -31,10 +33,11 @@ import type { Connection } from '../connection/connection.ts'
 import { isRetryable, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
+import { DERIVED_TABLES } from '../index/clearing.ts'
 import { createIndexing } from '../index/indexing.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
-import { countExactly, countRoughly, findRows, insertRows, readPage, removeKeys } from './copy-rows.ts'
+import { countExactly, countRoughly, findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
 import {
   busy,
   freezeTables,
@@ -69,14 +72,7 @@ const SELECT_LAST_IDS = `SELECT
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
 const SEQUENCES = { events: 'intray.event_ids', resends: 'intray.resend_ids', refusals: 'intray.refusal_ids' } as const
 /** Everything that a target may hold, with what was derived from it. */
-const EMPTY = `TRUNCATE ${[
-  ...COPY_TABLES.map(({ name }) => name),
-  'event_index',
-  'event_words',
-  'conversations',
-  'repeats',
-  'traffic',
-]
+const EMPTY = `TRUNCATE ${[...COPY_TABLES.map(({ name }) => name), ...DERIVED_TABLES]
   .map((name) => `intray.${name}`)
   .join(', ')};
   UPDATE intray.index_cursors SET position = 0, watermark = 0, clearing = false`
@@ -110,6 +106,10 @@ export class PostgresCopy implements MoveSide {
 
   read(table: CopyTable, after: CopyRow | null, range: ReadRange = {}): Promise<CopyRow[]> {
     return this.#use((connection) => readPage(connection, table, after, range))
+  }
+
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
+    return this.#use((connection) => readUpToDamage(connection, table, stretch))
   }
 
   find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {

@@ -2,6 +2,8 @@
 
 import type { StoreMetrics } from '../../contract/metrics.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
+import { unlessDamaged } from '../connection/failure.ts'
+import { COUNT_UNREADABLE } from './diagnosis.ts'
 import { readErasurePosition } from '../index/index-erasures.ts'
 
 const QUEUES = `WITH queues AS MATERIALIZED
@@ -39,17 +41,19 @@ const SELECT_SIZES: Statement = {
 
 export async function readMetrics(connection: Connection, now: number): Promise<StoreMetrics> {
   const [leases] = await connection.query<{ leases: number }>(SELECT_LEASES, [now])
-  const [oldest] = await connection.query<{ oldest: number | null }>(SELECT_OLDEST)
+  const oldest = await unlessDamaged(connection.query<{ oldest: number | null }>(SELECT_OLDEST))
   const [unseen] = await connection.query<{ received_at: number | null }>(SELECT_UNSEEN)
+  const [unreadable] = await connection.query<{ ids: number }>(COUNT_UNREADABLE)
   const [sizes] = await connection.query<{ erasures: number; database_bytes: number }>(SELECT_SIZES)
   const erasures = Number(sizes!.erasures)
   return {
     leases: leases!.leases,
-    oldestPendingAt: oldest!.oldest,
+    oldestPendingAt: oldest?.[0]?.oldest ?? null,
     unseenSince: unseen?.received_at ?? null,
     erasures,
     erasuresPending: Math.max(0, erasures - (await readErasurePosition(connection))),
     databaseBytes: Number(sizes!.database_bytes),
     disk: null,
+    unreadable: unreadable!.ids,
   }
 }

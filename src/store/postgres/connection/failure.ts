@@ -10,6 +10,9 @@ const RETRY = new Set(['40001', '40P01'])
 /** Our tables or functions are missing: no retry brings them back. */
 const SCHEMA_GONE = new Set(['42P01', '42883', '42703', '3F000'])
 
+/** data_corrupted and index_corrupted: a page has the wrong checksum, or its content makes no sense. */
+const DAMAGE = new Set(['XX001', 'XX002'])
+
 /** Raised by the triggers of a frozen database: an operator froze it, so no retry helps. */
 export const FROZEN_STATE = '57I01'
 
@@ -46,8 +49,19 @@ export function storeFailure(error: unknown): StoreFailure {
   if (code === null)
     return new StoreFailure('unavailable', `the database cannot be reached: ${message}`, { cause: error })
   if (SCHEMA_GONE.has(code)) return new StoreFailure('fatal', message, { cause: error })
+  if (DAMAGE.has(code)) return new StoreFailure('damaged', `a damaged page was met: ${message}`, { cause: error })
   const trouble = TROUBLE.has(code.slice(0, 2)) || TROUBLE_CODES.has(code) || STALE_SESSION.has(code)
   return new StoreFailure(trouble ? 'unavailable' : 'rejected', message, { cause: error })
+}
+
+/** The result of a read; null if a damaged page hides it. Only outside of a transaction, which the failure would end. */
+export async function unlessDamaged<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading
+  } catch (error) {
+    if (storeFailure(error).kind !== 'damaged') throw error
+    return null
+  }
 }
 
 export function isRetryable(failure: StoreFailure): boolean {
@@ -61,6 +75,7 @@ export function isRetryable(failure: StoreFailure): boolean {
 export function endsConnection(failure: StoreFailure): boolean {
   const code = sqlState(failure.cause)
   if (code === null) return failure.kind !== 'rejected'
+  if (DAMAGE.has(code)) return false
   return STALE_SESSION.has(code) || /^(08|57P|58|XX|25006|25P03|25P04)/.test(code)
 }
 

@@ -2,7 +2,14 @@
 
 import type { Connection } from '../connection/connection.ts'
 
-const DERIVED_TABLES = ['event_index', 'event_words', 'conversations', 'repeats', 'traffic'] as const
+export const DERIVED_TABLES = [
+  'event_index',
+  'event_words',
+  'conversations',
+  'repeats',
+  'traffic',
+  'unreadable',
+] as const
 
 /** One bounded step. True when nothing is left and indexing can start again. */
 export async function clearSome(connection: Connection, maxRows: number): Promise<boolean> {
@@ -18,4 +25,11 @@ export async function clearSome(connection: Connection, maxRows: number): Promis
   if (cleared === maxRows) return false
   await connection.query('UPDATE intray.index_cursors SET clearing = false')
   return true
+}
+
+/** Where a page of a derived table is damaged: without reading one. Always false: nothing is left. */
+export async function clearAtOnce(connection: Connection): Promise<false> {
+  await connection.script(`TRUNCATE ${DERIVED_TABLES.map((table) => `intray.${table}`).join(', ')}`)
+  await connection.query('UPDATE intray.index_cursors SET clearing = false')
+  return false
 }

@@ -12,6 +12,7 @@ import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns
 import { conversation, indexEntry } from '../../rows.ts'
 import { bigints } from '../connection/binary-array.ts'
 import type { Row, Statement, Value } from '../connection/connection.ts'
+import { unlessDamaged } from '../connection/failure.ts'
 import type { Pool } from '../connection/pool.ts'
 import { type Condition, conditionsOf, rangeOf, Values } from './inbox-filters.ts'
 import { findInState, stateCondition, stateViewOf } from './inbox-states.ts'
@@ -122,7 +123,16 @@ export function createInboxReader(pool: Pool, dedupeKey: Uint8Array, gaps: reado
     return listed
   }
 
-  const loadStep = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
+  /** A row that a damaged page hides is left out, like one that is gone: the others are listed. */
+  const loadStep = async (tenant: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
+    const together = await unlessDamaged(loadTogether(tenant, ids))
+    if (together) return together
+    const listed: ListedEvent[] = []
+    for (const id of ids) listed.push(...((await unlessDamaged(loadTogether(tenant, [id]))) ?? []))
+    return listed
+  }
+
+  const loadTogether = async ({ companyId, accountId }: Tenant, ids: readonly number[]): Promise<ListedEvent[]> => {
     const values = [bigints(ids), companyId, accountId]
     const [foundEvents, foundEntries] = await pool.use((connection) =>
       Promise.all([connection.rows<EventCells>(SELECT_EVENTS, values), connection.query(SELECT_ENTRIES, values)]),

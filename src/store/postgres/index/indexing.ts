@@ -2,17 +2,17 @@
 // in one transaction. A step of the second cursor reads the payloads again, up to the first cursor. One node at a time: the lock is
 // held for the step, so a node that dies loses it with its connection, and another node goes on. Other steps wait for the lock.
 
-import { countRepeats, endOfStep, type JournalRow, type ResendRow, tallyTraffic } from '../../../model/index-step.ts'
+import { countRepeats, endOfStep, tallyTraffic } from '../../../model/index-step.ts'
 import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
-import { sqlState, storeFailure } from '../connection/failure.ts'
+import { sqlState, storeFailure, unlessDamaged } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { withoutGaps } from '../../../model/id-gaps.ts'
 import { readGaps } from '../admin/recovery.ts'
-import { clearSome } from './clearing.ts'
+import { clearAtOnce, clearSome } from './clearing.ts'
 import {
   type WriteEvents,
   type WriteWords,
@@ -23,6 +23,14 @@ import {
   writeTraffic,
   writeWords,
 } from './index-writes.ts'
+import {
+  readNext,
+  readNextResends,
+  readOneByOne,
+  readResendsOneByOne,
+  type ResendsAround,
+  type RowsAround,
+} from './journal-rows.ts'
 import { pruneTraffic } from './traffic.ts'
 import { deriveInTurns } from './turns.ts'
 
@@ -61,29 +69,8 @@ const COUNT_LAG: Statement = {
     (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends,
     (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $3 LIMIT ${COUNTED + 1}) w) AS words`,
 }
-/** The next rows, bounded by count and bytes; at least one if there is one. */
-const SELECT_EVENTS: Statement = {
-  name: 'intray_next_events',
-  text: `SELECT id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
-    channel_ref AS "channelRef", size, sha256, key_id AS "keyId", scope, request_id AS "requestId",
-    erased_at AS "erasedAt", payload
-  FROM intray.events WHERE id > $1 AND id <= (
-    SELECT max(id) FROM (
-      SELECT id, sum(size::bigint) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) - size AS bytes_before FROM (
-        SELECT id, size FROM intray.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) sizes) page
-    WHERE bytes_before < $4)
-  ORDER BY id`,
-}
-const SELECT_RESENDS: Statement = {
-  name: 'intray_next_resends',
-  // The account is in the event's row.
-  text: `SELECT r.id, r.company_id AS "companyId", r.event_id AS "eventId", r.received_at AS "receivedAt",
-    r.key_id AS "keyId", e.account_id AS "accountId" FROM (
-      SELECT id, company_id, event_id, received_at, key_id FROM intray.resends
-      WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3) r
-    LEFT JOIN intray.events e ON e.id = r.event_id AND e.company_id = r.company_id
-  ORDER BY r.id`,
-}
+const EXTEND_LOST = 'UPDATE intray.unreadable SET last_id = $1 WHERE last_id = $1::bigint - 1'
+const INSERT_LOST = 'INSERT INTO intray.unreadable (first_id, last_id) VALUES ($1, $1) ON CONFLICT DO NOTHING'
 /**
  * From this many events on the planner needs statistics: it takes a table without them for one with a single row per
  * tenant, and then any index that begins with the tenant looks equally good. (Measured: 11 ms instead of 0.1 ms for a
@@ -125,43 +112,66 @@ export function createIndexing(pool: Pool, dedupeKey: Uint8Array) {
       .catch(() => {})
   }
 
-  async function step(limits: IndexLimits, write: WriteEvents): Promise<IndexStepResult> {
+  /** `isCareful`: rows are read one by one, before the transaction. */
+  async function step(limits: IndexLimits, write: WriteEvents, isCareful: boolean): Promise<IndexStepResult> {
     return pool.use(async (connection) => {
       const before = await readCursors(connection)
       const isIdle = !before.clearing && isCovered(before)
       const found = await watermark.find(connection, before.watermark, isIdle)
       if (isIdle && !found) return nothingDone(connection, before)
-      return inTurn(connection, () => stepInTurn(connection, conversationKeys, limits, found, write))
+      const around = isCareful ? await readAround(connection, before, furthest(before.watermark, found), limits) : null
+      return inTurn(connection, () => stepInTurn(connection, conversationKeys, limits, found, around, write))
     })
   }
 
-  async function stepWords(limits: WordLimits, write: WriteWords): Promise<IndexStepResult> {
+  async function readAround(
+    connection: Connection,
+    { position }: Cursors,
+    upTo: Ids,
+    limits: IndexLimits,
+  ): Promise<Around> {
+    const range = { after: position.events, upTo: upTo.events }
+    const gaps = await readGaps(connection)
+    return {
+      events: await readOneByOne(connection, conversationKeys, gaps, range, limits),
+      resends: await readResendsOneByOne(connection, { after: position.resends, upTo: upTo.resends }),
+    }
+  }
+
+  async function stepWords(limits: WordLimits, write: WriteWords, isCareful: boolean): Promise<IndexStepResult> {
     return pool.use(async (connection) => {
       const before = await readCursors(connection)
       if (before.words >= before.position.events) return nothingDone(connection, before)
-      return inTurn(connection, () => stepWordsInTurn(connection, conversationKeys, limits, write))
+      const range = { after: before.words, upTo: before.position.events }
+      const around = isCareful
+        ? await readOneByOne(connection, conversationKeys, await readGaps(connection), range, limits)
+        : null
+      return inTurn(connection, () => stepWordsInTurn(connection, conversationKeys, limits, around, write))
     })
   }
 
   return {
     step: async (limits: IndexLimits): Promise<IndexStepResult> => {
-      const result = await eachAloneIfRejected(
-        () => step(limits, writeEvents),
-        () => step(limits, writeEachAlone),
+      const result = await aroundBadRows(
+        (isCareful) => step(limits, writeEvents, isCareful),
+        (isCareful) => step(limits, writeEachAlone, isCareful),
       )
       await analyzeOnce('entries', result.cursor)
       return result
     },
     stepWords: async (limits: WordLimits): Promise<IndexStepResult> => {
-      const result = await eachAloneIfRejected(
-        () => stepWords(limits, writeWords),
-        () => stepWords(limits, writeEachWordsAlone),
+      const result = await aroundBadRows(
+        (isCareful) => stepWords(limits, writeWords, isCareful),
+        (isCareful) => stepWords(limits, writeEachWordsAlone, isCareful),
       )
       await analyzeOnce('words', result.searchable)
       return result
     },
     progress: (): Promise<IndexProgress> =>
-      pool.use(async (connection) => progressAt(connection, await readCursors(connection))),
+      pool.use(async (connection) => {
+        const at = await readCursors(connection)
+        return (await unlessDamaged(progressAt(connection, at))) ?? progressAt(connection, at, false)
+      }),
     requestRebuild: (): Promise<void> =>
       pool.transaction(async (connection) => {
         await connection.script(TAKE_TURN)
@@ -176,16 +186,39 @@ export function createIndexing(pool: Pool, dedupeKey: Uint8Array) {
   }
 }
 
-/** If a row cannot be written, the step is repeated with each row in its own savepoint, and the bad one is marked. */
-async function eachAloneIfRejected(
-  together: () => Promise<IndexStepResult>,
-  eachAlone: () => Promise<IndexStepResult>,
-): Promise<IndexStepResult> {
+type Step = (isCareful: boolean) => Promise<IndexStepResult>
+
+/**
+ * If a row cannot be read, the step is repeated with rows that were read one by one. If a row cannot be written, it is repeated
+ * with each row in its own savepoint, and the bad one is marked.
+ */
+async function aroundBadRows(together: Step, eachAlone: Step): Promise<IndexStepResult> {
+  const attempt: Step = async (isCareful) => {
+    try {
+      return await together(isCareful)
+    } catch (error) {
+      if (storeFailure(error).kind !== 'rejected') throw error
+      return eachAlone(isCareful)
+    }
+  }
   try {
-    return await together()
+    return await attempt(false)
   } catch (error) {
-    if (storeFailure(error).kind !== 'rejected') throw error
-    return eachAlone()
+    if (storeFailure(error).kind !== 'damaged') throw error
+    return attempt(true)
+  }
+}
+
+/** What was read one by one before the transaction of the step. */
+interface Around {
+  readonly events: RowsAround
+  readonly resends: ResendsAround
+}
+
+function furthest(watermark: Ids, found: Ids | null): Ids {
+  return {
+    events: Math.max(watermark.events, found?.events ?? 0),
+    resends: Math.max(watermark.resends, found?.resends ?? 0),
   }
 }
 
@@ -208,39 +241,48 @@ async function stepInTurn(
   conversationKeys: ConversationKeys,
   limits: IndexLimits,
   found: Ids | null,
+  read: Around | null,
   write: WriteEvents,
 ): Promise<IndexStepResult> {
   const before = await readCursors(connection)
-  const upTo = {
-    events: Math.max(before.watermark.events, found?.events ?? 0),
-    resends: Math.max(before.watermark.resends, found?.resends ?? 0),
-  }
+  const upTo = furthest(before.watermark, found)
   if (before.clearing) {
-    const clearing = !(await clearSome(connection, limits.maxRows))
+    const clearing = read === null ? !(await clearSome(connection, limits.maxRows)) : await clearAtOnce(connection)
     await connection.query(MOVE_CURSORS, [0, 0, upTo.events, upTo.resends])
-    const progress = await progressAt(connection, { ...NOWHERE, watermark: upTo, clearing })
-    return { ...progress, indexed: 0, unindexed: 0, more: true }
+    const progress = await progressAt(connection, { ...NOWHERE, watermark: upTo, clearing }, read === null)
+    return { ...progress, indexed: 0, unindexed: 0, unreadable: 0, more: true }
   }
+  // Another node may have taken a step meanwhile.
+  const isCurrent = read?.events.after === before.position.events && read.resends.after === before.position.resends
+  const around = isCurrent ? read : null
   const bounds = { maxRows: Math.min(limits.maxRows, MAX_STEP_ROWS), maxBytes: limits.maxBytes }
   const { maxRows, maxBytes } = bounds
   const { events: after } = before.position
-  const rows = await readRows(connection, conversationKeys, [after, upTo.events, maxRows, maxBytes])
-  const derived = await write(connection, await deriveInTurns(rows, limits.extractBytes))
-  const resends = await connection.query<ResendRow>(SELECT_RESENDS, [before.position.resends, upTo.resends, maxRows])
+  const next = async () => {
+    const rows = await readNext(connection, conversationKeys, [after, upTo.events, maxRows, maxBytes])
+    return deriveInTurns(rows, limits.extractBytes)
+  }
+  const derived = await write(connection, around ? around.events.derived : await next())
+  const resends = around
+    ? around.resends.resends
+    : await readNextResends(connection, [before.position.resends, upTo.resends, maxRows])
   writeRepeats(connection, countRepeats(derived, resends))
   writeTraffic(connection, tallyTraffic(derived, resends))
-  const end = endOfStep(derived, upTo.events, bounds)
-  const position = {
-    events: end.position,
-    resends: resends.length < maxRows ? upTo.resends : resends.at(-1)!.id,
+  const lost = around?.events.lost ?? []
+  for (const id of lost) {
+    if ((await connection.execute(EXTEND_LOST, [id])) === 0) await connection.execute(INSERT_LOST, [id])
   }
+  const end = around ? endAround(around.events, upTo.events) : endOfStep(derived, upTo.events, bounds)
+  const lastResend = resends.length < maxRows ? upTo.resends : resends.at(-1)!.id
+  const position = { events: end.position, resends: around ? around.resends.position : lastResend }
   connection.send(MOVE_CURSORS, [position.events, position.resends, upTo.events, upTo.resends])
-  const progress = await progressAt(connection, { ...before, position, watermark: upTo })
+  const progress = await progressAt(connection, { ...before, position, watermark: upTo }, read === null)
   return {
     ...progress,
     indexed: derived.length,
     unindexed: derived.filter((one) => one.unindexed !== null).length,
-    more: end.isFull || resends.length === maxRows,
+    unreadable: lost.length,
+    more: end.isFull || position.resends < upTo.resends,
   }
 }
 
@@ -248,28 +290,28 @@ async function stepWordsInTurn(
   connection: Connection,
   conversationKeys: ConversationKeys,
   limits: WordLimits,
+  read: RowsAround | null,
   write: WriteWords,
 ): Promise<IndexStepResult> {
   const before = await readCursors(connection)
+  const around = read?.after === before.words ? read : null
   const upTo = before.position.events
   const { maxRows, maxBytes, maxWords, extractBytes } = limits
   const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
-  const rows = await readRows(connection, conversationKeys, [before.words, upTo, bounds.maxRows, maxBytes])
-  const derived = await deriveInTurns(rows, extractBytes)
+  const next = async () => {
+    const rows = await readNext(connection, conversationKeys, [before.words, upTo, bounds.maxRows, maxBytes])
+    return deriveInTurns(rows, extractBytes)
+  }
+  const derived = around ? around.derived : await next()
   const unindexed = await write(connection, derived, maxWords)
-  const end = endOfStep(derived, upTo, bounds)
+  const end = around ? endAround(around, upTo) : endOfStep(derived, upTo, bounds)
   connection.send(MOVE_WORDS, [end.position])
-  const progress = await progressAt(connection, { ...before, words: end.position })
-  return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
+  const progress = await progressAt(connection, { ...before, words: end.position }, read === null)
+  return { ...progress, indexed: derived.length, unindexed, unreadable: 0, more: end.isFull }
 }
 
-async function readRows(
-  connection: Connection,
-  keys: ConversationKeys,
-  values: readonly number[],
-): Promise<JournalRow[]> {
-  const rows = await connection.query<Omit<JournalRow, 'channelKey'>>(SELECT_EVENTS, values)
-  return rows.map((row) => ({ ...row, channelKey: keys.ofRow(row) }))
+function endAround({ position }: RowsAround, upTo: number): ReturnType<typeof endOfStep> {
+  return { position, isFull: position < upTo }
 }
 
 const NOWHERE = { position: { events: 0, resends: 0 }, words: 0 } as const
@@ -298,17 +340,17 @@ function isCovered({ position, watermark }: Cursors): boolean {
 }
 
 async function nothingDone(connection: Connection, at: Cursors): Promise<IndexStepResult> {
-  return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0, more: false }
+  return { ...(await progressAt(connection, at)), indexed: 0, unindexed: 0, unreadable: 0, more: false }
 }
 
-async function progressAt(connection: Connection, at: Cursors): Promise<IndexProgress> {
+/** `isCounted`: false where a damaged page may hide rows: the lag is computed from ids. */
+async function progressAt(connection: Connection, at: Cursors, isCounted = true): Promise<IndexProgress> {
   const { position, words: searchable, clearing } = at
-  const [counted] = await connection.query<{ events: number; resends: number; words: number }>(COUNT_LAG, [
-    position.events,
-    position.resends,
-    searchable,
-  ])
-  let { events, resends, words } = counted!
+  const values = [position.events, position.resends, searchable]
+  const counted = isCounted
+    ? (await connection.query<{ events: number; resends: number; words: number }>(COUNT_LAG, values))[0]!
+    : { events: COUNTED + 1, resends: COUNTED + 1, words: COUNTED + 1 }
+  let { events, resends, words } = counted
   if (events > COUNTED || resends > COUNTED || words > COUNTED) {
     const last = await readLastIds(connection)
     const gaps = await readGaps(connection)

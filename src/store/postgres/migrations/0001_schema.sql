@@ -348,6 +348,12 @@ CREATE INDEX events_by_email ON intray.event_index (company_id, account_id, emai
 -- By the negative id: this order cannot be read from the primary key, which would pass a million events.
 CREATE INDEX revisions_by_id ON intray.event_index (company_id, account_id, (-event_id)) WHERE kind = 'revision';
 
+-- Ids of journal rows that the indexer could not read, since their pages are damaged.
+CREATE TABLE intray.unreadable (
+  first_id bigint PRIMARY KEY,
+  last_id  bigint NOT NULL
+);
+
 -- Re-send counts. Only events that were sent again have a row.
 CREATE TABLE intray.repeats (
   company_id   bigint NOT NULL,

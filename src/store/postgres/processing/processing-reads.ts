@@ -5,16 +5,22 @@ import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION, type DeliveryState } from '../../../model/processing.ts'
 import type { Grant } from '../../../model/processing-enqueue.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
-import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
+import type { ReadGrants } from '../../claim-around.ts'
+import { EVENT_AND_PAYLOAD_COLUMNS, EVENT_COLUMNS, type EventCells } from '../../event-columns.ts'
 import { claimedEvent, historyEntry, lastErrors } from '../../rows.ts'
 import { bigints, texts } from '../connection/binary-array.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
+import { unlessDamaged } from '../connection/failure.ts'
 import { stateAt } from '../index/inbox-states.ts'
 import type { Queue } from './processing-rows.ts'
 
 const SELECT_EVENTS: Statement = {
   name: 'intray_claimed_events',
   text: `SELECT ${EVENT_AND_PAYLOAD_COLUMNS} FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
+}
+const SELECT_WITHOUT_PAYLOAD: Statement = {
+  name: 'intray_claimed_without_payload',
+  text: `SELECT ${EVENT_COLUMNS}, NULL::bytea FROM intray.events WHERE id = ANY ($2::bigint[]) AND company_id = $1`,
 }
 /** One statement for all waiting claims: two or three index lookups per queue. */
 const READY: Statement = {
@@ -83,17 +89,20 @@ export async function readClaimed(
   connection: Connection,
   grants: readonly Grant[],
   request: ClaimRequest,
-): Promise<ClaimedEvent[]> {
-  if (grants.length === 0) return []
-  const ids = bigints(grants.map(({ eventId }) => eventId))
-  const rows = await connection.rows<EventCells>(SELECT_EVENTS, [request.tenant.companyId, ids])
+): Promise<ReadGrants> {
+  const ids = grants.map(({ eventId }) => eventId)
+  const rows = await readAround(connection, request.tenant.companyId, ids)
+  const lost: number[] = []
   const byId = new Map(rows.map((cells) => [cells[0], cells]))
   const claimed: ClaimedEvent[] = []
   let bytes = 0
   for (const grant of grants) {
     const cells = byId.get(grant.eventId)
-    // Purged since: the claim was answered late.
-    if (!cells) continue
+    // Damaged, or purged since: the claim was answered late.
+    if (!cells) {
+      lost.push(grant.eventId)
+      continue
+    }
     const one = await claimedEvent(cells, grant, request, nextTurn)
     claimed.push(one)
     bytes += EVENT_BYTES + one.event.size
@@ -101,7 +110,19 @@ export async function readClaimed(
     bytes = 0
     await nextTurn()
   }
-  return claimed
+  return { claimed, lost }
+}
+
+/** Where a damaged page hides one of them, each alone: of an event whose payload is damaged, the rest is read. */
+async function readAround(connection: Connection, companyId: number, ids: readonly number[]): Promise<EventCells[]> {
+  const read = (statement: Statement, some: readonly number[]) =>
+    unlessDamaged(connection.rows<EventCells>(statement, [companyId, bigints(some)]))
+  const together = await read(SELECT_EVENTS, ids)
+  if (together) return together
+  const rows: EventCells[] = []
+  for (const id of ids)
+    rows.push(...((await read(SELECT_EVENTS, [id])) ?? (await read(SELECT_WITHOUT_PAYLOAD, [id])) ?? []))
+  return rows
 }
 
 export async function readReady(

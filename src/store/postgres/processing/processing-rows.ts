@@ -5,6 +5,7 @@ import {
   type Delivery,
   type HistoryEntry,
   type LeaseFacts,
+  LOST_EVENT,
   NO_OWN_RULES,
   type OwnRetryRules,
   type PendingFacts,
@@ -23,19 +24,25 @@ export type Answers = {
     connection: Connection,
     queue: Queue,
     ask: Questions[N][0],
+    sizes: sql.Sizes,
   ) => Promise<Questions[N][1]>
 }
 
 type LeaseCells = [lane: number, lowest: number, firstExpiry: number, lastExpiry: number, ordered: number]
 type IndexedCells = [eventId: number, isEvent: boolean, conversationId: number | null, size: number | null]
 
-/** Runs a plan to its end, inside the caller's transaction. */
-export async function runPlan<T>(plan: Plan<T>, connection: Connection, queue: Queue): Promise<T> {
+/** Runs a plan to its end, inside the caller's transaction. `unsized`: every event counts as empty. */
+export async function runPlan<T>(
+  plan: Plan<T>,
+  connection: Connection,
+  queue: Queue,
+  sizes: sql.Sizes = 'sized',
+): Promise<T> {
   let step = plan.next()
   while (!step.done) {
     const { name, ask } = step.value
-    const answer = answers[name] as (connection: Connection, queue: Queue, ask: unknown) => Promise<unknown>
-    step = plan.next(await answer(connection, queue, ask))
+    const answer = answers[name] as (...args: readonly unknown[]) => Promise<unknown>
+    step = plan.next(await answer(connection, queue, ask, sizes))
   }
   return step.value
 }
@@ -65,17 +72,22 @@ const answers: Answers = {
     const deliveries = [...rows, ...besides].map(delivery).filter(({ lane }) => locked.has(lane))
     return { deliveries, others: leases.map(leaseFactsOf), facts: facts?.map(pendingFacts) ?? null }
   },
-  contents: async (connection, queue, { lanes, held, perLane, availableBy }) => {
+  contents: async (connection, queue, { lanes, held, perLane, availableBy }, sizes) => {
     const [leased, first] = await Promise.all([
       held.length > 0 ? connection.rows<DeliveryCells>(sql.LEASED, [...queue, bigints(held)]) : [],
-      connection.rows<PendingCells>(sql.PENDING, [...queue, bigints(lanes), perLane, availableBy]),
+      connection.rows<PendingCells>(sql.PENDING[sizes], [...queue, bigints(lanes), perLane, availableBy]),
     ])
     const found = new Set(first.map(([, lane]) => lane))
     const others = availableBy === null ? [] : lanes.filter((lane) => !found.has(lane))
     const soonest =
       others.length === 0
         ? []
-        : await connection.rows<PendingCells>(sql.PENDING_BY_TIME, [...queue, bigints(others), perLane, availableBy])
+        : await connection.rows<PendingCells>(sql.PENDING_BY_TIME[sizes], [
+            ...queue,
+            bigints(others),
+            perLane,
+            availableBy,
+          ])
     const pending = [...first, ...soonest.toSorted(([one], [other]) => one - other)]
     return { leased: leased.map(delivery), pending: pendingDeliveries(pending) }
   },
@@ -85,7 +97,8 @@ const answers: Answers = {
     const [row] = await connection.query<OwnRetryRules>(sql.RETRY_RULES, queue)
     return row ?? NO_OWN_RULES
   },
-  sizes: async (connection, [companyId], { ids }) => {
+  sizes: async (connection, [companyId], { ids }, sizes) => {
+    if (sizes === 'unsized') return new Map()
     const rows = await connection.query<{ id: number; size: number }>(sql.SIZES, [companyId, bigints(ids)])
     return new Map(rows.map(({ id, size }) => [id, size]))
   },
@@ -143,11 +156,11 @@ const answers: Answers = {
     const taken = await connection.query<{ lane: number }>(sql.TAKE, [...queue, ...laneArrays(lanes), ordered])
     return taken.map(({ lane }) => lane)
   },
-  indexed: async (connection, queue, { limit }) => {
+  indexed: async (connection, queue, { limit }, sizes) => {
     // The second statement sees the subscription as of when the first has its lock.
     const [locked, rows] = await Promise.all([
       connection.query(sql.LOCK_SUBSCRIPTION, queue),
-      connection.rows<IndexedCells>(sql.INDEXED, [...queue, limit]),
+      connection.rows<IndexedCells>(sql.INDEXED[sizes], [...queue, limit]),
     ])
     if (locked.length === 0) return []
     return rows.map(
@@ -194,11 +207,13 @@ async function errorsToKeep(
   [companyId]: Queue,
   entries: readonly HistoryEntry[],
 ): Promise<(string | null)[]> {
-  const about = entries.flatMap(({ eventId, error }) => (error === null ? [] : [eventId]))
-  if (about.length === 0) return entries.map(() => null)
+  // A text of ours says nothing of the event, whose row may be damaged.
+  const isOurs = (error: string | null) => error === null || error === LOST_EVENT
+  const about = entries.flatMap(({ eventId, error }) => (isOurs(error) ? [] : [eventId]))
+  if (about.length === 0) return entries.map(({ error }) => error)
   const rows = await connection.query<{ id: number }>(sql.KEEP_UNERASED, [companyId, bigints(about)])
   const kept = new Set(rows.map(({ id }) => id))
-  return entries.map(({ eventId, error }) => (kept.has(eventId) ? error : null))
+  return entries.map(({ eventId, error }) => (isOurs(error) || kept.has(eventId) ? error : null))
 }
 
 function isAtRest({ head, done, dead }: LaneChange): boolean {

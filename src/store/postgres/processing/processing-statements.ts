@@ -8,6 +8,20 @@ import type { Statement } from '../connection/connection.ts'
 const OF_QUEUE = 'company_id = $1 AND account_id = $2 AND subscription = $3'
 const statement = (name: string, text: string): Statement => ({ name: `intray_${name}`, text })
 
+/** `unsized` reads no row of the journal. */
+export type Sizes = 'sized' | 'unsized'
+
+/** One statement with the sizes of events, and one without. */
+function bySizes(name: string, text: (sizes: Sizes) => string): Readonly<Record<Sizes, Statement>> {
+  return { sized: statement(name, text('sized')), unsized: statement(`${name}_unsized`, text('unsized')) }
+}
+
+function sizeOf(id: string, sizes: Sizes): string {
+  // NULL means a purged event.
+  if (sizes === 'unsized') return '0'
+  return `(SELECT size FROM intray.events e WHERE e.id = ${id} AND e.company_id = $1)`
+}
+
 const IN_ORDER = `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND ready_at <= $4 ORDER BY ready_at, head`
 const WITHOUT_ORDER = `SELECT lane, held FROM intray.lanes WHERE ${OF_QUEUE} AND open_at <= $4 ORDER BY open_at, head`
 /**
@@ -68,18 +82,22 @@ export const LEASED = statement(
   `SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = ANY ($4::bigint[]) AND state = 'leased'`,
 )
 /** Events in back-off precede the available ones: at most LOOK_FOR_AVAILABLE are passed. */
-export const PENDING = statement(
-  'pending',
-  pendingOf(`SELECT * FROM (
+export const PENDING = bySizes('pending', (sizes) =>
+  pendingOf(
+    sizes,
+    `SELECT * FROM (
     SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND state = 'pending'
     ORDER BY event_id LIMIT CASE WHEN $6::bigint IS NULL THEN $5::bigint ELSE ${LOOK_FOR_AVAILABLE} END) first
-  WHERE $6::bigint IS NULL OR available_at <= $6 ORDER BY event_id LIMIT $5`),
+  WHERE $6::bigint IS NULL OR available_at <= $6 ORDER BY event_id LIMIT $5`,
+  ),
 )
 /** For lanes in which none of the first is available. */
-export const PENDING_BY_TIME = statement(
-  'pending_by_time',
-  pendingOf(`SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND entries >= 0
-    AND state = 'pending' AND available_at <= $6 ORDER BY available_at LIMIT $5`),
+export const PENDING_BY_TIME = bySizes('pending_by_time', (sizes) =>
+  pendingOf(
+    sizes,
+    `SELECT ${DELIVERY_COLUMNS} FROM intray.deliveries WHERE ${OF_QUEUE} AND lane = l.id AND entries >= 0
+    AND state = 'pending' AND available_at <= $6 ORDER BY available_at LIMIT $5`,
+  ),
 )
 export const FACTS = statement('pending_facts', factsOf('unnest($4::bigint[]) AS l (id)'))
 export const FACTS_BESIDE = statement(
@@ -172,9 +190,9 @@ export const LOCK_SUBSCRIPTION = statement(
     AND deleted_at IS NULL FOR NO KEY UPDATE`,
 )
 /** Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped. */
-export const INDEXED = statement(
+export const INDEXED = bySizes(
   'indexed_after',
-  `SELECT event_id, kind = 'event', conversation_id, (SELECT size FROM intray.events e WHERE e.id = event_id AND e.company_id = $1)
+  (sizes) => `SELECT event_id, kind = 'event', conversation_id, ${sizeOf('event_id', sizes)}
   FROM intray.event_index WHERE company_id = $1 AND account_id = $2 AND event_id > (
       SELECT enqueued_up_to FROM intray.subscriptions WHERE company_id = $1 AND account_id = $2 AND id = $3)
     AND event_id <= (SELECT position FROM intray.index_cursors WHERE source = 'events') ORDER BY event_id LIMIT $4`,
@@ -238,7 +256,7 @@ function factsOf(lanes: string): string {
     ORDER BY event_id LIMIT 1) h`
 }
 
-function pendingOf(ofLane: string): string {
-  return `SELECT d.*, (SELECT size FROM intray.events e WHERE e.id = d.event_id AND e.company_id = $1) AS size
+function pendingOf(sizes: Sizes, ofLane: string): string {
+  return `SELECT d.*, ${sizeOf('d.event_id', sizes)} AS size
   FROM unnest($4::bigint[]) AS l (id) CROSS JOIN LATERAL (${ofLane}) d`
 }

@@ -5,13 +5,23 @@ import { type ConversationKeys, createConversationKeys } from '../../../model/er
 import type { Tenant } from '../../../model/principal.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { ClaimProgress, type Grant, planEnqueue } from '../../../model/processing-enqueue.ts'
-import { planAck, planClaim, planExtend, planRelease, planRequeue } from '../../../model/processing-plan.ts'
+import {
+  type ClaimOrder,
+  planAck,
+  planClaim,
+  planExtend,
+  planRelease,
+  planRequeue,
+} from '../../../model/processing-plan.ts'
 import type { ClaimRequest, DeadFilter, ProcessingStore, QueueName, RequeueRequest } from '../../contract/processing.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
+import { claimAround, UNSIZED_EVENTS } from '../../claim-around.ts'
+import { storeFailure } from '../connection/failure.ts'
 import { retryTransaction } from '../connection/retry-transaction.ts'
 import { readClaimed, readCounts, readHistory, readLastErrors, readReady, readStates } from './processing-reads.ts'
 import { type Queue, runPlan } from './processing-rows.ts'
+import type { Sizes } from './processing-statements.ts'
 import { ADD_DEFAULT, createSubscription, deleteSubscription, readSubscriptions } from './subscriptions.ts'
 
 const SELECT_ID: Statement = {
@@ -54,38 +64,44 @@ export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingS
     if (lane === undefined) return []
     const held = { id: request.leaseId, expiresAt: request.leaseExpiresAt, ordered: request.ordered, keyId }
     const progress = new ClaimProgress({ now, lease: held, lane, limit, maxBytes, maxAttempts })
-    const enqueue = (connection: Connection) => {
+    const orderOf = (sizes: Sizes) => (sizes === 'sized' ? progress.order : fewOf(progress.order))
+    const enqueue = (connection: Connection, sizes: Sizes) => {
       if (queue[2] === 0) connection.send(ADD_DEFAULT, [tenant.companyId, tenant.accountId, now])
-      return runPlan(planEnqueue(progress.enqueueRows, progress.order), connection, queue)
+      return runPlan(planEnqueue(progress.enqueueRows, orderOf(sizes)), connection, queue, sizes)
     }
-    const [claimed, enqueued] = await retryTransaction(pool, async (connection) => {
-      const first = await runPlan(planClaim(progress.order), connection, queue)
+    const [claimed, enqueued] = await evenUnsized(pool, async (connection, sizes) => {
+      const first = await runPlan(planClaim(orderOf(sizes)), connection, queue, sizes)
       if (!first.foundNoLane) return [first, null] as const
       // A lane that the claim waited for may no longer be ready: it is not returned, but still locked.
       connection.startOver()
-      return [first, await enqueue(connection)] as const
+      return [first, await enqueue(connection, sizes)] as const
     })
     progress.add(claimed)
     if (enqueued) progress.addEnqueued(enqueued)
-    while (progress.enqueueRows > 0) progress.addEnqueued(await retryTransaction(pool, enqueue))
-    const claimAgain = (connection: Connection) => runPlan(planClaim(progress.order), connection, queue)
-    if (progress.mayClaimAgain) progress.add(await retryTransaction(pool, claimAgain))
+    while (progress.enqueueRows > 0) progress.addEnqueued(await evenUnsized(pool, enqueue))
+    const claimAgain = (connection: Connection, sizes: Sizes) =>
+      runPlan(planClaim(orderOf(sizes)), connection, queue, sizes)
+    if (progress.mayClaimAgain) progress.add(await evenUnsized(pool, claimAgain))
     return progress.grants
   }
 
+  const release: ProcessingStore['release'] = (request) =>
+    inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue))
+
   return {
-    claim: async (request) => {
-      const grants = await lease(request)
-      return grants && pool.use((connection) => readClaimed(connection, grants, request))
-    },
+    claim: (request) =>
+      claimAround(request, {
+        grant: lease,
+        read: (grants) => pool.use((connection) => readClaimed(connection, grants, request)),
+        release,
+      }),
     ack: (request) =>
       inQueue(request, (connection, queue) => runPlan(planAck(request.items, request.now), connection, queue)),
     extend: (request) =>
       inQueue(request, (connection, queue) =>
         runPlan(planExtend(request.items, request.leaseExpiresAt, request.now), connection, queue),
       ),
-    release: (request) =>
-      inQueue(request, (connection, queue) => runPlan(planRelease(request.items, request), connection, queue)),
+    release,
     requeue: (request) =>
       inQueue(request, async (connection, queue) => {
         const ids = request.filter.ids ?? (await deadIds(connection, queue, conversationKeys, request))
@@ -122,6 +138,18 @@ export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingS
       }),
   }
 }
+
+/** If a damaged page hides the size of an event, the transaction is repeated without sizes: what it grants says the rest. */
+async function evenUnsized<T>(pool: Pool, work: (connection: Connection, sizes: Sizes) => Promise<T>): Promise<T> {
+  try {
+    return await retryTransaction(pool, (connection) => work(connection, 'sized'))
+  } catch (error) {
+    if (storeFailure(error).kind !== 'damaged') throw error
+    return retryTransaction(pool, (connection) => work(connection, 'unsized'))
+  }
+}
+
+const fewOf = (order: ClaimOrder): ClaimOrder => ({ ...order, limit: Math.min(order.limit, UNSIZED_EVENTS) })
 
 async function queueOf(connection: Connection, { tenant, subscription }: QueueName): Promise<Queue | null> {
   const { companyId, accountId } = tenant

@@ -1,7 +1,17 @@
 // Rows of the copied tables on SQLite, read and written by their keys.
 
 import type { DatabaseSync } from 'node:sqlite'
-import { type Cell, type CopyRow, type CopyTable, keyOf, type ReadRange } from '../../contract/copy.ts'
+import {
+  type Cell,
+  type CopyRow,
+  type CopyTable,
+  keyOf,
+  type ReadRange,
+  type Stretch,
+  type StretchRows,
+  upToId,
+} from '../../contract/copy.ts'
+import { isDamage } from '../connection.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
 
 const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
@@ -13,24 +23,44 @@ export function readPage(
   after: CopyRow | null,
   { upTo, tenant }: ReadRange,
 ): CopyRow[] {
+  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }) }
+  return Array.from(rowsOf(db, table, part))
+}
+
+export function readUpToDamage(db: DatabaseSync, table: CopyTable, stretch: Stretch): StretchRows {
+  const rows: CopyRow[] = []
+  try {
+    for (const row of rowsOf(db, table, stretch)) rows.push(row)
+    return { rows, damage: null }
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    return { rows, damage: (error as Error).message }
+  }
+}
+
+/** Of one tenant, or of all. */
+type Part = Stretch & Pick<ReadRange, 'tenant'>
+
+/** The first page of a part. */
+function* rowsOf(db: DatabaseSync, table: CopyTable, { after, upTo, isBackwards, tenant }: Part): Generator<CopyRow> {
   const key = table.key.join(', ')
+  const places = table.key.map(() => '?').join(', ')
   const conditions: [sql: string, values: readonly Cell[]][] = []
-  if (after) conditions.push([`(${key}) > (${table.key.map(() => '?').join(', ')})`, after])
-  if (upTo !== undefined) conditions.push(['id <= ?', [upTo]])
+  if (after) conditions.push([`(${key}) > (${places})`, after])
+  if (upTo) conditions.push([`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places})`, upTo.key])
   if (tenant) conditions.push(['company_id = ?', [tenant.companyId]])
   if (tenant && 'account_id' in table.columns) conditions.push(['account_id = ?', [tenant.accountId]])
   const where = conditions.length > 0 ? `WHERE ${conditions.map(([sql]) => sql).join(' AND ')}` : ''
-  const statement = db.prepare(`SELECT ${columnsOf(table)} FROM ${table.name} ${where} ORDER BY ${key} LIMIT ? + 0`)
+  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+  const statement = db.prepare(`SELECT ${columnsOf(table)} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`)
   statement.setReturnArrays(true)
-  const rows: CopyRow[] = []
   let bytes = 0
   for (const found of statement.iterate(...conditions.flatMap(([, values]) => values), table.page)) {
     const row = found as unknown as CopyRow
-    rows.push(row)
+    yield row
     for (const cell of row) if (cell instanceof Uint8Array) bytes += cell.byteLength
-    if (bytes >= COPY_PAGE_BYTES) break
+    if (bytes >= COPY_PAGE_BYTES) return
   }
-  return rows
 }
 
 export function findRows(db: DatabaseSync, table: CopyTable, keys: readonly CopyRow[]): (CopyRow | null)[] {

@@ -14,6 +14,8 @@ import type {
   Noting,
   ReadRange,
   RowCount,
+  Stretch,
+  StretchRows,
 } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
 import type { IndexProgress, WordLimits } from '../../contract/indexing.ts'
@@ -34,17 +36,17 @@ import {
   CHECKPOINT_PAGES,
   inTransaction,
   openConnection,
+  readFailure,
   requireFile,
   SQLITE,
   sqliteCode,
-  storeFailure,
 } from '../connection.ts'
 import { openIndexWriter, prepareIndexFile } from '../index/index-file.ts'
 import { prepareIndexing } from '../index/indexing.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
-import { findRows, insertRows, readPage, removeKeys } from './copy-rows.ts'
+import { findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
 import {
   forgetChanges,
   freezeTables,
@@ -122,6 +124,10 @@ class SqliteCopy implements MoveSide {
 
   read(table: CopyTable, after: CopyRow | null, range: ReadRange = {}): Promise<CopyRow[]> {
     return guard(() => readPage(this.#db, table, after, range))
+  }
+
+  readStretch(table: CopyTable, stretch: Stretch): Promise<StretchRows> {
+    return guard(() => readUpToDamage(this.#db, table, stretch))
   }
 
   find(table: CopyTable, keys: readonly CopyRow[]): Promise<(CopyRow | null)[]> {
@@ -344,6 +350,6 @@ async function guard<T>(work: () => T | Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     if (error instanceof StoreRefused) throw error
-    throw storeFailure(error)
+    throw readFailure(error)
   }
 }

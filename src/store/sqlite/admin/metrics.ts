@@ -4,6 +4,8 @@ import { statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import type { StoreMetrics } from '../../contract/metrics.ts'
+import { unlessDamaged } from '../connection.ts'
+import { COUNT_UNREADABLE } from './diagnosis.ts'
 import { indexPath } from '../index/index-file.ts'
 import { erasurePositions, lastErasure } from './erasures.ts'
 
@@ -25,8 +27,9 @@ const SELECT_OLDEST = `${QUEUES} SELECT min(received_at) AS oldest FROM (
 export function readMetrics(db: DatabaseSync, now: number): StoreMetrics {
   return {
     leases: db.prepare(SELECT_LEASES).get(now)!.leases as number,
-    oldestPendingAt: db.prepare(SELECT_OLDEST).get()!.oldest as number | null,
+    oldestPendingAt: (unlessDamaged(() => db.prepare(SELECT_OLDEST).get())?.oldest ?? null) as number | null,
     unseenSince: null,
+    unreadable: Number(db.prepare(COUNT_UNREADABLE).get()?.count),
     ...readErasures(db),
     ...readSizes(db.location()!),
   }

@@ -17,6 +17,8 @@ import { sideOf } from './copy.ts'
 import { addGap } from './recovery.ts'
 
 const SIDE_FILES = ['', '-wal', '-shm']
+/** The commands that make a database beside its place and then name it. */
+type Maker = 'restore' | 'salvage'
 /** They belong to the servers and browsers of the old database. */
 const FORGET = 'DELETE FROM nodes; DELETE FROM sessions; DELETE FROM sign_in_links'
 
@@ -80,25 +82,27 @@ export function openSqliteRestore(path: string, file: string): Restore {
 }
 
 /** Refuses if any file of a database is there. */
-function requireAbsent(path: string): void {
+export function requireAbsent(path: string, command: Maker = 'restore'): void {
   const existing = [path, indexPath(path)].flatMap((file) => SIDE_FILES.map((end) => file + end)).find(existsSync)
   if (existing === undefined) return
-  throw overwrites(existing)
+  throw overwrites(existing, command)
 }
 
 /** A rename would overwrite a database that appears in the last moment. */
-function linkInto(part: string, path: string): void {
+export function linkInto(part: string, path: string, command: Maker = 'restore'): void {
   try {
     linkSync(part, path)
   } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? overwrites(path) : error
+    throw (error as NodeJS.ErrnoException).code === 'EEXIST' ? overwrites(path, command) : error
   }
 }
 
-function overwrites(existing: string): StoreRefused {
-  return new StoreRefused(`${existing} exists. A restore overwrites nothing: give another --to, or move the file away.`)
+function overwrites(existing: string, command: Maker): StoreRefused {
+  return new StoreRefused(
+    `${existing} exists. A ${command} overwrites nothing: give another --to, or move the file away.`,
+  )
 }
 
-function removeDatabase(path: string): void {
+export function removeDatabase(path: string): void {
   for (const end of SIDE_FILES.toReversed()) rmSync(path + end, { force: true })
 }

@@ -7,6 +7,7 @@ const DERIVED_TABLES = {
   event_index: 'company_id, account_id, event_id',
   conversations: 'company_id, account_id, channel_key',
   repeats: 'company_id, event_id',
+  unreadable: 'first_id',
   traffic: 'company_id, account_id, span, at, key_id',
 } as const
 

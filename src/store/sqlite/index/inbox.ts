@@ -20,6 +20,7 @@ import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import type { Coverage, EventFilter, EventPage, EventPosition, ListedEvent } from '../../contract/inbox.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { conversation, indexEntry } from '../../rows.ts'
+import { unlessDamaged } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
 import { type Condition, conditionsOf, rangeOf } from './inbox-filters.ts'
@@ -97,7 +98,8 @@ export function createInboxReads(db: DatabaseSync, dedupeKey: Uint8Array, nextTu
     const listed: ListedEvent[] = []
     for (const [n, id] of ids.entries()) {
       if (n > 0 && n % STEP_EVENTS === 0) await turn()
-      const event = selectEvent.get(id, companyId, accountId) as unknown as EventCells | undefined
+      // A row that a damaged page hides is left out, like one that is gone: the others are listed.
+      const event = unlessDamaged(() => selectEvent.get(id, companyId, accountId)) as unknown as EventCells | undefined
       const entry = selectEntry.get(id, companyId, accountId)
       if (event && entry) listed.push({ event: storedEvent(event), entry: indexEntry(entry) })
     }

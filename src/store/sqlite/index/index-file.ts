@@ -9,9 +9,9 @@ import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:
 import { resolve } from 'node:path'
 import type { DatabaseSync } from 'node:sqlite'
 import { pathToFileURL } from 'node:url'
-import { StoreRefused } from '../../contract/failure.ts'
+import { StoreFailure, StoreRefused } from '../../contract/failure.ts'
 import { erasurePositions, lastErasure } from '../admin/erasures.ts'
-import { inTransaction, openConnection, SQLITE, sqliteCode } from '../connection.ts'
+import { inTransaction, isDamage, openConnection, SQLITE, sqliteCode } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
 import { readCursors, startAgain } from './indexing.ts'
@@ -70,14 +70,21 @@ export function needsIndexFile(path: string): boolean {
 export function prepareIndexFile(path: string): void {
   const db = openOrReplace(path)
   try {
-    if (isOfThisSchema(db) && isOfJournal(db)) return
-    inTransaction(db, () => {
-      if (!isOfThisSchema(db)) makeTables(db)
-      else if (!isOfJournal(db)) startAgain(db)
-    })
+    prepareTables(db)
+  } catch (error) {
+    if (!isDamage(error) || !repairIndex(db)) throw error
+    prepareTables(db)
   } finally {
     db.close()
   }
+}
+
+function prepareTables(db: DatabaseSync): void {
+  if (isOfThisSchema(db) && isOfJournal(db)) return
+  inTransaction(db, () => {
+    if (!isOfThisSchema(db)) makeTables(db)
+    else if (!isOfJournal(db)) startAgain(db)
+  })
 }
 
 /**
@@ -96,12 +103,50 @@ export function refuseLostJournal(path: string): void {
 
 const sizeOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0
 
-/** Reads the whole file; fails as SQLite does if a page is damaged. */
-export function checkIndex(db: DatabaseSync): void {
-  const [found] = Object.values(db.prepare('PRAGMA main.quick_check(1)').get() ?? {})
-  if (found === 'ok') return
-  const message = 'the index is damaged (malformed pages); the next start rebuilds it'
-  throw Object.assign(new Error(message), { errcode: SQLITE.CORRUPT })
+/**
+ * Reads the whole file, and if a page is damaged, empties it in place, while others have it open: the following steps fill it again.
+ * False if it is intact.
+ */
+export function repairIndex(db: DatabaseSync): boolean {
+  if (isIntact(db)) return false
+  try {
+    emptyInPlace(db)
+    return true
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error)
+    throw new StoreFailure(
+      'fatal',
+      `the index is damaged and cannot be emptied (${reason}); the next start rebuilds it`,
+    )
+  }
+}
+
+function isIntact(db: DatabaseSync): boolean {
+  try {
+    return Object.values(db.prepare('PRAGMA main.quick_check(1)').get() ?? {})[0] === 'ok'
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    return false
+  }
+}
+
+/**
+ * Forgets all tables without reading their pages, as SQLITE_DBCONFIG_RESET_DATABASE does, and makes new ones in the same
+ * transaction: other connections never see a file without tables.
+ */
+function emptyInPlace(db: DatabaseSync): void {
+  db.enableDefensive(false)
+  try {
+    inTransaction(db, () => {
+      db.exec('PRAGMA writable_schema = ON; DELETE FROM main.sqlite_schema; PRAGMA writable_schema = RESET')
+      db.exec(SCHEMA)
+      db.prepare(INSERT_ORIGIN).run(SCHEMA_DIGEST)
+    })
+    // Gives back the pages of the forgotten tables, the damaged one among them.
+    db.exec('VACUUM main')
+  } finally {
+    db.enableDefensive(true)
+  }
 }
 
 /**

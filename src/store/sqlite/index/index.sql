@@ -51,6 +51,12 @@ CREATE INDEX events_by_conversation ON event_index (company_id, account_id, conv
 CREATE INDEX events_by_email ON event_index (company_id, account_id, email_key, event_id) WHERE email_key IS NOT NULL;
 CREATE INDEX revisions_by_id ON event_index (company_id, account_id, event_id) WHERE kind = 'revision';
 
+-- Ids of journal rows that the indexer could not read, since their pages are damaged.
+CREATE TABLE unreadable (
+  first_id INTEGER PRIMARY KEY,
+  last_id  INTEGER NOT NULL
+) STRICT;
+
 -- Re-send counts. Only events that were sent again have a row.
 CREATE TABLE repeats (
   company_id   INTEGER NOT NULL,

@@ -2,38 +2,26 @@
 // file. A step of the second cursor reads the payloads again: to keep the words between the two would cost as much.
 
 import type { DatabaseSync } from 'node:sqlite'
-import {
-  countRepeats,
-  type Derived,
-  derive,
-  endOfStep,
-  type JournalRow,
-  type ResendRow,
-  tallyTraffic,
-} from '../../../model/index-step.ts'
-import { scanWhole } from '../../../model/message-scan.ts'
-import { type ConversationKeys, createConversationKeys } from '../../../model/erasure.ts'
+import { countRepeats, endOfStep, tallyTraffic } from '../../../model/index-step.ts'
+import { createConversationKeys } from '../../../model/erasure.ts'
 import type { IndexLimits, IndexProgress, IndexStepResult, WordLimits } from '../../contract/indexing.ts'
-import { inTransaction, storeFailure } from '../connection.ts'
+import { inTransaction, isDamage, storeFailure } from '../connection.ts'
 import { type IdGap, withoutGaps } from '../../../model/id-gaps.ts'
 import { readGaps } from '../admin/recovery.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
 import { clearSome } from './clearing.ts'
 import { type IndexWrites, prepareIndexWrites } from './index-writes.ts'
+import { prepareJournalRows, type ResendsAround, type RowsAround } from './journal-rows.ts'
 
 const SELECT_CURSORS = 'SELECT source, position, clearing FROM index_cursors'
 const MOVE_CURSOR = 'UPDATE index_cursors SET position = ? WHERE source = ?'
-const SELECT_EVENTS = `SELECT id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, payload, key_id,
-    scope, request_id, erased_at FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0, followed = 0,
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
-/** The account is in the event's row. */
-const SELECT_RESENDS = `SELECT r.id, r.company_id AS companyId, r.event_id AS eventId, r.received_at AS receivedAt,
-    r.key_id AS keyId, e.account_id AS accountId
-  FROM resends AS r LEFT JOIN events AS e ON e.id = r.event_id WHERE r.id > ? ORDER BY r.id LIMIT ? + 0`
+const EXTEND_LOST = 'UPDATE unreadable SET last_id = ?1 WHERE last_id = ?1 - 1'
+const INSERT_LOST = 'INSERT OR IGNORE INTO unreadable (first_id, last_id) VALUES (?1, ?1)'
 
 export interface Cursors {
   readonly events: number
@@ -45,105 +33,112 @@ export interface Cursors {
 type WriteEvents = IndexWrites['writeEvents']
 type WriteWords = IndexWrites['writeWords']
 
+/** What was read one by one before the transaction of the step. */
+interface Around {
+  readonly events: RowsAround
+  readonly resends: ResendsAround
+}
+
 export function prepareIndexing(db: DatabaseSync) {
   const writes = prepareIndexWrites(db)
   const gaps = readGaps(db)
-  const conversationKeys = createConversationKeys(readMeta(db, 'dedupe_key'))
-  const selectEvents = db.prepare(SELECT_EVENTS)
-  selectEvents.setReturnArrays(true)
-  const selectResends = db.prepare(SELECT_RESENDS)
+  const rows = prepareJournalRows(db, createConversationKeys(readMeta(db, 'dedupe_key')), gaps)
   const moveCursor = db.prepare(MOVE_CURSOR)
   const noteLast = db.prepare(NOTE_LAST)
+  const extendLost = db.prepare(EXTEND_LOST)
+  const insertLost = db.prepare(INSERT_LOST)
 
-  function step(limits: IndexLimits, writeEvents: WriteEvents): IndexStepResult {
+  function step(limits: IndexLimits, writeEvents: WriteEvents, around: Around | null): IndexStepResult {
     const before = readCursors(db)
     if (before.clearing) {
       clearSome(db, limits.maxRows)
-      return { ...readProgress(db, gaps), indexed: 0, unindexed: 0, more: true }
+      return { ...readProgress(db, gaps), indexed: 0, unindexed: 0, unreadable: 0, more: true }
     }
     const newest = readSequence(db, 'events')
-    const derived = writeEvents(readDerived(before.events, newest, limits))
-    const resends = selectResends.all(before.resends, limits.maxRows) as unknown as ResendRow[]
+    // Another process may have taken a step meanwhile.
+    const found = around?.events.after === before.events && around.resends.after === before.resends ? around : null
+    const derived = writeEvents(found ? found.events.derived : rows.next(before.events, newest, limits))
+    const resends = found ? found.resends.resends : rows.nextResends(before.resends, limits)
     writes.writeRepeats(countRepeats(derived, resends))
     writes.writeTraffic(tallyTraffic(derived, resends))
-    const end = endOfStep(derived, newest, limits)
-    const after = { ...before, events: end.position, resends: resends.at(-1)?.id ?? before.resends }
+    const lost = found?.events.lost ?? []
+    for (const id of lost) if (extendLost.run(id).changes === 0) insertLost.run(id)
+    const end = found ? endAround(found.events, newest) : endOfStep(derived, newest, limits)
+    const lastResend = found ? found.resends.position : (resends.at(-1)?.id ?? before.resends)
+    const after = { ...before, events: end.position, resends: lastResend }
     if (after.events !== before.events) moveCursor.run(after.events, 'events')
     if (after.resends !== before.resends) moveCursor.run(after.resends, 'resends')
     const last = derived.at(-1)
     if (last) noteLast.run(last.row.id, last.row.requestId)
     const unindexed = derived.filter((one) => one.unindexed !== null).length
     const more = end.isFull || resends.length === limits.maxRows
-    return { ...progressAt(db, after, gaps), indexed: derived.length, unindexed, more }
+    return { ...progressAt(db, after, gaps), indexed: derived.length, unindexed, unreadable: lost.length, more }
   }
 
-  function stepWords(limits: WordLimits, writeWords: WriteWords): IndexStepResult {
+  function stepWords(limits: WordLimits, writeWords: WriteWords, around: RowsAround | null): IndexStepResult {
     const before = readCursors(db)
-    const derived = readDerived(before.words, before.events, limits)
+    const found = around?.after === before.words ? around : null
+    const derived = found ? found.derived : rows.next(before.words, before.events, limits)
     const unindexed = writeWords(derived, limits.maxWords)
-    const end = endOfStep(derived, before.events, limits)
+    const end = found ? endAround(found, before.events) : endOfStep(derived, before.events, limits)
     if (end.position !== before.words) moveCursor.run(end.position, 'words')
     const progress = progressAt(db, { ...before, words: end.position }, gaps)
-    return { ...progress, indexed: derived.length, unindexed, more: end.isFull }
+    return { ...progress, indexed: derived.length, unindexed, unreadable: 0, more: end.isFull }
   }
 
-  /** The next rows, bounded by count and bytes; at least one if there is one. */
-  function readDerived(after: number, upTo: number, limits: IndexLimits): Derived[] {
-    const derived: Derived[] = []
-    let bytes = 0
-    for (const found of selectEvents.iterate(after, upTo, limits.maxRows)) {
-      const row = journalRow(found as unknown as readonly unknown[], conversationKeys)
-      derived.push(derive(row, row.payload === null ? undefined : scanWhole(row.payload, limits.extractBytes)))
-      bytes += row.size
-      if (bytes >= limits.maxBytes) break
+  /**
+   * If a row cannot be read, the step is repeated with rows that were read one by one before it. If a row cannot be written, it is
+   * repeated with each row in its own savepoint, and the bad one is marked.
+   */
+  function inTurn<A>(
+    together: (around: A | null) => IndexStepResult,
+    eachAlone: (around: A | null) => IndexStepResult,
+    readAround: () => A,
+  ): IndexStepResult {
+    const attempt = (around: A | null): IndexStepResult => {
+      try {
+        return inTransaction(db, () => together(around))
+      } catch (error) {
+        if (isDamage(error) || storeFailure(error).kind !== 'rejected') throw error
+        return inTransaction(db, () => eachAlone(around))
+      }
     }
-    return derived
-  }
-
-  /** If a row cannot be written, the step is repeated with each row in its own savepoint, and the bad one is marked. */
-  function inTurn(together: () => IndexStepResult, eachAlone: () => IndexStepResult): IndexStepResult {
     try {
-      return inTransaction(db, together)
+      return attempt(null)
     } catch (error) {
-      if (storeFailure(error).kind !== 'rejected') throw error
-      return inTransaction(db, eachAlone)
+      if (!isDamage(error)) throw error
+      return attempt(readAround())
     }
   }
 
   return {
     step: (limits: IndexLimits): IndexStepResult =>
-      inTurn(
-        () => step(limits, writes.writeEvents),
-        () => step(limits, writes.writeEachAlone),
+      inTurn<Around>(
+        (around) => step(limits, writes.writeEvents, around),
+        (around) => step(limits, writes.writeEachAlone, around),
+        () => {
+          const { events, resends } = readCursors(db)
+          return {
+            events: rows.oneByOne(events, readSequence(db, 'events'), limits),
+            resends: rows.resendsOneByOne(resends),
+          }
+        },
       ),
     stepWords: (limits: WordLimits): IndexStepResult =>
-      inTurn(
-        () => stepWords(limits, writes.writeWords),
-        () => stepWords(limits, writes.writeEachWordsAlone),
+      inTurn<RowsAround>(
+        (around) => stepWords(limits, writes.writeWords, around),
+        (around) => stepWords(limits, writes.writeEachWordsAlone, around),
+        () => {
+          const { words, events } = readCursors(db)
+          return rows.oneByOne(words, events, limits)
+        },
       ),
     requestRebuild: (): void => inTransaction(db, () => startAgain(db)),
   }
 }
 
-/** Maps a row of SELECT_EVENTS, read as an array: half the cost of an object. */
-function journalRow(cells: readonly unknown[], conversationKeys: ConversationKeys): JournalRow {
-  const row = {
-    id: cells[0] as number,
-    kind: cells[1] as JournalRow['kind'],
-    revises: cells[2] as number | null,
-    accountId: cells[3] as number,
-    companyId: cells[4] as number,
-    receivedAt: cells[5] as number,
-    channelRef: cells[6] as string | null,
-    size: cells[7] as number,
-    sha256: cells[8] as Uint8Array,
-    payload: cells[9] as Uint8Array | null,
-    keyId: cells[10] as string,
-    scope: cells[11] as string,
-    requestId: cells[12] as string,
-    erasedAt: cells[13] as number | null,
-  }
-  return { ...row, channelKey: conversationKeys.ofRow(row) }
+function endAround({ position }: RowsAround, upTo: number): ReturnType<typeof endOfStep> {
+  return { position, isFull: position < upTo }
 }
 
 /** Makes the following steps empty the derived tables and fill them again. */

@@ -5,8 +5,10 @@ import type { Tenant } from '../../../model/principal.ts'
 import type { DeliveryState } from '../../../model/processing.ts'
 import type { Grant } from '../../../model/processing-enqueue.ts'
 import type { ClaimedEvent, ClaimRequest, DeliveryRecord, QueueName, Readiness } from '../../contract/processing.ts'
-import { EVENT_AND_PAYLOAD_COLUMNS, type EventCells } from '../../event-columns.ts'
+import { EVENT_AND_PAYLOAD_COLUMNS, EVENT_COLUMNS, type EventCells } from '../../event-columns.ts'
+import type { ReadGrants } from '../../claim-around.ts'
 import { claimedEvent, historyEntry, lastErrors, type Row } from '../../rows.ts'
+import { unlessDamaged } from '../connection.ts'
 import { STATE_NOW } from '../index/inbox-states.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
 import { queueOf } from './processing.ts'
@@ -14,6 +16,7 @@ import { readSubscription, readSubscriptions } from './subscriptions.ts'
 
 const OF_QUEUE = 'company_id = ? AND account_id = ? AND subscription = ?'
 const SELECT_EVENT = `SELECT ${EVENT_AND_PAYLOAD_COLUMNS} FROM events WHERE id = ?`
+const SELECT_WITHOUT_PAYLOAD = `SELECT ${EVENT_COLUMNS}, NULL FROM events WHERE id = ?`
 const FIRST_READY = `SELECT ready_at AS at FROM lanes INDEXED BY lanes_ready WHERE ${OF_QUEUE} AND ready_at IS NOT NULL
   ORDER BY ready_at LIMIT 1`
 const FIRST_OPEN = `SELECT open_at AS at FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEUE} AND open_at IS NOT NULL
@@ -37,6 +40,8 @@ const STEP_QUEUES = 100
 export function prepareProcessingReads(db: DatabaseSync) {
   const selectEvent = db.prepare(SELECT_EVENT)
   selectEvent.setReturnArrays(true)
+  const selectWithoutPayload = db.prepare(SELECT_WITHOUT_PAYLOAD)
+  selectWithoutPayload.setReturnArrays(true)
   const firstReady = db.prepare(FIRST_READY)
   const firstOpen = db.prepare(FIRST_OPEN)
   const hasNews = db.prepare(HAS_NEWS)
@@ -56,22 +61,28 @@ export function prepareProcessingReads(db: DatabaseSync) {
   }
 
   return (turn: Turn) => ({
-    async claimed(grants: readonly Grant[], request: ClaimRequest): Promise<ClaimedEvent[]> {
+    async claimed(grants: readonly Grant[], request: ClaimRequest): Promise<ReadGrants> {
       const claimed: ClaimedEvent[] = []
+      const lost: number[] = []
       let bytes = 0
       for (const grant of grants) {
         if (bytes > STEP_BYTES) {
           await turn()
           bytes = 0
         }
-        const cells = selectEvent.get(grant.eventId) as unknown as EventCells | undefined
-        // Purged since: the claim was answered late, or nobody waited for it.
-        if (!cells) continue
+        // Of an event whose payload is damaged, the rest is handed out.
+        const cells = (unlessDamaged(() => selectEvent.get(grant.eventId)) ??
+          unlessDamaged(() => selectWithoutPayload.get(grant.eventId))) as unknown as EventCells | undefined
+        // Damaged, or purged since: the claim was answered late, or nobody waited for it.
+        if (!cells) {
+          lost.push(grant.eventId)
+          continue
+        }
         const one = await claimedEvent(cells, grant, request, turn)
         bytes += EVENT_BYTES + one.event.size
         claimed.push(one)
       }
-      return claimed
+      return { claimed, lost }
     },
 
     async ready(

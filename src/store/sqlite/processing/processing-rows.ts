@@ -5,6 +5,7 @@ import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import {
   type Delivery,
   type HistoryEntry,
+  LOST_EVENT,
   NO_OWN_RULES,
   type OwnRetryRules,
   type PendingFacts,
@@ -25,14 +26,20 @@ const OPEN = `SELECT lane, held FROM lanes INDEXED BY lanes_open WHERE ${OF_QUEU
 const READY_LANE = `SELECT lane, held FROM lanes WHERE ${OF_QUEUE} AND lane = ? AND (ready_at <= ? OR (? = 0 AND open_at <= ?))`
 const DELIVERY = `SELECT ${DELIVERY_COLUMNS} FROM deliveries WHERE ${OF_QUEUE} AND event_id = ?`
 const LEASED = `SELECT ${DELIVERY_COLUMNS} ${OF_LANE} AND state = 'leased' ORDER BY event_id`
-const SIZED = `${DELIVERY_COLUMNS}, (SELECT size FROM events WHERE id = event_id)`
-const PENDING = `SELECT ${SIZED} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
+/** Without sizes no row of the journal is read. Not NULL, which means a purged event. */
+const sizeOf = (id: string, isSized: boolean): string => (isSized ? `(SELECT size FROM events WHERE id = ${id})` : '0')
+const sized = (isSized: boolean): string => `${DELIVERY_COLUMNS}, ${sizeOf('event_id', isSized)}`
+const pendingOf = (isSized: boolean): string =>
+  `SELECT ${sized(isSized)} ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT ? + 0`
 /** Events in back-off precede them: at most LOOK_FOR_AVAILABLE are passed, then the lane is read by time. */
-const AVAILABLE = `SELECT ${SIZED} FROM (SELECT * ${OF_LANE} AND state = 'pending' ORDER BY event_id
+const availableOf = (
+  isSized: boolean,
+): string => `SELECT ${sized(isSized)} FROM (SELECT * ${OF_LANE} AND state = 'pending' ORDER BY event_id
   LIMIT ${LOOK_FOR_AVAILABLE} + 0) WHERE available_at <= ? LIMIT ? + 0`
 const BY_TIME = `FROM deliveries INDEXED BY deliveries_by_time WHERE ${OF_QUEUE} AND lane = ? AND entries >= 0
   AND state = 'pending'`
-const AVAILABLE_BY_TIME = `SELECT ${SIZED} ${BY_TIME} AND available_at <= ? ORDER BY available_at LIMIT ? + 0`
+const availableByTimeOf = (isSized: boolean): string =>
+  `SELECT ${sized(isSized)} ${BY_TIME} AND available_at <= ? ORDER BY available_at LIMIT ? + 0`
 const FIRST = `SELECT event_id, available_at ${OF_LANE} AND state = 'pending' ORDER BY event_id LIMIT 1`
 const SOONEST = `SELECT available_at AS at ${BY_TIME} ORDER BY available_at LIMIT 1`
 const SIZE = 'SELECT size FROM events WHERE id = ?'
@@ -52,8 +59,14 @@ const TAKE = `INSERT INTO lanes AS l (company_id, account_id, subscription, lane
 const ADD_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
     attempts, key_id, error)
   VALUES (?, ?, ?, ?4, ?, ?, ?, ?, ?, ?, (SELECT ?11 FROM events WHERE id = ?4 AND erased_at IS NULL))`
+/** Without a text, or with one of ours, which says nothing of the event. Its row, which may be damaged, is not read. */
+const ADD_OWN_ENTRY = `INSERT INTO delivery_history (company_id, account_id, subscription, event_id, number, at, what, state,
+    attempts, key_id, error)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // Only up to the index cursor: while a rebuild empties the index, missing entries must not be skipped.
-const INDEXED = `SELECT i.event_id, i.kind = 'event', i.conversation_id, (SELECT size FROM events WHERE id = i.event_id)
+const indexedOf = (
+  isSized: boolean,
+): string => `SELECT i.event_id, i.kind = 'event', i.conversation_id, ${sizeOf('i.event_id', isSized)}
   FROM event_index i
   WHERE i.company_id = ?1 AND i.account_id = ?2 AND i.event_id > (
     SELECT enqueued_up_to FROM subscriptions WHERE company_id = ?1 AND account_id = ?2 AND id = ?3)
@@ -94,16 +107,17 @@ export function runPlan<T>(plan: Plan<T>, answers: Answers, queue: Queue): T {
   return step.value
 }
 
-export function prepareAnswers(db: DatabaseSync): Answers {
+/** `isSized`: false where a damaged page may hide the sizes: a claim then takes few events, since it cannot tell how large they are. */
+export function prepareAnswers(db: DatabaseSync, isSized = true): Answers {
   const prepared = {
     ready: db.prepare(READY),
     open: db.prepare(OPEN),
     readyLane: db.prepare(READY_LANE),
     delivery: db.prepare(DELIVERY),
     leased: db.prepare(LEASED),
-    pending: db.prepare(PENDING),
-    available: db.prepare(AVAILABLE),
-    availableByTime: db.prepare(AVAILABLE_BY_TIME),
+    pending: db.prepare(pendingOf(isSized)),
+    available: db.prepare(availableOf(isSized)),
+    availableByTime: db.prepare(availableByTimeOf(isSized)),
     first: db.prepare(FIRST),
     soonest: db.prepare(SOONEST),
     size: db.prepare(SIZE),
@@ -112,7 +126,8 @@ export function prepareAnswers(db: DatabaseSync): Answers {
     updateLane: db.prepare(UPDATE_LANE),
     take: db.prepare(TAKE),
     addEntry: db.prepare(ADD_ENTRY),
-    indexed: db.prepare(INDEXED),
+    addOwnEntry: db.prepare(ADD_OWN_ENTRY),
+    indexed: db.prepare(indexedOf(isSized)),
     insert: db.prepare(INSERT),
     enqueueLane: db.prepare(ENQUEUE_LANE),
     setEnqueuedUpTo: db.prepare(SET_ENQUEUED_UP_TO),
@@ -129,7 +144,7 @@ export function prepareAnswers(db: DatabaseSync): Answers {
   const leasedOf = (queue: Queue, lane: number): Delivery[] =>
     (prepared.leased.all(...queue, lane) as unknown as DeliveryCells[]).map(delivery)
 
-  function availableOf(queue: Queue, lane: number, by: number, limit: number): PendingCells[] {
+  function readAvailable(queue: Queue, lane: number, by: number, limit: number): PendingCells[] {
     const first = prepared.available.all(...queue, lane, by, limit) as unknown as PendingCells[]
     if (first.length > 0) return first
     const soonest = prepared.availableByTime.all(...queue, lane, by, limit) as unknown as PendingCells[]
@@ -174,16 +189,19 @@ export function prepareAnswers(db: DatabaseSync): Answers {
       const rows = lanes.flatMap((lane) =>
         availableBy === null
           ? (prepared.pending.all(...queue, lane, perLane) as unknown as PendingCells[])
-          : availableOf(queue, lane, availableBy, perLane),
+          : readAvailable(queue, lane, availableBy, perLane),
       )
       return { leased, pending: pendingDeliveries(rows) }
     },
     pendingFacts: (queue, { lanes, now }) => lanes.map((lane) => factsOf(queue, lane, now)),
     retryRules: (queue) => (prepared.retryRules.get(...queue) as OwnRetryRules | undefined) ?? NO_OWN_RULES,
-    sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, Number(prepared.size.get(id)?.size ?? 0)])),
+    sizes: (_queue, { ids }) => new Map(ids.map((id) => [id, isSized ? Number(prepared.size.get(id)?.size ?? 0) : 0])),
     saveDeliveries: (queue, { deliveries, entries }) => {
       for (const one of deliveries) prepared.update.run(...cellsOf(one), ...queue, one.eventId)
-      for (const one of entries) prepared.addEntry.run(...queue, ...entryCells(one))
+      for (const one of entries) {
+        const add = one.error === null || one.error === LOST_EVENT ? prepared.addOwnEntry : prepared.addEntry
+        add.run(...queue, ...entryCells(one))
+      }
     },
     saveLanes: (queue, { lanes }) => {
       for (const one of lanes) prepared.updateLane.run(...timeCells(one), one.done, one.dead, ...queue, one.lane)

@@ -23,10 +23,11 @@ import type {
   ReleaseRequest,
   RequeueRequest,
 } from '../../contract/processing.ts'
-import { inTransaction } from '../connection.ts'
+import { UNSIZED_EVENTS } from '../../claim-around.ts'
+import { inTransaction, isDamage } from '../connection.ts'
 import { readMeta } from '../schema.ts'
 import type { Turn } from '../threads/reader-scheduler.ts'
-import { prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
+import { type Answers, prepareAnswers, type Queue, runPlan } from './processing-rows.ts'
 import { ADD_DEFAULT } from './subscriptions.ts'
 
 const SELECT_ID = `SELECT id FROM subscriptions WHERE company_id = ? AND account_id = ? AND name = ?
@@ -39,6 +40,7 @@ const STEP_DEAD = 1000
 
 export function prepareProcessing(db: DatabaseSync) {
   const answers = prepareAnswers(db)
+  let unsized: Answers | null = null
   const addDefault = db.prepare(ADD_DEFAULT)
 
   const settling = <R extends QueueName>(work: (queue: Queue, request: R) => Settled[]) => {
@@ -49,7 +51,7 @@ export function prepareProcessing(db: DatabaseSync) {
       })
   }
 
-  function claim(request: ClaimRequest): Grant[] | null {
+  function claim(request: ClaimRequest, answers: Answers): Grant[] | null {
     const { tenant, now, keyId, limit, maxBytes, maxAttempts } = request
     if (request.subscription === DEFAULT_SUBSCRIPTION) addDefault.run(tenant.companyId, tenant.accountId, now)
     const queue = queueOf(db, request)
@@ -67,7 +69,17 @@ export function prepareProcessing(db: DatabaseSync) {
   }
 
   return {
-    claim: (request: ClaimRequest): Grant[] | null => inTransaction(db, () => claim(request)),
+    /** If a damaged page hides the size of an event, the claim is repeated without sizes: what it grants says the rest. */
+    claim: (request: ClaimRequest): Grant[] | null => {
+      try {
+        return inTransaction(db, () => claim(request, answers))
+      } catch (error) {
+        if (!isDamage(error)) throw error
+        unsized ??= prepareAnswers(db, false)
+        const few = { ...request, limit: Math.min(request.limit, UNSIZED_EVENTS) }
+        return inTransaction(db, () => claim(few, unsized!))
+      }
+    },
     ack: settling((queue, { items, now }: AckRequest) => runPlan(planAck(items, now), answers, queue)),
     extend: settling((queue, { items, leaseExpiresAt, now }: ExtendRequest) =>
       runPlan(planExtend(items, leaseExpiresAt, now), answers, queue),

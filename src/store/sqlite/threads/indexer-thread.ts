@@ -5,7 +5,7 @@ import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
-import { SQLITE, sqliteCode, storeFailure } from '../connection.ts'
+import { storeFailure } from '../connection.ts'
 import { markDamaged, openIndexWriter } from '../index/index-file.ts'
 import { prepareIndexOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type Job, type ToThread } from './thread-jobs.ts'
@@ -35,7 +35,7 @@ function execute(job: Job): void {
     const failure = storeFailure(error)
     if (failure.kind === 'fatal') {
       broken ??= failure.message
-      if (sqliteCode(error) === SQLITE.CORRUPT || sqliteCode(error) === SQLITE.NOTADB) markDamaged(path)
+      if (job.name === 'repairIndex') markDamaged(path)
     }
     send(failureAnswers([job], error))
   }

@@ -48,7 +48,8 @@ function closeIfIdle(): void {
 function transferable(result: unknown): ArrayBuffer[] {
   if (Array.isArray(result)) return result.flatMap(transferable)
   if (result instanceof Uint8Array) return ownMemoryOf(result)
-  const { entries, payload } = (result ?? {}) as { readonly entries?: unknown; readonly payload?: unknown }
+  const { entries, payload, claimed } = (result ?? {}) as Readonly<Record<string, unknown>>
+  if (claimed !== undefined) return transferable(claimed)
   return [entries, payload].flatMap(ownMemoryOf)
 }
 

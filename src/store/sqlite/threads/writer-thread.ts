@@ -3,15 +3,13 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
-import { openConnection, SQLITE, sqliteCode, storeFailure } from '../connection.ts'
-import { attachIndex, markDamaged } from '../index/index-file.ts'
+import { openConnection, storeFailure } from '../connection.ts'
+import { attachIndex } from '../index/index-file.ts'
 import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
 import { type FromThread, failureAnswers, type ThreadAnswer, type ToThread } from './thread-jobs.ts'
 import { type WriterJob, WriterQueue } from './writer-queue.ts'
 import { WriterScheduler } from './writer-scheduler.ts'
-
-const READS_INDEX: ReadonlySet<string> = new Set(['claim', 'purgeStep'])
 
 const port = parentPort!
 const { path } = workerData as { path: string }
@@ -35,11 +33,7 @@ function execute(jobs: readonly WriterJob[]): void {
     send(jobs[0]!.name === 'append' ? appendTogether(jobs) : [runAlone(jobs[0]!)])
   } catch (error) {
     const failure = storeFailure(error)
-    if (failure.kind === 'fatal') {
-      broken ??= failure.message
-      // Of the writer's operations, these read the index: the next start rebuilds it.
-      if (READS_INDEX.has(jobs[0]!.name) && sqliteCode(error) === SQLITE.CORRUPT) markDamaged(path)
-    }
+    if (failure.kind === 'fatal') broken ??= failure.message
     send(failureAnswers(jobs, error))
   }
 }

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import { StoreFailure, type StoreFailureKind } from '../../../../src/store/contract/failure.ts'
 import { readFailure, sqliteCode, storeFailure } from '../../../../src/store/sqlite/connection.ts'
 
-const KINDS: Record<Exclude<StoreFailureKind, 'damaged'>, Record<string, number>> = {
+const KINDS: Record<StoreFailureKind, Record<string, number>> = {
   unavailable: {
     SQLITE_FULL: 13,
     SQLITE_BUSY: 5,
@@ -18,13 +18,11 @@ const KINDS: Record<Exclude<StoreFailureKind, 'damaged'>, Record<string, number>
     SQLITE_IOERR_FSYNC: 1034,
     SQLITE_IOERR_WRITE: 778,
     SQLITE_IOERR_SHORT_READ: 522,
-    SQLITE_CORRUPT: 11,
-    SQLITE_CORRUPT_INDEX: 779,
-    SQLITE_NOTADB: 26,
     SQLITE_READONLY: 8,
     SQLITE_READONLY_DBMOVED: 1032,
     SQLITE_CANTOPEN: 14,
   },
+  damaged: { SQLITE_CORRUPT: 11, SQLITE_CORRUPT_INDEX: 779, SQLITE_NOTADB: 26 },
   rejected: { SQLITE_CONSTRAINT_UNIQUE: 2067, SQLITE_CONSTRAINT_DATATYPE: 3091, SQLITE_TOOBIG: 18, SQLITE_ERROR: 1 },
 }
 for (const [kind, codes] of Object.entries(KINDS)) {
@@ -51,12 +49,12 @@ test('a failure that has a kind already keeps it', () => {
   assert.equal(storeFailure(failure), failure)
 })
 
-test('damage that a read meets is not fatal by itself; any other failure of a read is what it would be of a write', () => {
+test('a page that the disk does not give back is damage to a read; any other failure is what it would be of a write', () => {
   for (const codes of Object.values(KINDS)) {
     for (const [name, errcode] of Object.entries(codes)) {
       const cause = Object.assign(new Error('as SQLite says it'), { code: 'ERR_SQLITE_ERROR', errcode })
-      const isDamage = /CORRUPT|NOTADB/.test(name)
-      assert.equal(readFailure(cause).kind, isDamage ? 'damaged' : storeFailure(cause).kind, name)
+      const isPage = name === 'SQLITE_IOERR_SHORT_READ'
+      assert.equal(readFailure(cause).kind, isPage ? 'damaged' : storeFailure(cause).kind, name)
     }
   }
 })
