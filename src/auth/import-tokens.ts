@@ -17,9 +17,19 @@ export async function importToken(
 ): Promise<ImportedToken> {
   const { line: _, keyId: given, ...terms } = listed
   const keyId = given ?? importedKeyId(await tokens.importKey(), listed.hash)
-  const known = await tokens.find(keyId)
-  if (known) return { outcome: isSame(known, listed) ? 'present' : 'refused', keyId }
-  await tokens.create({ ...terms, keyId, createdAt: now, rotatedFrom: null })
+  const present = async (): Promise<ImportedToken | null> => {
+    const known = await tokens.find(keyId)
+    return known && { outcome: isSame(known, listed) ? 'present' : 'refused', keyId }
+  }
+  const known = await present()
+  if (known) return known
+  try {
+    await tokens.create({ ...terms, keyId, createdAt: now, rotatedFrom: null })
+  } catch (error) {
+    const meanwhile = await present()
+    if (meanwhile === null) throw error
+    return meanwhile
+  }
   return { outcome: 'created', keyId }
 }
 

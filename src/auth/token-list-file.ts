@@ -53,6 +53,8 @@ function tokenOf(line: number, fields: Row['fields']): ListedToken {
   for (const name of REQUIRED) if ((fields[name] ?? '') === '') throw new Error(`${name} is missing`)
   const { name: label = '', scope = '', sha256 = '', expires = '', key_id: keyId = '' } = fields
   if (label.length > MAX_LABEL) throw new Error(`name has more than ${MAX_LABEL} characters`)
+  // PostgreSQL stores neither.
+  if (label.includes('\0') || !label.isWellFormed()) throw new Error('name holds U+0000 or half a character')
   if (scope !== '' && !isScope(scope))
     throw new Error('scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-", starting with a letter or digit')
   if (!/^[0-9a-f]{64}$/i.test(sha256)) throw new Error('sha256 is not 64 hexadecimal digits')
@@ -110,6 +112,8 @@ function csvRows(text: string): Row[] {
   const [header, ...records] = csvRecords(text)
   if (!header) throw new Error('The file is empty.')
   const names = header.cells.map((name) => name.trim().toLowerCase())
+  for (const name of REQUIRED)
+    if (!names.includes(name)) throw new Error(`The first line is no header with ${REQUIRED.join(', ')}.`)
   return records.map(({ line, cells }) => {
     if (cells.length !== names.length)
       throw new Error(`Line ${line} has ${cells.length} cells, and the header ${names.length}.`)

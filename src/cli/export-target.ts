@@ -16,7 +16,11 @@ export type ExportChunks = AsyncIterable<string | Uint8Array>
 /** Compressed if the name ends in .gz. Refuses a file that exists; leaves none behind if the export fails. */
 export async function writeExport(file: string, chunks: ExportChunks): Promise<void> {
   if (file === STDOUT) {
-    await pipeline(Readable.from(chunks), process.stdout, { end: false })
+    try {
+      await pipeline(Readable.from(chunks), process.stdout, { end: false })
+    } catch (error) {
+      throw unwritten(error, 'The export on stdout is not whole')
+    }
     return
   }
   refuseExisting(file)
@@ -34,8 +38,14 @@ export async function writeExport(file: string, chunks: ExportChunks): Promise<v
     syncPath(dirname(resolve(file)))
   } catch (error) {
     rmSync(part, { force: true })
-    throw error
+    throw unwritten(error, `${file} was not written, and nothing is left of it`)
   }
+}
+
+/** A disk that is full, or a pipe that was closed, is no fault of the export. */
+function unwritten(error: unknown, outcome: string): unknown {
+  const { syscall, message } = error as NodeJS.ErrnoException
+  return syscall === 'write' || syscall === 'fsync' ? new CommandError(`${outcome}: ${message}.`) : error
 }
 
 function refuseExisting(file: string): void {

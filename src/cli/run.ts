@@ -37,7 +37,7 @@ const HELP_FLAGS = ['--help', '-h']
 const LAUNCHER = './intray'
 
 export async function runCommand(argv: readonly string[]): Promise<number> {
-  process.stdout.on('error', ignoreClosedPipe)
+  process.stdout.on('error', onUnwritable)
   // The words that were recognised as a command: an error points to its help.
   const call = { name: LAUNCHER }
   try {
@@ -92,9 +92,11 @@ function unknownCommand(group: string, name: string, known: readonly string[]): 
   return new UsageError(`There is no command "${group}${printable(name)}".${suggestion}`)
 }
 
-/** The reader closed the pipe, as in `… | head`. The command still finishes its work. */
-function ignoreClosedPipe(error: Error & { code?: string }): void {
-  if (error.code !== 'EPIPE') throw error
+/** If the reader closed the pipe, as in `… | head`, the command still finishes its work. On a full disk it ends. */
+function onUnwritable(error: Error & { code?: string }): void {
+  if (error.code === 'EPIPE') return
+  process.stderr.write(`intray: stdout cannot be written: ${error.message}.\n`)
+  process.exit(1)
 }
 
 async function overview(): Promise<string> {

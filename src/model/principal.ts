@@ -38,3 +38,7 @@ export function parseTenant(text: string): Tenant | null {
 export function tenantText({ accountId, companyId }: Tenant): string {
   return `${accountId}/${companyId}`
 }
+
+export function isSameTenant(one: Tenant, other: Tenant): boolean {
+  return one.accountId === other.accountId && one.companyId === other.companyId
+}

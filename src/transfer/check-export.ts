@@ -6,6 +6,8 @@ import { openedLine } from './export-line.ts'
 import { type ReadRow, rowOf } from './export-row.ts'
 
 const LF = 10
+const HEADER_START = '{"intray_export":'
+const NO_HEADER = `is no header of an export in format ${FORMAT_VERSION} (ndjson, the only one that can be checked and imported)`
 
 /**
  * A line longer than any row: base64 takes 4/3 of a payload, text at most twice its bytes as far as intake takes it, and bodies
@@ -55,7 +57,7 @@ export async function* checkExport(
     }
     const fields = bytes && isEnded ? openedLine(bytes) : null
     if (!fields) {
-      problem(isEnded ? 'is not as it was written' : 'is cut off')
+      problem(damageOf(bytes, number, isEnded))
       if (bytes) tally.bytes(bytes)
       if (isEnded) tally.bytes('\n')
       continue
@@ -63,7 +65,7 @@ export async function* checkExport(
     if (number === 1) {
       header = headerOf(fields)
       if (header) onHeader?.(header)
-      else problem(`is no header of an export in format ${FORMAT_VERSION}`)
+      else problem(NO_HEADER)
     } else if ('manifest' in fields) {
       manifest = fields.manifest as Manifest
       // One form for equal content: a manifest that says the same in other bytes was changed.
@@ -84,6 +86,11 @@ export async function* checkExport(
   else if (manifest === null && !isTold)
     onProblem({ line: number + 1, id: null, what: 'is missing: the file has no manifest, so it was cut off' })
   return { header, manifest }
+}
+
+function damageOf(bytes: Buffer | null, number: number, isEnded: boolean): string {
+  if (number === 1 && bytes?.toString('latin1', 0, HEADER_START.length) !== HEADER_START) return NO_HEADER
+  return isEnded ? 'is not as it was written' : 'is cut off'
 }
 
 function readRow(

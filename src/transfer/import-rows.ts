@@ -4,8 +4,7 @@
 //
 // Two imports of one file at once store nothing twice either; a revision that both bring is then counted as sent again.
 
-import type { EventMeta } from '../model/event.ts'
-import type { Tenant } from '../model/principal.ts'
+import { isSameTenant, type Tenant } from '../model/principal.ts'
 import type { Appender } from '../store/contract/append.ts'
 import type { EventReader } from '../store/contract/events.ts'
 import type { Held, ImportedItem, TransferStore } from '../store/contract/transfer.ts'
@@ -74,7 +73,7 @@ class Import {
   readonly #options: ImportOptions
   readonly #keys: ImportKeys
   readonly #promotions: Promotions
-  /** The rows come from this database, and go to where they were. */
+  /** The rows come from this database. */
   readonly #isOwn: boolean
   readonly #counts = { events: 0, revisions: 0, present: 0, erasedHere: 0, erasedThere: 0, damaged: 0, failed: 0 }
   readonly #failures: ImportFailure[] = []
@@ -84,9 +83,9 @@ class Import {
 
   constructor(options: ImportOptions) {
     this.#options = options
-    this.#keys = createImportKeys(options.sourceUuid, options.into !== null)
+    this.#keys = createImportKeys(options.sourceUuid)
     this.#promotions = new Promotions(options.store.events, options.promoted)
-    this.#isOwn = options.into === null && options.store.facts.database_uuid === options.sourceUuid
+    this.#isOwn = options.store.facts.database_uuid === options.sourceUuid
   }
 
   async add(row: ReadRow): Promise<void> {
@@ -95,8 +94,9 @@ class Import {
       this.#counts[erasedAt === null ? 'damaged' : 'erasedThere'] += 1
       return
     }
-    if (this.#isOwn && (await this.#isHere(row))) return
-    const item = await this.#itemOf(row, payload, sha256)
+    const tenant = this.#options.into ?? row.meta
+    if (this.#isOwn && isSameTenant(row.meta, tenant) && (await this.#isHere(row))) return
+    const item = await this.#itemOf(row, tenant, { payload, sha256 })
     if (item === null) {
       this.#counts.erasedHere += 1
       return
@@ -121,21 +121,24 @@ class Import {
   }
 
   /** Null: it was promoted from a revision that was erased here. */
-  async #itemOf(row: ReadRow, payload: Uint8Array, sha256: Uint8Array): Promise<ImportedItem | null> {
-    const tenant = this.#options.into ?? row.meta
-    const meta: EventMeta = { ...row.meta, accountId: tenant.accountId, companyId: tenant.companyId }
+  async #itemOf(
+    row: ReadRow,
+    tenant: Tenant,
+    content: Pick<ImportedItem, 'payload' | 'sha256'>,
+  ): Promise<ImportedItem | null> {
+    const meta = this.#keys.metaIn(row, tenant)
     if (meta.origin === 'promotion') {
       // Its revision may be waiting.
       await this.#flush()
       const promoted = await this.#promotions.of(row, tenant, meta)
       if (promoted.isErased) return null
-      const mintedKey = promoted.key ?? this.#keys.otherKeyOf(row, tenant)
-      return { ...promoted.meta, mintedKey, payload, sha256 }
+      const mintedKey = promoted.key ?? this.#keys.keyOf(row, tenant)
+      return { ...promoted.meta, mintedKey, ...content }
     }
     const key = this.#keys.keyOf(row, tenant)
     // Rows of one request in one batch would count as one message.
     const mintedKey = this.#keysWaiting.has(key) ? this.#keys.otherKeyOf(row, tenant) : key
-    return { ...meta, mintedKey, payload, sha256 }
+    return { ...meta, mintedKey, ...content }
   }
 
   async #flush(): Promise<void> {

@@ -1,17 +1,20 @@
 // `./intray export` and `./intray verify`, on files and beside a server.
 
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import type { Store } from '../../src/store/contract/store.ts'
 import { idOf, item, NOON, TENANT } from '../store/rows.ts'
 import { intrayJson } from '../support/command.ts'
+import { mountSmallDisk } from '../support/disk.ts'
 import { drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
-import { intray, startServer } from '../support/process.ts'
+import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
 const TENANT_ARGS = ['--account', '7', '--company', '42']
@@ -152,8 +155,37 @@ test('the name of the file says its form, unless a flag does; neither CSV nor Pa
     const text = readFileSync(out, 'utf8')
     assert.ok(text.startsWith(begins), name)
     assert.ok(!text.includes(CANARY), name)
-    assert.equal((await intray(['import', out], env)).code, name === 'a.json' ? 0 : 1)
+    const { code: imported, stderr: said } = await intray(['import', out], env)
+    assert.equal(imported, name === 'a.json' ? 0 : 1, said)
+    if (imported === 1) assert.match(said, /Line 1 is no header of an export in format 1 \(ndjson, /)
   }
+})
+
+test('where it cannot be written whole, an export says so in a sentence, and leaves nothing', async (t) => {
+  const url = await drivers[0]!.newDatabase()
+  const env = { INTRAY_DATABASE_URL: url }
+  const body = 'x'.repeat(400_000)
+  await withStore(url, (store) => store.journal.append([1, 2, 3, 4].map(() => item({ body }))), 'server')
+  const child = spawn(LAUNCHER, ['export', '--out', '-'], {
+    env: cleanEnvironment(env),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  const closed = once(child, 'close')
+  child.stdout.destroy()
+  let said = ''
+  for await (const chunk of child.stderr) said += chunk
+  assert.deepEqual(await closed, [1, null], said)
+  assert.match(said, /^intray: The export on stdout is not whole: write EPIPE\.$/m)
+  assert.doesNotMatch(said, / {4}at /, 'no stack')
+
+  const disk = mountSmallDisk(t, 1024 * 1024)
+  if (disk === null) return t.skip('not run: no file system can be mounted here (needs root)')
+  const full = await intray(['export', '--out', join(disk, 'all.ndjson')], env)
+  assert.equal(full.code, 1, full.stderr)
+  assert.match(full.stderr, /all\.ndjson was not written, and nothing is left of it: ENOSPC: .*\.$/m)
+  assert.deepEqual(readdirSync(disk), [])
+  const control = await intray(['export', '--out', join(disk, 'all.ndjson.gz')], env)
+  assert.equal(control.code, 0, control.stderr)
 })
 
 test('a file that exists is not overwritten; damaged bytes are told; wrong usage is refused', async () => {

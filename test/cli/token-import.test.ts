@@ -5,6 +5,8 @@ import { hash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { importToken } from '../../src/auth/import-tokens.ts'
+import { readTokenList } from '../../src/auth/token-list-file.ts'
 import { drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { intrayJson } from '../support/command.ts'
@@ -80,6 +82,22 @@ for (const driver of drivers) {
     await intrayJson(['copy', '--from', url, '--to', target], {})
     const again = await intrayJson(['token', 'import', LIST], { INTRAY_DATABASE_URL: target })
     assert.deepEqual([again.created, again.present], [0, 2])
+  })
+}
+
+for (const driver of drivers) {
+  test(`${driver.name}: a token that two imports bring at once is there once, and neither fails`, async () => {
+    const url = await driver.newDatabase()
+    await withStore(
+      url,
+      async ({ tokens }) => {
+        const [listed] = readTokenList(`account,company,sha256\n7,42,${digest('one')}\n`)
+        const outcomes = await Promise.all([1, 2].map((at) => importToken(tokens, listed!, at)))
+        assert.deepEqual(outcomes.map(({ outcome }) => outcome).toSorted(), ['created', 'present'])
+        assert.equal((await tokens.list()).length, 1)
+      },
+      'server',
+    )
   })
 }
 

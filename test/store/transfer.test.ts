@@ -260,6 +260,24 @@ for (const driver of drivers) {
     assert.equal((await imported(file, other.store)).present, 4)
   })
 
+  test(`${driver.name}: into the tenant that it comes from, an import brings nothing; a message of two accounts stays two`, async (t) => {
+    const { store } = await opened(t, driver)
+    await store.journal.append([anonymous('one'), anonymous('two'), item({ sourceRef: 'x' })])
+    const own = await exported(store)
+    const here = await imported(own, store, { into: TENANT })
+    assert.deepEqual([here.events, here.present], [0, 3])
+
+    assert.equal((await imported(own, store, { into: NEIGHBOUR })).events, 3)
+    const both = await exported(store)
+    const { store: third } = await opened(t, driver)
+    // The rows of the two accounts arrive in batches of their own.
+    assert.equal((await imported(both, third, { limit: 3 })).events, 3)
+    const rest = await imported(both, third)
+    assert.deepEqual([rest.events, rest.present], [3, 3])
+    assert.deepEqual(await contents(third), await contents(store))
+    assert.deepEqual((await imported(own, third, { into: NEIGHBOUR })).present, 3, 'it came by another way')
+  })
+
   test(`${driver.name}: under a reference that is here with other bytes, a message becomes a revision`, async (t) => {
     const source = await opened(t, driver)
     await source.store.journal.append([

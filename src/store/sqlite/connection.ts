@@ -126,6 +126,12 @@ export function truncateWal(db: DatabaseSync): boolean {
   }
 }
 
+/** Pages in the WAL that a checkpoint has yet to write into the database. NOOP: counts them and does nothing else. */
+export function unwrittenPages(db: DatabaseSync): number {
+  const { log, checkpointed } = db.prepare('PRAGMA main.wal_checkpoint(NOOP)').get() ?? {}
+  return Number(log) - Number(checkpointed)
+}
+
 function requireWal(db: DatabaseSync): void {
   const mode = turnOnWal(db)
   if (mode !== 'wal')

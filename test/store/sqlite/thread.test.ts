@@ -1,13 +1,18 @@
 // The threads from the server's side: when one dies, everybody who waits is told, once, and nobody waits again.
 
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import type { Store } from '../../../src/store/contract/store.ts'
 import { openStore } from '../../../src/store/open.ts'
-import { JOURNAL_PAGE_BYTES } from '../../../src/store/sqlite/connection.ts'
+import {
+  CHECKPOINT_PAGES,
+  JOURNAL_PAGE_BYTES,
+  openConnection,
+  unwrittenPages,
+} from '../../../src/store/sqlite/connection.ts'
 import { isServerRunning } from '../../../src/store/sqlite/lock.ts'
 import { idOf, item, newToken } from '../rows.ts'
 import { failure, payloadText, WIDE } from '../suite.ts'
@@ -181,4 +186,29 @@ test('a job that is rejected is nobody else’s trouble', async (t) => {
   )
   for (const result of results) if (result.status === 'rejected') failure('rejected')(result.reason)
   assert.deepEqual(told, [])
+})
+
+test('what a command writes beside an idle server leaves the WAL, which is used again', async (t) => {
+  const path = newPath()
+  await openWithThread(t, path)
+  const command = await openStore(`sqlite:${path}`, { role: 'tool' })
+  t.after(() => command.close())
+  const look = openConnection(path, 'tool')
+  t.after(() => look.close())
+  const unwritten = () => unwrittenPages(look)
+  const body = 'x'.repeat(1024 * 1024)
+  const write = async (megabytes: number) => {
+    for (let n = 0; n < megabytes; n++) await command.journal.append([item({ body })])
+  }
+  const walBytes = () => statSync(`${path}-wal`).size
+
+  await write(8)
+  assert.ok(unwritten() > 3000, 'control: a command checkpoints nothing')
+  await write(32)
+  assert.ok(walBytes() > CHECKPOINT_PAGES.journal * JOURNAL_PAGE_BYTES)
+  await until('the server has written the pages into the database', () => unwritten() === 0)
+  const before = walBytes()
+  await write(8)
+  assert.ok(unwritten() > 3000)
+  assert.ok(walBytes() <= before, `${walBytes()} bytes after ${before}`)
 })

@@ -69,6 +69,9 @@ test('what is wrong is named with its line, and no value is repeated', () => {
     [`{"account":1,"company":1,"sha256":"${digest(1)}","token":"${SECRET}"}`, /a field that is none of/],
     [`{"account":1}\n{"account`, /^Line 2 is not JSON|^Line 1/],
     ['', /is empty/],
+    [SECRET, /^The first line is no header with account, company, sha256\.$/],
+    [`{"name":"a\\u0000b","account":1,"company":1,"sha256":"${digest(1)}"}`, /^Line 1: name holds U\+0000/],
+    [`{"name":"\\ud800","account":1,"company":1,"sha256":"${digest(1)}"}`, /^Line 1: name holds/],
     [`account,company,sha256\n${'1,1,x\n'.repeat(MAX_LISTED_TOKENS + 1)}`, /more than 100000/],
   ]
   for (const [text, says] of wrong) {

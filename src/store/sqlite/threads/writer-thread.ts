@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
-import { openConnection, storeFailure } from '../connection.ts'
+import { CHECKPOINT_PAGES, openConnection, storeFailure, unwrittenPages } from '../connection.ts'
 import { attachIndex } from '../index/index-file.ts'
 import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
@@ -18,8 +18,14 @@ attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
 const scheduler = new WriterScheduler({ queue, execute, onEnd: close })
+/** How often the WAL is looked at. */
+const CHECKPOINT_LOOK_MS = 1000
 /** Set by the first fatal failure: this connection is not used afterwards. */
 let broken: string | null = null
+
+const checkpoints = setInterval(() => {
+  if (broken === null) checkpointIfDue()
+}, CHECKPOINT_LOOK_MS).unref()
 
 port.on('message', (message: ToThread<WriterJob['name']>) => {
   if ('close' in message) scheduler.end()
@@ -51,7 +57,19 @@ function runAlone({ seq, name, args }: WriterJob): ThreadAnswer {
   return { seq, result: operation(...args) }
 }
 
+/** A command beside an idle server fills the WAL, and SQLite would empty it at this connection's next commit only. */
+function checkpointIfDue(): void {
+  try {
+    if (unwrittenPages(db) > CHECKPOINT_PAGES.journal) db.exec('PRAGMA main.wal_checkpoint(PASSIVE)')
+  } catch (error) {
+    const failure = storeFailure(error)
+    // A later sync may falsely succeed: the next job is answered with this failure.
+    if (failure.kind === 'fatal') broken ??= failure.message
+  }
+}
+
 function close(): void {
+  clearInterval(checkpoints)
   try {
     if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
   } catch {
