@@ -31,10 +31,11 @@ import type { Connection } from '../connection/connection.ts'
 import { isRetryable, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
+import { followPurges } from '../index/index-purges.ts'
 import { createIndexing } from '../index/indexing.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
-import { countExactly, countRoughly, findRows, insertRows, readPage, removeKeys } from './copy-rows.ts'
+import { countExactly, countRoughly, findRows, insertRows, notePurges, readPage, removeKeys } from './copy-rows.ts'
 import {
   busy,
   freezeTables,
@@ -49,6 +50,7 @@ import {
   stopNoting,
 } from './copy-triggers.ts'
 import { readLiveNodes } from './nodes.ts'
+import { FOLLOW_ROWS } from './retention.ts'
 import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
@@ -71,6 +73,7 @@ const SEQUENCES = { events: 'intray.event_ids', resends: 'intray.resend_ids', re
 /** Everything that a target may hold, with what was derived from it. */
 const EMPTY = `TRUNCATE ${[
   ...COPY_TABLES.map(({ name }) => name),
+  'purges',
   'event_index',
   'event_words',
   'conversations',
@@ -242,6 +245,8 @@ export class PostgresCopy implements MoveSide {
     await this.#change(sourceUuid, async (connection, found) => {
       const state = stateAfterBatch(found, sourceUuid, batch)
       for (const { table, keys, rows } of changes) {
+        const isGone = (_: CopyRow, n: number) => rows[n] === null
+        if (table.follows === 'events') await notePurges(connection, keys.filter(isGone).flat() as number[])
         const removed = await removeKeys(connection, table, keys)
         const present = rows.filter((row) => row !== null)
         await insertRows(connection, table, present)
@@ -263,8 +268,8 @@ export class PostgresCopy implements MoveSide {
     })
   }
 
-  rebuildIndex(): Promise<void> {
-    return this.#indexed((indexing) => indexing.requestRebuild())
+  followPurges(): Promise<boolean> {
+    return this.#use((connection) => followPurges(connection, FOLLOW_ROWS))
   }
 
   async finish({ databaseUuid, lastIds }: CopyIdentity): Promise<void> {

@@ -41,10 +41,11 @@ import {
 } from '../connection.ts'
 import { openIndexWriter, prepareIndexFile } from '../index/index-file.ts'
 import { prepareIndexing } from '../index/indexing.ts'
+import { prepareIndexPurges } from '../index/index-purges.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
-import { findRows, insertRows, readPage, removeKeys } from './copy-rows.ts'
+import { findRows, insertRows, notePurges, readPage, removeKeys } from './copy-rows.ts'
 import {
   forgetChanges,
   freezeTables,
@@ -60,6 +61,8 @@ import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
 const FREEZE_TRIES = 5
+/** Entries that one step removes from the index. */
+const FOLLOW_ROWS = 200
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<MoveSide> {
   if (mustExist) requireFile(path)
@@ -89,6 +92,7 @@ export function copyProblem(db: DatabaseSync): string | null {
 interface Index {
   readonly db: DatabaseSync
   readonly indexing: ReturnType<typeof prepareIndexing>
+  readonly purges: ReturnType<typeof prepareIndexPurges>
 }
 
 class SqliteCopy implements MoveSide {
@@ -250,6 +254,7 @@ class SqliteCopy implements MoveSide {
     return this.#inTransaction(() => {
       const state = stateAfterBatch(readState(this.#db), sourceUuid, batch)
       const grown = changes.map(({ table, keys, rows }) => {
+        if (table.follows === 'events') notePurges(this.#db, keys.filter((_, n) => rows[n] === null).flat() as number[])
         const removed = removeKeys(this.#db, table, keys)
         const present = rows.filter((row) => row !== null)
         insertRows(this.#db, table, present)
@@ -272,8 +277,8 @@ class SqliteCopy implements MoveSide {
     })
   }
 
-  rebuildIndex(): Promise<void> {
-    return guard(() => (this.#index ??= this.#openIndex()).indexing.requestRebuild())
+  followPurges(): Promise<boolean> {
+    return guard(() => (this.#index ??= this.#openIndex()).purges.follow(FOLLOW_ROWS))
   }
 
   finish({ lastIds }: CopyIdentity): Promise<void> {
@@ -315,7 +320,7 @@ class SqliteCopy implements MoveSide {
     prepareIndexFile(this.#path)
     const db = openIndexWriter(this.#path)
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES.index}`)
-    return { db, indexing: prepareIndexing(db) }
+    return { db, indexing: prepareIndexing(db), purges: prepareIndexPurges(db) }
   }
 
   #saveState(state: CopyState): void {
