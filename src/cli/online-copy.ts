@@ -98,7 +98,6 @@ class OnlineCopy {
   #batches: number
   #counts: Map<string, Counts | null> | null = null
   #seenAt = performance.now()
-  #hasRemovedEvents = false
 
   constructor(options: OnlineCopyOptions, sourceUuid: string, state: CopyState) {
     this.#options = options
@@ -123,7 +122,6 @@ class OnlineCopy {
       isFrozen = true
       await target.finish(await source.identity())
       const pausedMs = Math.round(performance.now() - pausedAt)
-      if (this.#hasRemovedEvents) await target.rebuildIndex()
       await this.#buildIndex()
       const tables = source.tables.map(({ name }) => ({ table: name, rows: this.#counts?.get(name)?.target ?? null }))
       return { tables, rounds, pausedMs }
@@ -232,7 +230,6 @@ class OnlineCopy {
         counted.reduce((sum, change) => sum + change.rows, 0),
         grown[n]!,
       )
-      if (table.follows === 'events' && rows.includes(null)) this.#hasRemovedEvents = true
     }
     await source.forgetChanges(changes.map(({ id }) => id))
   }
@@ -296,10 +293,11 @@ class OnlineCopy {
     await inSteps('index', async (say) => {
       for (;;) {
         const { lag, searchLag, clearing } = await target.index(limits)
-        if (lag === 0 && searchLag === 0 && !clearing) return
+        if (lag === 0 && searchLag === 0 && !clearing) break
         say(`${Math.max(lag, searchLag)} rows left`)
         await this.#giveSignOfLife()
       }
+      while (await target.followPurges()) await this.#giveSignOfLife()
     })
   }
 

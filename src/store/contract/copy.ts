@@ -154,14 +154,17 @@ export interface CopySide {
   restart(source: CopyIdentity, mark: string): Promise<CopyState>
   /** Writes the rows after a key together with the new position. Refuses if another copy into this database is running. */
   write(sourceUuid: string, table: CopyTable, after: CopyRow | null, rows: readonly CopyRow[]): Promise<void>
-  /** Replaces rows, in one transaction. Answers how many rows more there are in each table. */
+  /**
+   * Replaces rows, in one transaction, and notes for the index which events are gone. Answers how many rows more there are in
+   * each table.
+   */
   replace(sourceUuid: string, batch: number, changes: readonly ChangedRows[]): Promise<number[]>
   /** Every table was read to its end. */
   setWhole(sourceUuid: string): Promise<void>
   /** Indexes some of what is written. */
   index(limits: WordLimits): Promise<IndexProgress>
-  /** Makes the following steps build the index anew: rows are gone that it holds. */
-  rebuildIndex(): Promise<void>
+  /** Lets the index follow the events that are gone: one bounded step. True: call again. */
+  followPurges(): Promise<boolean>
   /** Takes over the last ids of the source, and opens the database to servers. */
   finish(source: CopyIdentity): Promise<void>
   close(): Promise<void>

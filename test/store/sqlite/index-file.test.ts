@@ -206,6 +206,21 @@ test('an index that knows another event than the journal put back from a backup 
   await assertFilledAgain(path, 15)
 })
 
+test('an index that followed more of retention than the journal put back from a backup is filled again', async () => {
+  const path = await filled()
+  const backup = `${path}.backup`
+  copyFileSync(path, backup)
+  await withStore(path, async (store) => {
+    const request = { tenant: TENANT, before: Date.now(), now: Date.now(), purgesUnprocessed: true }
+    const { rows } = await store.retention.purgeStep({ ...request, after: null, dryRun: false })
+    assert.equal(rows, 10)
+    for (let steps = 0; steps < 100 && (await store.retention.followPurges()); steps++);
+    assert.equal(await countOf(store), undefined)
+  })
+  copyFileSync(backup, path)
+  await assertFilledAgain(path, 10)
+})
+
 test('whoever reads both files sees the index first: what it names is in the journal', async (t) => {
   const path = await filled()
   await withStore(path, async () => {

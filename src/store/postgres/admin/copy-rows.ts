@@ -11,7 +11,7 @@ import {
   upToId,
 } from '../../contract/copy.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
-import { packColumns, unnestedColumns } from '../connection/binary-array.ts'
+import { bigints, packColumns, unnestedColumns } from '../connection/binary-array.ts'
 import type { Connection, Value } from '../connection/connection.ts'
 import { storeFailure } from '../connection/failure.ts'
 import { readNoting } from './copy-triggers.ts'
@@ -126,6 +126,9 @@ export async function countExactly(
   return row!
 }
 
+const NOTE_PURGES = `INSERT INTO intray.purges (company_id, account_id, event_id)
+  SELECT company_id, account_id, id FROM intray.events WHERE id = ANY ($1::bigint[])`
+
 const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
 const readColumns = (table: CopyTable): string =>
   Object.keys(table.columns)
@@ -165,6 +168,11 @@ export async function removeKeys(connection: Connection, table: CopyTable, keys:
       CROSS JOIN LATERAL (SELECT ctid FROM intray.${table.name} WHERE ${isKey(table)} LIMIT 1) found))`,
     packColumns(keyTypes(table), keys),
   )
+}
+
+/** Lets the index know which events are removed, as retention does. */
+export async function notePurges(connection: Connection, ids: readonly number[]): Promise<void> {
+  if (ids.length > 0) await connection.query(NOTE_PURGES, [bigints(ids)])
 }
 
 /** Rows per page by payload size; tables without a `size` column have small pages. */

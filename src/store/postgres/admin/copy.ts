@@ -34,10 +34,20 @@ import { isRetryable, storeFailure } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
 import { DERIVED_TABLES } from '../index/clearing.ts'
+import { followPurges } from '../index/index-purges.ts'
 import { createIndexing } from '../index/indexing.ts'
 import { type Ids, readLastIds, Watermark } from '../journal/watermark.ts'
 import { readIdentity } from '../schema.ts'
-import { countExactly, countRoughly, findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
+import {
+  countExactly,
+  countRoughly,
+  findRows,
+  insertRows,
+  notePurges,
+  readPage,
+  readUpToDamage,
+  removeKeys,
+} from './copy-rows.ts'
 import {
   busy,
   freezeTables,
@@ -52,6 +62,7 @@ import {
   stopNoting,
 } from './copy-triggers.ts'
 import { readLiveNodes } from './nodes.ts'
+import { FOLLOW_ROWS } from './retention.ts'
 import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
@@ -72,7 +83,7 @@ const SELECT_LAST_IDS = `SELECT
 const SET_LAST_ID = 'SELECT setval($1::text::regclass, greatest($2::bigint, 1), $2::bigint > 0)'
 const SEQUENCES = { events: 'intray.event_ids', resends: 'intray.resend_ids', refusals: 'intray.refusal_ids' } as const
 /** Everything that a target may hold, with what was derived from it. */
-const EMPTY = `TRUNCATE ${[...COPY_TABLES.map(({ name }) => name), ...DERIVED_TABLES]
+const EMPTY = `TRUNCATE ${[...COPY_TABLES.map(({ name }) => name), 'purges', ...DERIVED_TABLES]
   .map((name) => `intray.${name}`)
   .join(', ')};
   UPDATE intray.index_cursors SET position = 0, watermark = 0, clearing = false`
@@ -242,6 +253,8 @@ export class PostgresCopy implements MoveSide {
     await this.#change(sourceUuid, async (connection, found) => {
       const state = stateAfterBatch(found, sourceUuid, batch)
       for (const { table, keys, rows } of changes) {
+        const isGone = (_: CopyRow, n: number) => rows[n] === null
+        if (table.follows === 'events') await notePurges(connection, keys.filter(isGone).flat() as number[])
         const removed = await removeKeys(connection, table, keys)
         const present = rows.filter((row) => row !== null)
         await insertRows(connection, table, present)
@@ -263,8 +276,8 @@ export class PostgresCopy implements MoveSide {
     })
   }
 
-  rebuildIndex(): Promise<void> {
-    return this.#indexed((indexing) => indexing.requestRebuild())
+  followPurges(): Promise<boolean> {
+    return this.#use((connection) => followPurges(connection, FOLLOW_ROWS))
   }
 
   async finish({ databaseUuid, lastIds }: CopyIdentity): Promise<void> {

@@ -85,7 +85,7 @@ const NOTE_PURGES = `INSERT INTO intray.purges (company_id, account_id, event_id
 
 const NO_KEY = new Uint8Array()
 /** Entries that one step removes from the index. */
-const FOLLOW_ROWS = 200
+export const FOLLOW_ROWS = 200
 
 type Answers = { readonly [N in keyof PurgeQuestions]: (ask: PurgeQuestions[N][0]) => Promise<PurgeQuestions[N][1]> }
 

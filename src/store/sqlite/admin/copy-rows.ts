@@ -14,6 +14,9 @@ import {
 import { isDamage } from '../connection.ts'
 import { COPY_PAGE_BYTES } from '../../copy-tables.ts'
 
+const NOTE_PURGE = `INSERT INTO purges (company_id, account_id, event_id)
+  SELECT company_id, account_id, id FROM events WHERE id = ?`
+
 const columnsOf = (table: CopyTable): string => Object.keys(table.columns).join(', ')
 const isKey = (table: CopyTable): string => table.key.map((column) => `${column} = ?`).join(' AND ')
 
@@ -79,6 +82,12 @@ export function insertRows(db: DatabaseSync, table: CopyTable, rows: readonly Co
 export function removeKeys(db: DatabaseSync, table: CopyTable, keys: readonly CopyRow[]): number {
   const remove = db.prepare(`DELETE FROM ${table.name} WHERE ${isKey(table)}`)
   return keys.reduce((count, key) => count + Number(remove.run(...(key as Cell[])).changes), 0)
+}
+
+/** Lets the index know which events are removed, as retention does. */
+export function notePurges(db: DatabaseSync, ids: readonly number[]): void {
+  const note = db.prepare(NOTE_PURGE)
+  for (const id of ids) note.run(id)
 }
 
 export function removeRows(db: DatabaseSync, table: CopyTable, rows: readonly CopyRow[]): void {

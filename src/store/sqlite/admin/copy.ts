@@ -43,10 +43,11 @@ import {
 } from '../connection.ts'
 import { openIndexWriter, prepareIndexFile } from '../index/index-file.ts'
 import { prepareIndexing } from '../index/indexing.ts'
+import { prepareIndexPurges } from '../index/index-purges.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { acquireServerLock, isServerRunning, type Lock } from '../lock.ts'
 import { migrate, needsMigration, readMeta } from '../schema.ts'
-import { findRows, insertRows, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
+import { findRows, insertRows, notePurges, readPage, readUpToDamage, removeKeys } from './copy-rows.ts'
 import {
   forgetChanges,
   freezeTables,
@@ -62,6 +63,8 @@ import { createTenantMove } from './tenant-move.ts'
 
 const STATE = 'copy'
 const FREEZE_TRIES = 5
+/** Entries that one step removes from the index. */
+const FOLLOW_ROWS = 200
 
 export async function openSqliteCopy(path: string, mustExist: boolean): Promise<MoveSide> {
   if (mustExist) requireFile(path)
@@ -91,6 +94,7 @@ export function copyProblem(db: DatabaseSync): string | null {
 interface Index {
   readonly db: DatabaseSync
   readonly indexing: ReturnType<typeof prepareIndexing>
+  readonly purges: ReturnType<typeof prepareIndexPurges>
 }
 
 class SqliteCopy implements MoveSide {
@@ -256,6 +260,7 @@ class SqliteCopy implements MoveSide {
     return this.#inTransaction(() => {
       const state = stateAfterBatch(readState(this.#db), sourceUuid, batch)
       const grown = changes.map(({ table, keys, rows }) => {
+        if (table.follows === 'events') notePurges(this.#db, keys.filter((_, n) => rows[n] === null).flat() as number[])
         const removed = removeKeys(this.#db, table, keys)
         const present = rows.filter((row) => row !== null)
         insertRows(this.#db, table, present)
@@ -278,8 +283,8 @@ class SqliteCopy implements MoveSide {
     })
   }
 
-  rebuildIndex(): Promise<void> {
-    return guard(() => (this.#index ??= this.#openIndex()).indexing.requestRebuild())
+  followPurges(): Promise<boolean> {
+    return guard(() => (this.#index ??= this.#openIndex()).purges.follow(FOLLOW_ROWS))
   }
 
   finish({ lastIds }: CopyIdentity): Promise<void> {
@@ -321,7 +326,7 @@ class SqliteCopy implements MoveSide {
     prepareIndexFile(this.#path)
     const db = openIndexWriter(this.#path)
     db.exec(`PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES.index}`)
-    return { db, indexing: prepareIndexing(db) }
+    return { db, indexing: prepareIndexing(db), purges: prepareIndexPurges(db) }
   }
 
   #saveState(state: CopyState): void {

@@ -14,6 +14,7 @@ import { erasurePositions, lastErasure } from '../admin/erasures.ts'
 import { inTransaction, isDamage, openConnection, SQLITE, sqliteCode } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 import { readMeta } from '../schema.ts'
+import { purgePosition } from './index-purges.ts'
 import { readCursors, startAgain } from './indexing.ts'
 
 const SCHEMA = readFileSync(new URL('./index.sql', import.meta.url), 'utf8')
@@ -22,6 +23,7 @@ const SCHEMA_DIGEST = hash('sha256', SCHEMA)
 const SELECT_ORIGIN = 'SELECT schema, database_uuid, last_id, last_request FROM index_origin'
 const INSERT_ORIGIN = `INSERT INTO index_origin (only, schema, database_uuid)
   SELECT 1, ?, CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid'`
+const SELECT_LAST_PURGE = "SELECT seq FROM journal.sqlite_sequence WHERE name = 'purges'"
 const SELECT_REQUEST = 'SELECT request_id FROM events WHERE id = ?'
 
 export function indexPath(databasePath: string): string {
@@ -197,7 +199,8 @@ function isOfJournal(db: DatabaseSync): boolean {
     request === origin.last_request &&
     Math.max(lastId, covered.events) <= readSequence(db, 'events') &&
     covered.resends <= readSequence(db, 'resends') &&
-    erasurePositions(db).cleaned <= lastErasure(db)
+    erasurePositions(db).cleaned <= lastErasure(db) &&
+    purgePosition(db) <= Number(db.prepare(SELECT_LAST_PURGE).get()?.seq ?? 0)
   )
 }
 
