@@ -51,7 +51,8 @@ const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly
     sql: /FROM operators (ORDER BY name|LIMIT 1)$/,
     because: 'the list of all operators, and whether there is one',
   },
-  ...['event_index', 'conversations', 'repeats', 'traffic'].map((table) => ({
+  { table: 'unreadable', sql: /^SELECT .* FROM unreadable$/, because: 'has one row for each run of damaged rows' },
+  ...['event_index', 'conversations', 'repeats', 'traffic', 'unreadable'].map((table) => ({
     table,
     sql: new RegExp(`^DELETE FROM ${table} WHERE .* IN \\(SELECT .* FROM ${table} LIMIT \\? \\+ 0\\)$`),
     because: 'takes the first rows it finds, as many as the step may delete, and stops',
@@ -391,7 +392,9 @@ test('every filter of the inbox goes by its own index, and not through all event
 })
 
 test('every statement of the source was looked at', async (t) => {
-  const { seen } = await collectAll(t)
+  const { path, seen } = await collectAll(t)
+  const db = openBoth(path)
+  t.after(() => db.close())
   const inSource = statementsInSource()
   assert.ok(inSource.length > 30, `found only ${inSource.length} statements`)
   // The start of a server runs this one in its thread, on a table with one row.
@@ -399,7 +402,14 @@ test('every statement of the source was looked at', async (t) => {
   const missing = inSource.filter(
     ({ head, tail }) => !inThread.includes(head) && !seen.some((sql) => sql.startsWith(head) && sql.endsWith(tail)),
   )
-  assert.deepEqual(missing, [])
+  // No row is damaged here.
+  const whereDamaged = ['index/journal-rows.ts', 'journal/follow.ts']
+  assert.deepEqual(
+    missing.filter(
+      ({ file, head, tail }) => tail !== '' || !whereDamaged.includes(file) || complaints(db, head).length > 0,
+    ),
+    [],
+  )
 })
 
 test('a statement that goes through a table, or sorts it, would be found', () => {

@@ -69,7 +69,8 @@ const COUNT_LAG: Statement = {
     (SELECT count(*) FROM (SELECT FROM intray.resends WHERE id > $2 LIMIT ${COUNTED + 1}) r) AS resends,
     (SELECT count(*) FROM (SELECT FROM intray.events WHERE id > $3 LIMIT ${COUNTED + 1}) w) AS words`,
 }
-const EXTEND_LOST = 'UPDATE intray.unreadable SET last_id = $1 WHERE last_id = $1::bigint - 1'
+const EXTEND_LOST = `UPDATE intray.unreadable SET last_id = $1
+  WHERE first_id = (SELECT max(first_id) FROM intray.unreadable) AND last_id = $1::bigint - 1`
 const INSERT_LOST = 'INSERT INTO intray.unreadable (first_id, last_id) VALUES ($1, $1) ON CONFLICT DO NOTHING'
 /**
  * From this many events on the planner needs statistics: it takes a table without them for one with a single row per

@@ -20,7 +20,8 @@ const NOTE_LAST = 'UPDATE index_origin SET last_id = ?, last_request = ?'
 const REWIND_CURSORS = 'UPDATE index_cursors SET position = 0, clearing = 1'
 const FORGET_LAST = `UPDATE index_origin SET last_id = 0, last_request = '', purged = 0, followed = 0,
   database_uuid = (SELECT CAST(value AS TEXT) FROM meta WHERE key = 'database_uuid')`
-const EXTEND_LOST = 'UPDATE unreadable SET last_id = ?1 WHERE last_id = ?1 - 1'
+const EXTEND_LOST = `UPDATE unreadable SET last_id = ?1
+  WHERE first_id = (SELECT max(first_id) FROM unreadable) AND last_id = ?1 - 1`
 const INSERT_LOST = 'INSERT OR IGNORE INTO unreadable (first_id, last_id) VALUES (?1, ?1)'
 
 export interface Cursors {
