@@ -30,6 +30,8 @@ export function heldAs(item: ImportedItem, erased: Uint8Array, stored: StoredKey
     return is(event.receivedAt === item.receivedAt && isEqual(event.sha256, item.sha256) ? 'same' : 'taken')
   }
   if (isEqual(keySha256, item.sha256) || stored.isRevision) return is('same')
+  // The digest of purged bytes is hidden as that of erased ones.
+  if (event === null && isEqual(keySha256, erased)) return is('same')
   if (isEqual(keySha256, erased) || stored.isErasedRevision) return is('erased')
   return null
 }

@@ -294,6 +294,39 @@ for (const driver of drivers) {
     const [revision] = await store.events.revisions(idOf(own), 0, 9)
     assert.equal(Buffer.from((await store.events.payload(revision!.id))!).toString(), 'there')
   })
+
+  test(`${driver.name}: what was purged is not brought back by an older export, and a database with gaps is exported as it is`, async (t) => {
+    const source = await opened(t, driver)
+    const { store } = source
+    const old = { receivedAt: NOON - 86_400_000, channelRef: 'c' }
+    const requestId = newUuid()
+    await store.journal.append([
+      item({ ...old, sourceRef: 'a', body: 'first' }),
+      item({ ...old, requestId, mintedKey: requestId, body: 'without a reference' }),
+      item({ sourceRef: 'b', body: 'young', channelRef: 'c' }),
+    ])
+    await store.journal.append([item({ ...old, sourceRef: 'a', body: 'revised' })])
+    const before = await exported(store)
+    const request = { tenant: TENANT, before: NOON - 1, now: NOON, purgesUnprocessed: true, after: null, dryRun: false }
+    assert.equal((await store.retention.purgeStep(request)).rows, 3)
+    for (let steps = 0; steps < 100 && (await store.retention.followPurges()); steps++);
+    const journal = () => backDoorOf(driver).countJournal(source.url)
+    const gaps = await journal()
+    const again = await imported(before, store)
+    assert.deepEqual([again.events, again.revisions, again.present, again.erasedHere], [0, 1, 3, 0])
+    assert.deepEqual(await journal(), { ...gaps, events: gaps.events + 1 }, 'the revision, as a message of its own')
+    // Under the purged reference: an event that names the one that is gone.
+    await store.journal.append([item({ sourceRef: 'a', body: 'second', channelRef: 'c' })])
+    await indexAll(store)
+    const after = await exported(store)
+    const target = await opened(t, driver)
+    const counts = await imported(after, target.store)
+    assert.deepEqual([counts.events, counts.revisions, counts.failed], [2, 1, 0])
+    assert.equal((await imported(after, target.store)).present, 3)
+    assert.equal((await imported(after, store)).present, 3)
+    await target.store.journal.append(['revised', 'second'].map((body) => item({ sourceRef: 'a', body })))
+    assert.equal((await backDoorOf(driver).countJournal(target.url)).events, 3, 'both are known')
+  })
 }
 
 async function idsOf(store: Store, sourceRef: string): Promise<number[]> {
