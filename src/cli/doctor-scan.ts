@@ -143,8 +143,14 @@ function pagesOf({ side, newest, onLost }: Scan, table: CopyTable): AsyncGenerat
 
 /** Without a row that cannot be read, ids look further apart than they are. */
 async function readGaps(side: CopySide): Promise<IdGap[]> {
-  const { rows } = await side.readStretch(tableOf(side, 'id_gaps'), { after: null, upTo: null, isBackwards: false })
-  return rows.map(([after, before]) => ({ after: after as number, before: before as number }))
+  const rowsOf = async (name: string): Promise<CopyRow[]> => {
+    const rows: CopyRow[] = []
+    for await (const page of pagesOf({ side, newest: null, onLost: () => {} }, tableOf(side, name))) rows.push(...page)
+    return rows
+  }
+  const epochs = (await rowsOf('id_gaps')).map(([after, before]) => [after, before])
+  const moves = (await rowsOf('tenant_gaps')).map(([, , from, after]) => [from, after])
+  return [...epochs, ...moves].map(([after, before]) => ({ after: after as number, before: before as number }))
 }
 
 const tableOf = (side: CopySide, wanted: string): CopyTable => side.tables.find(({ name }) => name === wanted)!

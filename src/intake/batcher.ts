@@ -40,6 +40,8 @@ const STOPPED: SubmitResult = { problem: { code: 'shutting_down' } }
 const UNKNOWN: SubmitResult = { problem: { code: 'storage_unavailable' } }
 const FAILED_ALONE: SubmitResult = { problem: { code: 'internal_error' } }
 const DAMAGED: SubmitResult = { problem: { code: 'storage_damaged' } }
+/** Of a message that was accepted before its tenant was moved. */
+const MOVED: SubmitResult = { problem: { code: 'tenant_moved' } }
 
 const NO_OUTCOME: AppendOutcome = { outcome: 'failed', reason: 'the store gave no outcome' }
 
@@ -204,6 +206,10 @@ export class Batcher implements Service {
   #settle({ item, settle }: Waiting, outcome: AppendOutcome = NO_OUTCOME): void {
     if (outcome.outcome !== 'failed') {
       settle(outcome)
+      return
+    }
+    if (outcome.isMoved) {
+      settle(MOVED)
       return
     }
     this.#options.onItemFailed(item, outcome.reason)

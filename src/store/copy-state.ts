@@ -9,9 +9,7 @@ import {
   type Noting,
   NOTING_STALE_MS,
 } from './contract/copy.ts'
-import type { Tenant } from '../model/principal.ts'
 import { StoreRefused } from './contract/failure.ts'
-import type { MoveState } from './contract/tenant-move.ts'
 
 /** Error text of the triggers of a frozen database, during a copy and after it. */
 export const FROZEN =
@@ -19,15 +17,13 @@ export const FROZEN =
 
 export const KEY_IN_USE = 'The database holds messages under its own dedupe key. Another key fits a new database only.'
 
-/** Why one tenant cannot be moved. */
-export const NO_TENANT = 'The source has no such tenant: no token of it was ever made.'
-export const HAS_TENANT = 'The target has this tenant already: it has tokens there.'
-export const ANOTHER_MOVE =
-  'Another tenant was moved into the target, and that move is unfinished. Run that ./intray copy --tenant again first.'
+/** Error text of the trigger of a sealed tenant. */
+export const MOVED = 'the tenant has moved to another database'
 
-export function isSameMove(state: MoveState, { companyId, accountId }: Tenant, sourceUuid: string): boolean {
-  return state.companyId === companyId && state.accountId === accountId && state.sourceUuid === sourceUuid
-}
+/** Why one tenant cannot be moved. */
+export const HAS_TENANT = 'The target has this tenant already: it has tokens there.'
+export const OTHER_SOURCE =
+  'The target has a part of this tenant from another database, whose move is unfinished. Run that ./intray copy --tenant again.'
 
 /** Why a copy cannot go on. */
 export const NOTING_LOST =

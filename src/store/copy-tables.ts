@@ -129,7 +129,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
     name: 'tenant_gaps',
     key: ['company_id', 'account_id'],
     page: 1000,
-    columns: { company_id: 'integer', account_id: 'integer', after_id: 'integer' },
+    columns: { company_id: 'integer', account_id: 'integer', from_id: 'integer', after_id: 'integer' },
   },
   {
     name: 'tokens',

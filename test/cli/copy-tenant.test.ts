@@ -116,7 +116,7 @@ async function moveArgs(t: TestContext, from: Driver, to: Driver) {
 }
 
 for (const [from, to] of [drivers, drivers.toReversed()]) {
-  test(`${from!.name} to ${to!.name}: a tenant moves with everything it has, and the others stay`, async (t) => {
+  test(`${from!.name} to ${to!.name}: a tenant moves with everything it has, and the others stay; moves that cannot be are refused`, async (t) => {
     const { source, target, old, cell, args, tokens } = await moveArgs(t, from!, to!)
     const before = await events(old, tokens.processor!)
     const [done, failed] = (await claim(old, tokens.processor!, 2)).map(({ id, lease_id }) => ({ id, lease_id }))
@@ -130,6 +130,11 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     assert.equal(gone.status, 200, gone.text)
     const neighbours = await events(old, tokens.neighbourReader!)
     const residents = await events(cell, tokens.resident!)
+
+    const foreign = await to!.newDatabase()
+    await withStore(foreign, async () => {})
+    await refuseMoves(args, source.url, foreign)
+    assert.equal((await call(old, tokens.sender!, '/api/ping')).status, 200)
 
     const { tables } = (await intrayJson(args, {})) as { tables: { table: string; rows: number }[] }
     const count = Object.fromEntries(tables.map(({ table, rows }) => [table, rows]))
@@ -202,21 +207,6 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     assert.ok(source.url !== target.url)
   })
 
-  test(`${from!.name} to ${to!.name}: a tenant that cannot be moved stays open where it is`, async (t) => {
-    const { source, old, args, tokens } = await moveArgs(t, from!, to!)
-    const other = await to!.newDatabase()
-    await withStore(other, async () => {})
-    const foreign = await intray(['copy', '--tenant', '7/42', '--from', source.url, '--to', other], {})
-    assert.match(foreign.stderr, /different dedupe keys.*init --key-from/)
-    assert.match((await intray([...args.slice(0, 2), '7/99', ...args.slice(3)], {})).stderr, /no such tenant/)
-    assert.match((await intray([...args.slice(0, 2), 'x', ...args.slice(3)], {})).stderr, /--tenant takes/)
-    assert.equal((await call(old, tokens.sender!, '/v1/inbox/events', body('open', 'c0'))).status, 200)
-    assert.match(
-      (await intray(['copy', '--release', source.url, '--tenant', '7/42'], {})).stdout.toString(),
-      /is not closed/,
-    )
-  })
-
   test(`${from!.name} to ${to!.name}: a move that is killed leaves its tenant closed, and the same command goes on`, async (t) => {
     const { source, old, cell, args, tokens } = await moveArgs(t, from!, to!)
     const before = await events(old, tokens.processor!)
@@ -238,6 +228,19 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     const refs = (list: readonly Listed[]) => list.map(({ source_ref: ref }) => ref)
     assert.deepEqual(refs(await events(cell, tokens.processor!)), [...refs(before), 'between'])
   })
+}
+
+/** Moves that are refused before anything happens. */
+async function refuseMoves(args: readonly string[], source: string, foreign: string): Promise<void> {
+  const refusal = async (...other: readonly string[]) => (await intray(other, {})).stderr
+  assert.match(
+    await refusal('copy', '--tenant', '7/42', '--from', source, '--to', foreign),
+    /different dedupe keys.*init --key-from/,
+  )
+  assert.match(await refusal(...args.slice(0, 2), '7/99', ...args.slice(3)), /no such tenant/)
+  assert.match(await refusal(...args.slice(0, 2), 'x', ...args.slice(3)), /--tenant takes/)
+  const released = await intray(['copy', '--release', source, '--tenant', '7/42'], {})
+  assert.match(released.stdout.toString(), /is not closed/)
 }
 
 /** What the erased event says instead of its reference. */

@@ -23,6 +23,7 @@ const SHOWN = [
   'last_used_at',
   'rotated_from',
   'rate_limit',
+  'moved_to',
 ]
 const ISO = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/
 

@@ -29,6 +29,8 @@ export interface CellsProxy {
   readonly port: number
   /** The map as the running HAProxy has it: key id → backend. */
   routes(): Promise<Map<string, string>>
+  /** The lines of the map's file, with which HAProxy starts. */
+  mapLines(): string[]
   /** Runs the script that keeps the map. */
   updateMap(): Promise<void>
 }
@@ -65,6 +67,7 @@ export async function startCellsProxy(t: TestContext, cells: readonly Cell[]): P
       const lines = (await ask(socket, `show map ${map}`)).trim().split('\n')
       return new Map(lines.filter(Boolean).map((line) => line.split(' ').slice(1) as [string, string]))
     },
+    mapLines: () => readFileSync(map, 'utf8').trim().split('\n'),
     updateMap: async () => {
       const env = { MAP: map, SOCKET: socket, DATABASES: databases, INTRAY: LAUNCHER }
       const { code, stderr } = await runToEnd([join(PUBLISHED, 'update-cells-map')], env)

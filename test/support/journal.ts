@@ -28,12 +28,13 @@ export async function withStore<T>(
 export function readJournal(databaseUrl: string): Promise<JournalRow[]> {
   return withStore(databaseUrl, async (store) => {
     const rows: JournalRow[] = []
-    const newest = await store.events.watermark()
-    for (let id = 1; id <= newest; id += 1) {
-      const event = await store.events.find(id)
-      if (event) rows.push({ event, payload: await store.events.payload(id) })
+    const query = { tenant: null, throughId: await store.events.watermark(), limit: 500 }
+    for (let afterId = 0; ; ) {
+      const events = await store.transfer.rows({ ...query, afterId })
+      for (const event of events) rows.push({ event, payload: await store.events.payload(event.id) })
+      if (events.length === 0) return rows
+      afterId = events.at(-1)!.id
     }
-    return rows
   })
 }
 

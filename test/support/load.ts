@@ -68,11 +68,18 @@ export interface LoadOptions {
   /** And once this holds. */
   readonly until?: () => boolean
   readonly onAcknowledged?: (count: number) => void
+  /** Whether a message that was answered so is sent again, a bounded number of times. */
+  readonly retries?: (answer: TestAnswer) => boolean
 }
+
+/** A minute, if answers come at once. */
+const MOST_RETRIES = 600
+const RETRY_PAUSE_MS = 100
 
 /** Senders on keep-alive connections, each with one request in flight, until each is refused or cut off. */
 export class Load {
   readonly finished: Promise<void>
+  retried = 0
   readonly #options: LoadOptions
   readonly #agent: http.Agent
   #inFlight = 0
@@ -99,14 +106,23 @@ export class Load {
       const message = ledger.next()
       this.#inFlight += 1
       try {
-        const answer = await post(this.#options.port, this.#options.token, message.payload, this.#agent)
-        if (!this.#note(message, answer)) return
+        if (!this.#note(message, await this.#send(message))) return
       } catch (error) {
         ledger.failed.push({ ref: message.ref, error: error as NodeJS.ErrnoException })
         return
       } finally {
         this.#inFlight -= 1
       }
+    }
+  }
+
+  async #send({ payload }: Message): Promise<TestAnswer> {
+    const { port, token, retries = () => false } = this.#options
+    for (let left = MOST_RETRIES; ; left--) {
+      const answer = await post(port, token, payload, this.#agent)
+      if (left === 0 || !retries(answer)) return answer
+      this.retried += 1
+      await pause(RETRY_PAUSE_MS)
     }
   }
 

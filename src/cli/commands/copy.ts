@@ -71,7 +71,7 @@ export const copy = command({
     const config = loadConfig(process.env)
     if (tenant) {
       const moved = await moveTenant(given ?? config.databaseUrl, to, tenant, values.address ?? null)
-      if (values.json) printJson({ ok: true, tables: moved.tables })
+      if (values.json) printJson({ ok: true, tables: moved.tables, closed_ms: moved.closedMs })
       else printMove(moved, tenant)
       return
     }
@@ -100,7 +100,7 @@ function moveTenant(from: string, to: string, tenant: Tenant, address: string | 
 }
 
 async function reopen(side: MoveSide, tenant: Tenant): Promise<void> {
-  if (!(await side.tenants.isClosed(tenant))) {
+  if ((await side.tenants.state(tenant)) !== 'closed') {
     print('The tenant is not closed: there is nothing to release.\n')
     return
   }
@@ -108,7 +108,7 @@ async function reopen(side: MoveSide, tenant: Tenant): Promise<void> {
   print('The tenant can be used here again.\n')
 }
 
-function printMove({ tables }: TenantCopyReport, tenant: Tenant): void {
+function printMove({ tables, closedMs }: TenantCopyReport, tenant: Tenant): void {
   print(
     table(
       ['TABLE', 'ROWS'],
@@ -116,7 +116,8 @@ function printMove({ tables }: TenantCopyReport, tenant: Tenant): void {
     ),
   )
   print(
-    `\nThe tenant ${tenantText(tenant)} is in the target now, with the same tokens. Route them there: the source answers 503 tenant_moved.\n`,
+    `\nThe tenant ${tenantText(tenant)} is in the target now, with the same tokens, after ${(closedMs / 1000).toFixed(1)} s in which it was closed. ` +
+      'Route its tokens there: the source answers 503 tenant_moved.\n',
   )
 }
 

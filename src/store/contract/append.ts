@@ -29,8 +29,11 @@ export type AppendOutcome =
   | { readonly outcome: 'duplicate'; readonly id: number }
   /** A re-send with other bytes, which are kept as a revision; `id` is the first's. */
   | { readonly outcome: 'conflict'; readonly id: number }
-  /** This item alone could not be stored; `isDamaged`: since a page that it needs is damaged. */
-  | { readonly outcome: 'failed'; readonly reason: string; readonly isDamaged?: true }
+  /**
+   * This item alone could not be stored; `isDamaged`: since a page that it needs is damaged; `isMoved`: since its tenant was moved to
+   * another database.
+   */
+  | { readonly outcome: 'failed'; readonly reason: string; readonly isDamaged?: true; readonly isMoved?: true }
 
 export interface Appender {
   append(items: readonly AppendItem[]): Promise<AppendOutcome[]>

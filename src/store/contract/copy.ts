@@ -55,6 +55,8 @@ export interface ReadRange {
   readonly upTo?: number | undefined
   /** Rows of one tenant; of tables that name only the company, all of the company. */
   readonly tenant?: Tenant
+  /** Rows with these values in a column, which the key begins with. */
+  readonly of?: { readonly column: string; readonly values: readonly number[] }
 }
 
 /** Identity of a database, beside its rows. */
@@ -176,6 +178,13 @@ export interface SalvageTarget {
   publish(): Promise<void>
   /** Removes it; does nothing after `publish`. */
   discard(): Promise<void>
+}
+
+/** The columns of the key that differ among the rows of one tenant: comparing the others too would hide them from an index. */
+export function ownKey({ key }: CopyTable, tenant: Tenant | undefined): string[] {
+  const isFixed = (column: string) => tenant !== undefined && ['company_id', 'account_id'].includes(column)
+  const own = key.filter((column) => !isFixed(column))
+  return own.length > 0 ? own : [...key]
 }
 
 /** The key of a row. */

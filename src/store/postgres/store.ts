@@ -26,7 +26,7 @@ import { type Address, parseAddress } from './connection/address.ts'
 import type { Connection } from './connection/connection.ts'
 import { messageOf, sqlState, storeFailure } from './connection/failure.ts'
 import { NoHost, Pool, StandbyOnly } from './connection/pool.ts'
-import { createRecovery, readGaps } from './admin/recovery.ts'
+import { createRecovery, readEpochs, readGaps } from './admin/recovery.ts'
 import { createInboxReader } from './index/inbox.ts'
 import { createIndexing } from './index/indexing.ts'
 import { createTrafficReader } from './index/traffic.ts'
@@ -82,6 +82,8 @@ interface Prepared {
   readonly facts: Store['facts']
   readonly identity: Identity
   readonly gaps: readonly IdGap[]
+  /** Those of restores. */
+  readonly epochs: readonly IdGap[]
 }
 
 async function prepare(connection: Connection, address: Address, { role, mustExist }: StoreOptions): Promise<Prepared> {
@@ -106,6 +108,7 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
   return {
     identity,
     gaps: await readGaps(connection),
+    epochs: await readEpochs(connection),
     facts: {
       driver: 'postgres',
       hosts: address.hosts.map(({ name }) => name).join(','),
@@ -122,7 +125,7 @@ async function prepare(connection: Connection, address: Address, { role, mustExi
   }
 }
 
-function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
+function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): Store {
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const processing = createProcessing(pool, identity.dedupeKey)
@@ -162,7 +165,7 @@ function composeStore(pool: Pool, { facts, identity, gaps }: Prepared): Store {
     }),
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
-    erasures: lifecycle.guard(createErasureStore(pool, identity, gaps)),
+    erasures: lifecycle.guard(createErasureStore(pool, identity, epochs)),
     retention: lifecycle.guard(createRetentionStore(pool, identity.dedupeKey)),
     operators: lifecycle.guard(createOperatorStore(pool)),
     traffic: lifecycle.guard(inTurn(createTrafficReader(pool))),

@@ -19,7 +19,7 @@ import { createFollowPurges, createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
-import { createRecovery, readGaps } from './admin/recovery.ts'
+import { createRecovery, readEpochs, readGaps } from './admin/recovery.ts'
 import { prepareTokenReads } from './admin/tokens.ts'
 import {
   CHECKPOINT_PAGES,
@@ -180,7 +180,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
   const tokens = prepareTokenReads(main)
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
-  const gaps = readGaps(main)
+  const [gaps, epochs] = [readGaps(main), readEpochs(main)]
   const purge = createPurge({ main, writer, indexer })
   /** A read in the turn of a tenant. */
   const read = <N extends keyof Reads>(
@@ -318,7 +318,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       findMinted: (tenant, keys) => read(tenant, 'findMinted', [tenant, keys]),
       purge,
       isPending: (tenant) => guard(() => readPending(main, tenant)),
-      logId: () => guard(() => erasureLogId(String(facts.database_uuid), readMeta(main, 'dedupe_key'), gaps)),
+      logId: () => guard(() => erasureLogId(String(facts.database_uuid), readMeta(main, 'dedupe_key'), epochs)),
       log: (afterId, limit) => readOwn('erasureLog', [afterId, limit]),
       unerased: (records) => readOwn('unerased', [records]),
     },

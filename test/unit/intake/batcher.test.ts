@@ -468,3 +468,14 @@ test('a message that alone could not be stored is told to the operator, with the
   assert.deepEqual((await Promise.all(results)).map(codeOf), ['stored', 'internal_error'])
   assert.deepEqual(failed, ['bad: too big'])
 })
+
+test('a message whose tenant was moved while it waited is answered so, and is no failure', async () => {
+  const { batcher, journal, failed } = setUp()
+  const results = [batcher.submit(item('good')), batcher.submit(item('late'))]
+  ;(await journal.commit(1)).succeed([
+    { outcome: 'stored', id: 1 },
+    { outcome: 'failed', reason: 'moved', isMoved: true },
+  ])
+  assert.deepEqual((await Promise.all(results)).map(codeOf), ['stored', 'tenant_moved'])
+  assert.deepEqual(failed, [])
+})

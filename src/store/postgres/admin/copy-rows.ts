@@ -4,6 +4,7 @@ import {
   type CopyRow,
   type CopyTable,
   keyOf,
+  ownKey,
   type ReadRange,
   type RowCount,
   type Stretch,
@@ -27,16 +28,16 @@ const PROBED_ROWS = 256
 const READ_AS: Record<string, string> = { 'tokens.is_active': 'is_active::int::bigint' }
 const WRITE_AS: Record<string, string> = { 'tokens.is_active': 'k.is_active <> 0' }
 
-/** Of one tenant, or of all. */
-type Part = Stretch & Pick<ReadRange, 'tenant'>
+/** Of one tenant or some values, or of all. */
+type Part = Stretch & Pick<ReadRange, 'tenant' | 'of'>
 
 export async function readPage(
   connection: Connection,
   table: CopyTable,
   after: CopyRow | null,
-  { upTo, tenant }: ReadRange,
+  { upTo, tenant, of }: ReadRange,
 ): Promise<CopyRow[]> {
-  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }) }
+  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }), ...(of && { of }) }
   return readRows(connection, table, part, await pageSize(connection, table, part))
 }
 
@@ -67,23 +68,32 @@ function restOf(table: CopyTable, stretch: Stretch, rows: readonly CopyRow[]): S
   return stretch.isBackwards ? { ...stretch, upTo: { key, isInclusive: false } } : { ...stretch, after: key }
 }
 
-function rangeOf(table: CopyTable, { after, upTo, isBackwards, tenant }: Part) {
-  const key = table.key.join(', ')
+function rangeOf(table: CopyTable, { after, upTo, isBackwards, tenant, of }: Part) {
+  const own = ownKey(table, tenant)
+  const key = own.join(', ')
   const values: Value[] = []
-  const places = (row: CopyRow) => row.map((cell) => `$${values.push(cell as Value)}`).join(', ')
+  const places = (row: CopyRow) =>
+    own.map((column) => `$${values.push(row[table.key.indexOf(column)] as Value)}`).join(', ')
   const conditions = [
     ...(after ? [`(${key}) > (${places(after)})`] : []),
     ...(upTo ? [`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places(upTo.key)})`] : []),
     ...(tenant ? [`company_id = ${tenant.companyId}`] : []),
     ...(tenant && 'account_id' in table.columns ? [`account_id = ${tenant.accountId}`] : []),
   ]
-  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
-  return { sql: `WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
+  const from = of ? lookedUp(table, of.column, `$${values.push(bigints(of.values))}`) : `intray.${table.name}`
+  const order = own.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+  return { sql: `FROM ${from} WHERE ${conditions.join(' AND ') || 'true'} ORDER BY ${order}`, values }
 }
 
 function readRows(connection: Connection, table: CopyTable, stretch: Part, limit: number): Promise<CopyRow[]> {
   const { sql, values } = rangeOf(table, stretch)
-  return connection.rows(`SELECT ${readColumns(table)} FROM intray.${table.name} ${sql} LIMIT ${limit}`, values)
+  return connection.rows(`SELECT ${readColumns(table)} ${sql} LIMIT ${limit}`, values)
+}
+
+/** Each value is looked up in the index, however few rows the planner takes the table to have. */
+function lookedUp(table: CopyTable, column: string, values: string): string {
+  return `(SELECT found.* FROM unnest(${values}::bigint[]) AS k (value)
+    CROSS JOIN LATERAL (SELECT * FROM intray.${table.name} WHERE ${column} = k.value OFFSET 0) AS found) AS found`
 }
 
 /** The limit makes the planner look each key up in the index, however few rows it takes the table to have. */
@@ -179,10 +189,7 @@ export async function notePurges(connection: Connection, ids: readonly number[])
 async function pageSize(connection: Connection, table: CopyTable, stretch: Part): Promise<number> {
   if (!('size' in table.columns)) return table.page
   const { sql, values } = rangeOf(table, stretch)
-  const sizes = await connection.query<{ size: number }>(
-    `SELECT size FROM intray.${table.name} ${sql} LIMIT ${table.page}`,
-    values,
-  )
+  const sizes = await connection.query<{ size: number }>(`SELECT size ${sql} LIMIT ${table.page}`, values)
   let bytes = 0
   const full = sizes.findIndex(({ size }) => (bytes += size) >= COPY_PAGE_BYTES)
   return full === -1 ? table.page : full + 1

@@ -52,17 +52,17 @@ const SELECT_UNERASED = `SELECT e.id FROM (SELECT ${unnested('bigint bigint bigi
 /** Erasures that one step cleans from the index. */
 const CLEAN_ROWS = 200
 
-/** `gaps`: as they were when the store was opened. */
+/** `epochs`: gaps of restores, as they were when the store was opened. */
 export function createErasureStore(
   pool: Pool,
   { databaseUuid, dedupeKey }: Identity,
-  gaps: readonly IdGap[],
+  epochs: readonly IdGap[],
 ): ErasureStore {
   const identityOf = createIdentity(dedupeKey)
   const mintedDigest = createMintedDigest()
   const erasedDigest = createErasedDigest(dedupeKey)
   const conversationKeys = createConversationKeys(dedupeKey)
-  const logId = erasureLogId(databaseUuid, dedupeKey, gaps)
+  const logId = erasureLogId(databaseUuid, dedupeKey, epochs)
 
   /** What replaces the content of a row. */
   const remainsOf = (cells: EventCells) => {

@@ -6,9 +6,11 @@ import type { Connection, Statement } from '../connection/connection.ts'
 import type { Pool } from '../connection/pool.ts'
 import { readLastIds } from '../journal/watermark.ts'
 
+const SELECT_EPOCHS = 'SELECT after_id AS after, before_id AS before FROM intray.id_gaps ORDER BY after_id'
 const SELECT_GAPS: Statement = {
-  name: 'intray_id_gaps',
-  text: 'SELECT after_id AS after, before_id AS before FROM intray.id_gaps ORDER BY after_id',
+  name: 'intray_gaps',
+  text: `SELECT after_id AS after, before_id AS before FROM intray.id_gaps
+  UNION ALL SELECT from_id, after_id FROM intray.tenant_gaps WHERE from_id < after_id ORDER BY 1`,
 }
 /**
  * Clients know ids of committed rows, and the watermark. The sequence may be ahead of both: after a recovery it has skipped up to
@@ -24,7 +26,7 @@ const INSERT_GAP = 'INSERT INTO intray.id_gaps (after_id, before_id, begun_at) V
 const JUMP = `SELECT setval('intray.event_ids', $1)`
 const SELECT_LAST_BACKUP = `SELECT convert_from(value, 'UTF8') AS at FROM intray.meta WHERE key = 'last_backup'`
 
-/** `gaps`: as they were when the store was opened. They grow only while no server runs. */
+/** `gaps`: as they were when the store was opened. A tenant that is moved here meanwhile has a gap of its own. */
 export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStore {
   return {
     resumePointOf: ({ companyId, accountId }, cursor) =>
@@ -42,6 +44,12 @@ export function createRecovery(pool: Pool, gaps: readonly IdGap[]): RecoveryStor
   }
 }
 
+/** Of restores. */
+export function readEpochs(connection: Connection): Promise<IdGap[]> {
+  return connection.query<IdGap & Record<string, never>>(SELECT_EPOCHS)
+}
+
+/** Of restores, and of tenants that were moved here. */
 export function readGaps(connection: Connection): Promise<IdGap[]> {
   return connection.query<IdGap & Record<string, never>>(SELECT_GAPS)
 }

@@ -16,6 +16,9 @@ const DAMAGE = new Set(['XX001', 'XX002'])
 /** Raised by the triggers of a frozen database: an operator froze it, so no retry helps. */
 export const FROZEN_STATE = '57I01'
 
+/** Raised by the trigger of a tenant that was moved: its row fails alone. */
+export const MOVED_STATE = 'PI001'
+
 /** Failures of the server or the connection, by SQLSTATE class. All other classes are about the data. */
 const TROUBLE = new Set(['08', '28', '3D', '40', '53', '57', '58', 'XX', 'F0'])
 /** Further codes: a read-only server, a lock timeout, a revoked permission. */

@@ -22,7 +22,14 @@ import type { StoreFailure } from '../../contract/failure.ts'
 import { appendValid } from '../../validate-items.ts'
 import { BindMessage } from '../connection/bind-message.ts'
 import type { Connection } from '../connection/connection.ts'
-import { FROZEN_STATE, isRetryable, notAcknowledged, sqlState, storeFailure } from '../connection/failure.ts'
+import {
+  FROZEN_STATE,
+  isRetryable,
+  MOVED_STATE,
+  notAcknowledged,
+  sqlState,
+  storeFailure,
+} from '../connection/failure.ts'
 import type { Pool } from '../connection/pool.ts'
 import { APPEND, type AppendRows, createPackRows, splitRows } from './append-rows.ts'
 
@@ -66,7 +73,10 @@ async function appendRows(pool: Pool, rows: AppendRows): Promise<AppendOutcome[]
   } catch (error) {
     const failure = storeFailure(error)
     if (failure.kind !== 'rejected') throw failure
-    if (rows.count === 1) return [{ outcome: 'failed', reason: failure.message }]
+    if (rows.count === 1) {
+      const isMoved = sqlState(failure.cause) === MOVED_STATE
+      return [{ outcome: 'failed', reason: failure.message, ...(isMoved && { isMoved }) }]
+    }
     const [first, second] = splitRows(rows)
     return [...(await appendRows(pool, first)), ...(await appendRows(pool, second))]
   }

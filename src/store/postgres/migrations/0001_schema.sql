@@ -25,10 +25,12 @@ CREATE TABLE intray.id_gaps (
   begun_at  bigint NOT NULL
 );
 
--- Tenants that were moved here from another database, which gave out their ids below after_id.
+-- Tenants that were moved here from another database, which gave out their ids below after_id. Ids above from_id and below after_id
+-- were not given out here: a move jumps.
 CREATE TABLE intray.tenant_gaps (
   company_id bigint NOT NULL,
   account_id bigint NOT NULL,
+  from_id    bigint NOT NULL,
   after_id   bigint NOT NULL,
   PRIMARY KEY (company_id, account_id)
 );

@@ -6,6 +6,7 @@ import {
   type CopyRow,
   type CopyTable,
   keyOf,
+  ownKey,
   type ReadRange,
   type Stretch,
   type StretchRows,
@@ -24,9 +25,9 @@ export function readPage(
   db: DatabaseSync,
   table: CopyTable,
   after: CopyRow | null,
-  { upTo, tenant }: ReadRange,
+  { upTo, tenant, of }: ReadRange,
 ): CopyRow[] {
-  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }) }
+  const part: Part = { after, upTo: upToId(upTo), isBackwards: false, ...(tenant && { tenant }), ...(of && { of }) }
   return Array.from(rowsOf(db, table, part))
 }
 
@@ -41,20 +42,27 @@ export function readUpToDamage(db: DatabaseSync, table: CopyTable, stretch: Stre
   }
 }
 
-/** Of one tenant, or of all. */
-type Part = Stretch & Pick<ReadRange, 'tenant'>
+/** Of one tenant or some values, or of all. */
+type Part = Stretch & Pick<ReadRange, 'tenant' | 'of'>
 
 /** The first page of a part. */
-function* rowsOf(db: DatabaseSync, table: CopyTable, { after, upTo, isBackwards, tenant }: Part): Generator<CopyRow> {
-  const key = table.key.join(', ')
-  const places = table.key.map(() => '?').join(', ')
+function* rowsOf(
+  db: DatabaseSync,
+  table: CopyTable,
+  { after, upTo, isBackwards, tenant, of }: Part,
+): Generator<CopyRow> {
+  const own = ownKey(table, tenant)
+  const key = own.join(', ')
+  const places = own.map(() => '?').join(', ')
+  const ownOf = (row: CopyRow) => own.map((column) => row[table.key.indexOf(column)]!)
   const conditions: [sql: string, values: readonly Cell[]][] = []
-  if (after) conditions.push([`(${key}) > (${places})`, after])
-  if (upTo) conditions.push([`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places})`, upTo.key])
+  if (after) conditions.push([`(${key}) > (${places})`, ownOf(after)])
+  if (upTo) conditions.push([`(${key}) ${upTo.isInclusive ? '<=' : '<'} (${places})`, ownOf(upTo.key)])
   if (tenant) conditions.push(['company_id = ?', [tenant.companyId]])
   if (tenant && 'account_id' in table.columns) conditions.push(['account_id = ?', [tenant.accountId]])
+  if (of) conditions.push([`${of.column} IN (SELECT value FROM json_each(?))`, [JSON.stringify(of.values)]])
   const where = conditions.length > 0 ? `WHERE ${conditions.map(([sql]) => sql).join(' AND ')}` : ''
-  const order = table.key.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
+  const order = own.map((name) => (isBackwards ? `${name} DESC` : name)).join(', ')
   const statement = db.prepare(`SELECT ${columnsOf(table)} FROM ${table.name} ${where} ORDER BY ${order} LIMIT ? + 0`)
   statement.setReturnArrays(true)
   let bytes = 0

@@ -7,12 +7,20 @@ import { readSequence } from '../journal/sequence.ts'
 
 /** The key in `meta`: milliseconds, as text. */
 export const LAST_BACKUP = 'last_backup'
-const SELECT_GAPS = 'SELECT after_id AS "after", before_id AS "before" FROM id_gaps ORDER BY after_id'
+const SELECT_EPOCHS = 'SELECT after_id AS "after", before_id AS "before" FROM id_gaps ORDER BY after_id'
+const SELECT_GAPS = `SELECT after_id AS "after", before_id AS "before" FROM id_gaps
+  UNION ALL SELECT from_id, after_id FROM tenant_gaps WHERE from_id < after_id ORDER BY 1`
 const SELECT_TENANT_GAP = 'SELECT after_id FROM tenant_gaps WHERE company_id = ? AND account_id = ?'
 const INSERT_GAP = 'INSERT INTO id_gaps (after_id, before_id, begun_at) VALUES (?, ?, ?)'
 const JUMP = "UPDATE sequences SET value = ? WHERE name = 'events'"
 const SELECT_META = 'SELECT value FROM meta WHERE key = ?'
 
+/** Of restores. */
+export function readEpochs(db: DatabaseSync): IdGap[] {
+  return db.prepare(SELECT_EPOCHS).all() as unknown as IdGap[]
+}
+
+/** Of restores, and of tenants that were moved here. */
 export function readGaps(db: DatabaseSync): IdGap[] {
   return db.prepare(SELECT_GAPS).all() as unknown as IdGap[]
 }
@@ -26,7 +34,7 @@ export function addGap(db: DatabaseSync, now: number): IdGap {
   return gap
 }
 
-/** `gaps`: as they were when the store was opened. They grow only while no server runs. */
+/** `gaps`: as they were when the store was opened. A tenant that is moved here meanwhile has a gap of its own. */
 export function createRecovery(
   db: DatabaseSync,
   gaps: readonly IdGap[],

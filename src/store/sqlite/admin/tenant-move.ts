@@ -4,21 +4,33 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Tenant } from '../../../model/principal.ts'
 import type { CopyTable } from '../../contract/copy.ts'
 import { StoreRefused } from '../../contract/failure.ts'
-import type { MovedIds, MoveState, TenantMove } from '../../contract/tenant-move.ts'
-import { ANOTHER_MOVE, HAS_TENANT, isSameMove, NO_TENANT } from '../../copy-state.ts'
+import {
+  type MovedIds,
+  moveStart,
+  SURVEY_ROWS,
+  type SurveyedTable,
+  type TenantMove,
+} from '../../contract/tenant-move.ts'
+import { HAS_TENANT, MOVED, OTHER_SOURCE } from '../../copy-state.ts'
 import { COPY_TABLES } from '../../copy-tables.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { insertRows, removeRows } from './copy-rows.ts'
 
-const STATE = 'tenant_move'
 const OF_TENANT = 'company_id = ? AND account_id = ?'
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
 const SET_MOVED = `UPDATE tokens SET moved_to = ?, generation = ${NEXT_GENERATION} WHERE ${OF_TENANT}`
 const HAS_TOKENS = `SELECT 1 FROM tokens WHERE ${OF_TENANT} LIMIT 1`
 const IS_MOVED = `SELECT 1 FROM tokens WHERE ${OF_TENANT} AND moved_to IS NOT NULL LIMIT 1`
-const CREATE_IDS = `CREATE TABLE moved_ids (
-  name TEXT NOT NULL, old_id INTEGER NOT NULL, new_id INTEGER NOT NULL, PRIMARY KEY (name, old_id)) STRICT, WITHOUT ROWID`
+const SELECT_START = `SELECT after_id FROM tenant_gaps WHERE ${OF_TENANT}`
+const INSERT_START = 'INSERT INTO tenant_gaps (company_id, account_id, from_id, after_id) VALUES (?, ?, ?, ?)'
+const END_OF_SLICE =
+  'SELECT max(id) AS last FROM (SELECT id FROM #table WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0)'
+const SURVEYS: Record<SurveyedTable, string> = {
+  events: `SELECT id FROM events WHERE id > ? AND id <= ? AND ${OF_TENANT} ORDER BY id`,
+  resends: `SELECT id FROM resends r WHERE id > ? AND id <= ? AND company_id = ?
+    AND EXISTS (SELECT 1 FROM events e WHERE e.id = r.event_id AND e.account_id = ?) ORDER BY id`,
+}
 
 export function createTenantMove(db: DatabaseSync): TenantMove {
   const transaction = async <T>(work: () => T): Promise<T> => {
@@ -30,6 +42,11 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
     }
   }
   const has = (sql: string, { companyId, accountId }: Tenant) => db.prepare(sql).get(companyId, accountId) !== undefined
+  const ids = (sql: string, ...values: (string | number)[]): number[] =>
+    db
+      .prepare(sql)
+      .all(...values)
+      .map((row) => Number(row.id))
 
   /** The last id that was given out. Refusals are numbered by SQLite itself, erasures by their newest row. */
   function lastId(name: string): number {
@@ -40,59 +57,99 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
     return Number(db.prepare(`SELECT max(id) AS id FROM ${name}`).get()?.id ?? 0)
   }
 
+  /** Inside a transaction of the caller. */
+  function draw(tenant: Tenant, name: string, sequence: string, oldIds: readonly number[]): MovedIds {
+    const last = lastId(sequence)
+    if (sequence === 'events' || sequence === 'resends') setSequence(db, sequence, last + oldIds.length)
+    const note = db.prepare(`INSERT INTO ${idsOf(tenant)} (name, old_id, new_id) VALUES (?, ?, ?)
+      ON CONFLICT (name, old_id) DO UPDATE SET new_id = excluded.new_id`)
+    const drawn = new Map(oldIds.map((old, n) => [old, last + 1 + n]))
+    for (const [old, id] of drawn) note.run(name, old, id)
+    return drawn
+  }
+
   return {
-    close: (tenant, address) =>
-      transaction(() => {
-        if (!has(HAS_TOKENS, tenant)) throw new StoreRefused(NO_TENANT)
-        const { companyId, accountId } = tenant
+    state: (tenant) =>
+      transaction(() => (has(HAS_TOKENS, tenant) ? (has(IS_MOVED, tenant) ? 'closed' : 'open') : null)),
+    close: ({ companyId, accountId }, address) =>
+      transaction(() => void db.prepare(SET_MOVED).run(address ?? '', companyId, accountId)),
+    seal: (tenant) =>
+      transaction(() =>
         db.exec(`CREATE TRIGGER IF NOT EXISTS ${triggerOf(tenant)} BEFORE INSERT ON events
-          WHEN NEW.company_id = ${companyId} AND NEW.account_id = ${accountId}
-          BEGIN SELECT RAISE(ABORT, 'the tenant has moved to another database'); END`)
-        db.prepare(SET_MOVED).run(address ?? '', companyId, accountId)
-      }),
+          WHEN NEW.company_id = ${tenant.companyId} AND NEW.account_id = ${tenant.accountId}
+          BEGIN SELECT RAISE(ABORT, '${MOVED}'); END`),
+      ),
     reopen: (tenant) =>
       transaction(() => {
         db.exec(`DROP TRIGGER IF EXISTS ${triggerOf(tenant)}`)
         db.prepare(SET_MOVED).run(null, tenant.companyId, tenant.accountId)
       }),
-    isClosed: (tenant) => transaction(() => has(IS_MOVED, tenant)),
-    begin: (tenant, sourceUuid, last) =>
+    survey: ({ companyId, accountId }, table, after, upTo) =>
       transaction(() => {
-        const state = readState(db)
-        if (state && !isSameMove(state, tenant, sourceUuid)) throw new StoreRefused(ANOTHER_MOVE)
+        const slice = db.prepare(END_OF_SLICE.replace('#table', table)).get(after, upTo, SURVEY_ROWS)
+        const last = slice?.last as number | null
+        return { ids: last === null ? [] : ids(SURVEYS[table], after, last, companyId, accountId), last }
+      }),
+
+    begin: (tenant, sourceUuid, sourceLast) =>
+      transaction(() => {
         if (has(HAS_TOKENS, tenant)) throw new StoreRefused(HAS_TENANT)
-        if (!state) {
-          db.exec(CREATE_IDS)
-          const before = readSequence(db, 'events')
-          if (before <= last) {
-            db.prepare('INSERT INTO id_gaps (after_id, before_id, begun_at) VALUES (?, ?, ?)').run(
-              before,
-              last + 1,
-              Date.now(),
-            )
-            setSequence(db, 'events', last + 1)
-          }
-          saveState(db, { ...tenantOf(tenant), sourceUuid, afterId: Math.max(before, last + 1) })
+        const source = db.prepare('SELECT value FROM meta WHERE key = ?').get(metaKeyOf(tenant))
+        if (source && Buffer.from(source.value as Uint8Array).toString() !== sourceUuid) {
+          throw new StoreRefused(OTHER_SOURCE)
         }
-        const moved = new Map<string, MovedIds>()
-        for (const { name, old_id: old, new_id: id } of db
-          .prepare('SELECT name, old_id, new_id FROM moved_ids')
-          .iterate()) {
-          const ids = moved.get(String(name)) ?? new Map<number, number>()
-          moved.set(String(name), ids.set(Number(old), Number(id)))
-        }
-        return moved
+        const { companyId, accountId } = tenant
+        if (source) return Number(db.prepare(SELECT_START).get(companyId, accountId)!.after_id)
+        const last = readSequence(db, 'events')
+        const start = moveStart(last, sourceLast)
+        db.exec(`CREATE TABLE ${idsOf(tenant)} (
+          name TEXT NOT NULL, old_id INTEGER NOT NULL, new_id INTEGER, PRIMARY KEY (name, old_id)) STRICT, WITHOUT ROWID`)
+        db.prepare(INSERT_START).run(companyId, accountId, last, start)
+        setSequence(db, 'events', start)
+        db.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run(metaKeyOf(tenant), Buffer.from(sourceUuid))
+        return start
       }),
-    insertNumbered: (table, oldIds, rowsOf) =>
+    noteIds: (tenant, table, oldIds) =>
       transaction(() => {
-        const last = lastId(table.name)
-        const ids = oldIds.map((_, n) => last + 1 + n)
-        if (table.follows) setSequence(db, table.follows, last + ids.length)
-        insertRows(db, table, rowsOf(ids))
-        const note = db.prepare('INSERT INTO moved_ids (name, old_id, new_id) VALUES (?, ?, ?)')
-        for (const [n, old] of oldIds.entries()) note.run(table.name, old, ids[n]!)
-        return ids
+        const note = db.prepare(`INSERT OR IGNORE INTO ${idsOf(tenant)} (name, old_id) VALUES (?, ?)`)
+        for (const old of oldIds) note.run(table, old)
       }),
+    lastNoted: (tenant, table) =>
+      transaction(() => ids(`SELECT max(old_id) AS id FROM ${idsOf(tenant)} WHERE name = ?`, table)[0]!),
+    noted: (tenant, table, after, limit) =>
+      transaction(() =>
+        ids(
+          `SELECT old_id AS id FROM ${idsOf(tenant)} WHERE name = ? AND old_id > ? ORDER BY old_id LIMIT ? + 0`,
+          table,
+          after,
+          limit,
+        ),
+      ),
+    newIds: (tenant, table, oldIds) =>
+      transaction(() => {
+        const select = db.prepare(
+          `SELECT new_id FROM ${idsOf(tenant)} WHERE name IN (?, ?) AND old_id = ? AND new_id IS NOT NULL`,
+        )
+        const gone = table === 'events' ? 'gone' : table
+        return new Map(
+          oldIds.flatMap((old) => {
+            const row = select.get(table, gone, old)
+            return row ? [[old, Number(row.new_id)] as const] : []
+          }),
+        )
+      }),
+    newestUpTo: (tenant, old) =>
+      transaction(
+        () =>
+          ids(
+            `SELECT new_id AS id FROM ${idsOf(tenant)} WHERE name = 'events' AND old_id <= ? AND new_id IS NOT NULL
+            ORDER BY old_id DESC LIMIT 1`,
+            old,
+          )[0] ?? 0,
+      ),
+    insertNumbered: (tenant, table, oldIds, rowsOf) =>
+      transaction(() => insertRows(db, table, rowsOf(draw(tenant, table.name, table.name, oldIds)))),
+    numberGone: (tenant, oldIds) => transaction(() => void draw(tenant, 'gone', 'events', oldIds)),
     put: (table, rows) =>
       transaction(() => {
         removeRows(db, table, rows)
@@ -100,28 +157,17 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
       }),
     finish: (tenant, tokens) =>
       transaction(() => {
-        const { companyId, accountId, afterId } = readState(db)!
-        db.prepare('INSERT INTO tenant_gaps (company_id, account_id, after_id) VALUES (?, ?, ?)').run(
-          companyId,
-          accountId,
-          afterId,
-        )
         insertRows(db, tokensTable(), tokens)
         db.prepare(SET_MOVED).run(null, tenant.companyId, tenant.accountId)
-        db.exec(`DROP TABLE moved_ids; DELETE FROM meta WHERE key = '${STATE}'`)
+        db.exec(`DROP TABLE ${idsOf(tenant)}`)
+        db.prepare('DELETE FROM meta WHERE key = ?').run(metaKeyOf(tenant))
       }),
   }
 }
 
 const tokensTable = (): CopyTable => COPY_TABLES.find(({ name }) => name === 'tokens')!
 const triggerOf = ({ companyId, accountId }: Tenant): string => `moved_${companyId}_${accountId}`
-const tenantOf = ({ companyId, accountId }: Tenant): Tenant => ({ companyId, accountId })
-
-function readState(db: DatabaseSync): MoveState | null {
-  const row = db.prepare('SELECT CAST(value AS TEXT) AS value FROM meta WHERE key = ?').get(STATE)
-  return row ? (JSON.parse(String(row.value)) as MoveState) : null
-}
-
-function saveState(db: DatabaseSync, state: MoveState): void {
-  db.prepare('INSERT INTO meta (key, value) VALUES (?, ?)').run(STATE, Buffer.from(JSON.stringify(state)))
-}
+/** Which old id became which, until the move is finished. */
+const idsOf = ({ companyId, accountId }: Tenant): string => `moved_ids_${companyId}_${accountId}`
+/** Its value is the source of an unfinished move. */
+const metaKeyOf = ({ companyId, accountId }: Tenant): string => `tenant_move_${companyId}_${accountId}`

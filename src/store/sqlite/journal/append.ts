@@ -11,6 +11,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { createIdentity, createMintedDigest, createSha256 } from '../../../model/dedupe.ts'
 import { createErasedDigest } from '../../../model/erasure.ts'
 import type { EventKind } from '../../../model/event.ts'
+import { MOVED } from '../../copy-state.ts'
 import type { AppendOutcome } from '../../contract/append.ts'
 import { META_COLUMNS } from '../../event-columns.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
@@ -110,7 +111,8 @@ export function prepareAppend(db: DatabaseSync): AppendAll {
       db.exec('ROLLBACK TO one_row; RELEASE one_row')
       eventIds.rewind(nextIds[0])
       resendIds.rewind(nextIds[1])
-      return { outcome: 'failed', reason: error instanceof Error ? error.message : String(error) }
+      const reason = error instanceof Error ? error.message : String(error)
+      return { outcome: 'failed', reason, ...(reason === MOVED && { isMoved: true }) }
     }
   }
 

@@ -23,10 +23,12 @@ CREATE TABLE id_gaps (
   begun_at  INTEGER NOT NULL
 ) STRICT;
 
--- Tenants that were moved here from another database, which gave out their ids below after_id.
+-- Tenants that were moved here from another database, which gave out their ids below after_id. Ids above from_id and below after_id
+-- were not given out here: a move jumps.
 CREATE TABLE tenant_gaps (
   company_id INTEGER NOT NULL,
   account_id INTEGER NOT NULL,
+  from_id    INTEGER NOT NULL,
   after_id   INTEGER NOT NULL,
   PRIMARY KEY (company_id, account_id)
 ) STRICT, WITHOUT ROWID;
