@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto'
 import { type CopyRow, type CopySide, type CopyTable, keyOf } from '../store/contract/copy.ts'
+import { addRow } from './copy-digest.ts'
 
 export interface TableReport {
   readonly table: string
@@ -16,11 +17,7 @@ export async function tableDigest(side: CopySide, table: CopyTable, say: (text: 
     const page: CopyRow[] = await side.read(table, after)
     const last = page.at(-1)
     if (!last) return { table: table.name, rows, sha256: hash.digest('hex') }
-    for (const row of page) {
-      // Each blob is preceded by its length, so that no two tables give the same input.
-      hash.update(JSON.stringify(row.map((cell) => (cell instanceof Uint8Array ? [cell.byteLength] : cell))))
-      for (const cell of row) if (cell instanceof Uint8Array) hash.update(cell)
-    }
+    for (const row of page) addRow(hash, row)
     rows += page.length
     after = keyOf(table, last)
     say(`${table.name} ${rows}`)
