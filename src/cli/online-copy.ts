@@ -1,6 +1,6 @@
 // Copies a database into another one while its senders and processors go on.
 //
-//   first round: every row ─► rounds: what came and what changed meanwhile ─► counted ─► frozen: the rest ─► finished
+//   first round: every row ─► rounds: rows added or changed meanwhile ─► counted ─► frozen: the rest ─► finished
 //
 // A round is as long as what came in during the one before, so rounds get shorter until the rest fits into the pause. Each page is
 // read back from the target and compared by SHA-256; rows are counted on both sides. The index of the copy is built between rounds.
@@ -156,7 +156,7 @@ class OnlineCopy {
     }
   }
 
-  /** What came since the last round, and what changed. */
+  /** Rows that were added or changed since the last round. */
   async #round(): Promise<void> {
     const { source, target } = this.#options
     // Ids of events are read after those of resends: the event of each resend is among them.

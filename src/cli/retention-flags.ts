@@ -35,7 +35,7 @@ export function withFlags(settings: RetentionSettings, given: Given): RetentionS
   }
 }
 
-export const retentionAge: Parameter<RetentionAge | 'default'> = (text) => {
+const retentionAge: Parameter<RetentionAge | 'default'> = (text) => {
   if (text === 'never' || text === 'default') return text
   const days = Number(/^(\d{1,5})d$/.exec(text)?.[1])
   if (!(days >= 1 && days <= MAX_RETENTION_DAYS)) {

@@ -2,7 +2,7 @@
 // rows, decides, and says what to remove; a driver answers all questions in one transaction.
 //
 // A message is a first event, its revisions and the events promoted from them. It goes as a whole, once all of its rows are too
-// old. What came after its first event had gone names it as a revision would, and is a message without it.
+// old. An event that was stored under the reference of a purged message names that message in `revises` and is a message of its own.
 //
 // The step walks the index by time and decides on a message where it meets its lowest id: so each one is looked at once in a walk.
 
@@ -12,7 +12,7 @@ import type { Tenant } from './principal.ts'
 import type { DeliveryState } from './processing.ts'
 
 /** Rows that a step looks at, revisions of one message that it reads, and bytes that it removes, unless one message has more. */
-export const PURGE_ROWS = 100
+const PURGE_ROWS = 100
 const MAX_REVISIONS = 100
 const PURGE_BYTES = 2 * 1024 * 1024
 

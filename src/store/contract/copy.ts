@@ -1,6 +1,6 @@
 // Copying a database to another store while its senders go on: primary tables are copied row by row, derived ones are built.
 //
-//   notes changes ─► every row, page by page ─► what came and what changed meanwhile, in rounds ─► frozen: the rest ─► finished
+//   notes changes ─► every row, page by page ─► rows added or changed meanwhile, in rounds ─► frozen: the rest ─► finished
 //
 // Promises
 // - From `startNoting` on, no change of a copied table is missed: a row is appended in the order of ids, or its key is noted in the
