@@ -11,7 +11,7 @@ import { send } from '../support/client.ts'
 import { intrayJson } from '../support/command.ts'
 import type { Driver } from '../support/drivers.ts'
 import { EventStream } from '../support/event-stream.ts'
-import { createToken, withStore } from '../support/journal.ts'
+import { createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { Ledger, Load, post } from '../support/load.ts'
 import { newMigratedDatabase, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { programs, WITHOUT_PROGRAMS, withPrograms } from '../support/postgres/debian.ts'
@@ -91,6 +91,7 @@ async function assertRestored(t: TestContext, driver: Driver['name']): Promise<v
   assert.ok(lost > gap.after, 'control: an acknowledged message is not in the backup')
 
   const server = await startServer(t, restored)
+  await untilIndexed(restored.INTRAY_DATABASE_URL)
   const doctor = await intray(['doctor', '--json'], restored)
   const { checks } = JSON.parse(String(doctor.stdout)) as { checks: { name: string; verdict: string }[] }
   const wrong = checks.filter(({ verdict }) => verdict !== 'ok').map(({ name }) => name)
