@@ -4,11 +4,13 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { tenantText } from '../model/principal.ts'
-import { FairQueue } from '../runtime/fair-queue.ts'
+import { FairSlots } from '../runtime/fair-slots.ts'
 import type { Follower } from '../store/contract/follow.ts'
 import type { PageReader, Render } from './tenant-feed.ts'
 
 const READS_AT_ONCE = 4
+/** A tenant whose streams all are behind otherwise keeps as many cores busy as the others need for their reads. */
+const READS_OF_A_TENANT = 1
 
 export interface PageQueueOptions {
   readonly follower: Follower
@@ -18,10 +20,13 @@ export interface PageQueueOptions {
 
 export class PageQueue {
   readonly #options: PageQueueOptions
-  readonly #waiting = new FairQueue<PageReader>()
+  readonly #slots = new FairSlots({
+    slots: READS_AT_ONCE,
+    maxPerHolder: READS_OF_A_TENANT,
+    maxWaitingPerHolder: Number.POSITIVE_INFINITY,
+  })
   /** Readers whose read failed, or whose events a rebuild of the index has not reached yet. */
   readonly #parked: PageReader[] = []
-  #reading = 0
 
   constructor(options: PageQueueOptions) {
     this.#options = options
@@ -30,25 +35,12 @@ export class PageQueue {
   add(reader: PageReader): void {
     if (reader.queued || reader.isOver) return
     reader.queued = true
-    this.#waiting.push(tenantText(reader.tenant), reader)
-    this.#pump()
+    void this.#slots.run(tenantText(reader.tenant), () => this.#read(reader))
   }
 
   /** Gives parked readers another turn. */
   retry(): void {
     for (const reader of this.#parked.splice(0)) this.add(reader)
-  }
-
-  #pump(): void {
-    while (this.#reading < READS_AT_ONCE) {
-      const reader = this.#waiting.next()
-      if (!reader) return
-      this.#reading += 1
-      void this.#read(reader).finally(() => {
-        this.#reading -= 1
-        this.#pump()
-      })
-    }
   }
 
   async #read(reader: PageReader): Promise<void> {
