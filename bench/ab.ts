@@ -6,7 +6,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { besides } from './ab/beside.ts'
+import { settingsBeside, WorkBeside } from './ab/beside.ts'
 import { addPackages, describeCommit, findCommit, hasChanges, writeCommit } from './ab/checkout.ts'
 import { createSide, measureBurst, measureSustained, type Reading, type Side } from './ab/measure.ts'
 import { AB_HELP, type AbOptions, parseAbOptions, type ScenarioName } from './ab/options.ts'
@@ -107,15 +107,23 @@ class AbBench {
     const { connections, seconds, messages, beside } = this.#options
     const workers = name === 'two' ? 2 : 1
     const start = async (root: string): Promise<Side> =>
-      createSide(await startIntray(this.#scope, databases, { root, workers, settings: settingsOf(root) }))
+      createSide(
+        await startIntray(this.#scope, databases, {
+          root,
+          workers,
+          settings: { ...settingsOf(root), ...settingsBeside(beside) },
+        }),
+      )
     const sides: Sides = { a: await start(this.#roots.a), b: await start(this.#roots.b) }
+    const work = new WorkBeside(beside, sides.a.intray, this.#scope.folder)
+    await work.prepare()
     const measureAlone = (side: Side): Promise<Reading> =>
       name === 'sustained'
         ? measureSustained(this.#load, side, connections, messages)
         : measureBurst(this.#load, side, connections, seconds)
     const measure = async (side: Side): Promise<Reading> => {
-      if (beside === null || side !== sides.a) return measureAlone(side)
-      const { measured, turns } = await besides(beside, side.intray, this.#scope.folder, () => measureAlone(side))
+      if (beside.length === 0 || side !== sides.a) return measureAlone(side)
+      const { measured, turns } = await work.during(() => measureAlone(side))
       return { ...measured, turnsBeside: turns }
     }
     for (const side of Object.values(sides)) await measure(side)

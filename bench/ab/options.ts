@@ -4,7 +4,7 @@
 import { tmpdir } from 'node:os'
 import { parseArgs } from 'node:util'
 import { STORES, type StoreName, storeNamed } from '../contestants/databases.ts'
-import { BESIDE, type BesideName } from './beside.ts'
+import { BESIDE_NAMES, type BesideName } from './beside.ts'
 import { numberIn, wholeIn } from '../option-values.ts'
 import { UsageError } from '../usage-error.ts'
 
@@ -23,7 +23,7 @@ export interface AbOptions {
   readonly messages: number
   readonly connections: number
   /** What runs in a loop on A while it is measured. */
-  readonly beside: BesideName | null
+  readonly beside: readonly BesideName[]
   readonly folder: string
   readonly json: string | null
   readonly maxMinutes: number
@@ -43,7 +43,8 @@ Measures this working tree (A) and another commit (B) in interleaved rounds.
   --seconds <n>       length of a burst (2)
   --messages <n>      messages of a sustained load; far more than one step of the index takes (150000)
   --connections <n>   keep-alive connections (64)
-  --beside <what>     while A is measured, run this on its database, again and again: ${BESIDE.join(', ')}
+  --beside <what>     while A is measured, run this on its database, again and again: ${BESIDE_NAMES.join(', ')};
+                      may be repeated
   --folder <path>     where the temporary folder is made; must be a real disk (${tmpdir()})
   --json <file>       write every measurement there
   --max-minutes <n>   end the run after this long (30)
@@ -57,7 +58,7 @@ const FLAGS = {
   seconds: { type: 'string' },
   messages: { type: 'string' },
   connections: { type: 'string' },
-  beside: { type: 'string' },
+  beside: { type: 'string', multiple: true },
   folder: { type: 'string' },
   json: { type: 'string' },
   'max-minutes': { type: 'string' },
@@ -84,11 +85,10 @@ function scenariosOf(store: StoreName, only: readonly string[]): ScenarioName[] 
   )
 }
 
-function besideOf(name: string | undefined): BesideName | null {
-  if (name === undefined) return null
-  const found = BESIDE.find((one) => one === name)
-  if (!found) throw new UsageError(`--beside knows ${BESIDE.join(', ')}, not "${name}".`)
-  return found
+function besideOf(names: readonly string[]): BesideName[] {
+  const unknown = names.find((name) => !(BESIDE_NAMES as readonly string[]).includes(name))
+  if (unknown !== undefined) throw new UsageError(`--beside knows ${BESIDE_NAMES.join(', ')}, not "${unknown}".`)
+  return BESIDE_NAMES.filter((name) => names.includes(name))
 }
 
 /** Null if help was requested. */
@@ -107,7 +107,7 @@ export function parseAbOptions(argv: readonly string[]): AbOptions | null {
     seconds: numberIn('seconds', flags.seconds, 2, 0.5, 300),
     messages: wholeIn('messages', flags.messages, 150_000, 1000, 20_000_000),
     connections: wholeIn('connections', flags.connections, 64, 1, 1000),
-    beside: besideOf(flags.beside),
+    beside: besideOf(flags.beside ?? []),
     folder: flags.folder ?? tmpdir(),
     json: flags.json ?? null,
     maxMinutes: numberIn('max-minutes', flags['max-minutes'], 30, 1, 600),

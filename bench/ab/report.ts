@@ -110,7 +110,7 @@ export function formatAbReport(report: AbReport): string {
   return [
     `A: ${report.a}`,
     `B: ${report.b}`,
-    ...(settings.beside === null ? [] : [`beside A: ./intray ${settings.beside}, again and again`]),
+    ...(settings.beside.length === 0 ? [] : [`beside A: ${settings.beside.join(' and ')}, again and again`]),
     `${settings.store}, ${settings.connections} connections, ${settings.rounds} rounds, bursts of ${settings.seconds} s, sustained loads of ${integer(settings.messages)} messages`,
     '',
     table(

@@ -18,6 +18,7 @@ const LOG_TAIL_CHARS = 2000
 
 export interface Intray extends Contestant {
   readonly name: 'intray' | 'two'
+  readonly databaseUrl: string
   /** Runs `./intray <args>` against this server's database and parses the one JSON object it prints. */
   cli(args: readonly string[], limitMs?: number): Promise<Record<string, unknown>>
 }
@@ -70,7 +71,8 @@ async function runCli(
 export async function startIntray(scope: Scope, databases: Databases, options: IntrayOptions = {}): Promise<Intray> {
   const { root = ROOT } = options
   const folder = mkdtempSync(join(scope.folder, 'intray-'))
-  const env = environment(await databases.newUrl(), options)
+  const databaseUrl = await databases.newUrl()
+  const env = environment(databaseUrl, options)
   const logPath = join(folder, 'stderr.log')
   const log = openSync(logPath, 'a')
   const child = scope.own(spawn(join(root, 'intray'), ['serve'], { cwd: root, env, stdio: ['ignore', 'pipe', log] }))
@@ -88,5 +90,5 @@ export async function startIntray(scope: Scope, databases: Databases, options: I
   const finished = async (): Promise<void> => {
     await drainIndex({ cli })
   }
-  return { name, pids: pidsOf(child, databases), port, token, child, cli, finished }
+  return { name, databaseUrl, pids: pidsOf(child, databases), port, token, child, cli, finished }
 }

@@ -5,7 +5,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { besides } from '../../bench/ab/beside.ts'
+import { WorkBeside } from '../../bench/ab/beside.ts'
 import { addPackages, findCommit, hasChanges, writeCommit } from '../../bench/ab/checkout.ts'
 import { compare } from '../../bench/ab/compare.ts'
 import { parseAbOptions } from '../../bench/ab/options.ts'
@@ -33,7 +33,7 @@ const REFUSED: Record<string, [args: string[], sentence: RegExp]> = {
   'no seconds': [['--against', 'HEAD', '--seconds', '0'], /--seconds must be a number from 0.5/],
   'something beside it that is not known': [
     ['--against', 'HEAD', '--beside', 'tea'],
-    /--beside knows backup, not "tea"/,
+    /--beside knows backup, retention, not "tea"/,
   ],
   'an unknown option': [['--against', 'HEAD', '--fast'], /Unknown option/],
 }
@@ -76,7 +76,7 @@ test('what runs beside a measurement runs again and again, and has ended after i
     return {}
   }
   const intray = { cli } as unknown as Intray
-  const { measured, turns } = await besides('backup', intray, tempFolder('beside'), async () => {
+  const { measured, turns } = await new WorkBeside(['backup'], intray, tempFolder('beside')).during(async () => {
     await enough.promise
     return 'measured'
   })
@@ -86,7 +86,7 @@ test('what runs beside a measurement runs again and again, and has ended after i
 
   const fails = { cli: () => Promise.reject(new Error('no disk')) } as unknown as Intray
   await assert.rejects(
-    besides('backup', fails, tempFolder('beside'), async () => 1),
+    new WorkBeside(['backup'], fails, tempFolder('beside')).during(async () => 1),
     /no disk/,
   )
 })
