@@ -13,7 +13,7 @@ import { FROZEN } from '../copy-state.ts'
 const BUSY_TIMEOUT_MS = 5000
 
 /** Versions before this one can corrupt a WAL database when two connections write and checkpoint at once. */
-const OLDEST_SAFE_SQLITE = '3.51.3'
+const OLDEST_SAFE_SQLITE = [3, 51, 3] as const
 
 /**
  * 4 MB. After each commit that split a page, SQLite walks its whole page cache (the split borrows the page number of
@@ -161,9 +161,12 @@ function turnOnWal(db: DatabaseSync): unknown {
 
 function requireSafeVersion(db: DatabaseSync): void {
   const version = sqliteVersion(db)
-  if (version.localeCompare(OLDEST_SAFE_SQLITE, 'en', { numeric: true }) < 0) {
-    throw new StoreRefused(`SQLite ${version} can corrupt a WAL database; ${OLDEST_SAFE_SQLITE} or newer is needed.`)
-  }
+  const parts = version.split('.').map(Number)
+  const at = OLDEST_SAFE_SQLITE.findIndex((part, n) => parts[n] !== part)
+  if (at === -1 || parts[at]! > OLDEST_SAFE_SQLITE[at]!) return
+  throw new StoreRefused(
+    `SQLite ${version} can corrupt a WAL database; ${OLDEST_SAFE_SQLITE.join('.')} or newer is needed.`,
+  )
 }
 
 /** The primary result code of a SQLite error, or null for any other error. */
