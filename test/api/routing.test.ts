@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { METHODS } from 'node:http'
 import { before, describe, test } from 'node:test'
 import { ROUTES, type Route } from '../../src/http/routes.ts'
-import { drivers } from '../support/drivers.ts'
+import { anyDriver } from '../support/drivers.ts'
 import { INTAKE_PATHS, idOf, jsonHeaders, postTo } from '../support/intake.ts'
 import { exchange, postHeaders, rawRequest } from '../support/raw.ts'
 import {
@@ -57,7 +57,7 @@ function spellings(path: string, ignoringQuery: boolean): string[] {
   ]
 }
 
-for (const driver of drivers) {
+for (const driver of anyDriver) {
   describe(`addresses and methods on ${driver.name}`, () => {
     const shared = sharedApp(driver)
     let data: SampleData

@@ -19,6 +19,9 @@ export const drivers: readonly Driver[] = [
   { name: 'postgres', newDatabase: newPostgresDatabase, readyDatabase: newMigratedDatabase },
 ]
 
+/** For what is decided before the store is asked: one of them shows it. */
+export const anyDriver: readonly Driver[] = drivers.slice(0, 1)
+
 /** PostgreSQL on databases that the test makes or has made itself. */
 export function postgresOn(newDatabase: () => Promise<string>): Driver {
   return { name: 'postgres', newDatabase, readyDatabase: newDatabase }
