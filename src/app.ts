@@ -7,11 +7,12 @@ import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
-import { type Config, tlsFiles } from './config.ts'
+import { AUTO_READY_DELAY_MS, type Config, tlsFiles } from './config.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { ReadyDelay } from './http/ready-delay.ts'
 import { ByteRates } from './http/byte-rates.ts'
 import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, pathsOf, ROUTES } from './http/routes.ts'
@@ -176,6 +177,12 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     isReady: () => readiness() === null,
   })
   const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
+  const readyDelay = new ReadyDelay({
+    trustedProxies: config.trustedProxies,
+    readyDelay: config.readyDelay,
+    autoMaxMs: AUTO_READY_DELAY_MS,
+    now: () => performance.now(),
+  })
   const streams = new StreamHub({
     follower: store.follow,
     render: renderEvent,
@@ -253,7 +260,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    readiness,
+    readiness: (address) => {
+      readyDelay.asked(address)
+      return readiness()
+    },
     inbox: {
       inbox: store.inbox,
       events: store.events,
@@ -333,8 +343,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopped: Promise<void> | null = null
   const stop = async () => {
     stopping = true
-    logger.info('stopping', { ready_delay_ms: config.readyDelay })
-    if (config.readyDelay > 0) await new Promise((resolve) => setTimeout(resolve, config.readyDelay))
+    logger.info('stopping')
+    await readyDelay.pass()
     await stopServices()
     await store.close()
     logger.info('stopped')

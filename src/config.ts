@@ -86,6 +86,20 @@ const workerCount = (about: string): Setting<number | 'auto'> => ({
   format: String,
 })
 
+/** The longest that `auto` lasts: a proxy that stops asking holds nobody up. */
+export const AUTO_READY_DELAY_MS = 10_000
+
+/** A duration, or `auto`. */
+const autoDuration = (max: string, about: string): Setting<number | 'auto'> => {
+  const { parse, format, ...fixed } = duration('0s', '0s', max, about)
+  return {
+    fallback: 'auto',
+    about: `${fixed.about.slice(0, -1)}, auto)`,
+    parse: (value) => (value === 'auto' ? value : parse(value)),
+    format: (value) => (value === 'auto' ? value : format(value)),
+  }
+}
+
 const MAX_WORKERS = 256
 
 export const SETTINGS = {
@@ -207,7 +221,10 @@ export const SETTINGS = {
   ),
   backupEvery: duration('1d', '1s', '365d', 'A scheduled backup begins when the last one is this old'),
   backupKeep: integer(14, 1, 100_000, 'Backups kept in the folder; older ones are removed'),
-  readyDelay: duration('0s', '0s', '1h', 'After SIGTERM: time from "not ready" to closing the port'),
+  readyDelay: autoDuration(
+    '1h',
+    'After SIGTERM: time from "not ready" to closing the port; auto: until trusted proxies that ask /readyz got "not ready" three times, 10s at most',
+  ),
   stopTimeout: duration('25s', '0s', '1h', 'After SIGTERM: requests that are still open are cut off after this'),
 }
 

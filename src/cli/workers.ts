@@ -8,7 +8,7 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
-import type { Config } from '../config.ts'
+import { AUTO_READY_DELAY_MS, type Config } from '../config.ts'
 import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
@@ -43,7 +43,8 @@ export async function runWorkers(config: Config, log: Log): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
   await requireServer(store).finally(() => store.close())
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
-  const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
+  const readyDelay = config.readyDelay === 'auto' ? AUTO_READY_DELAY_MS : config.readyDelay
+  const stopLimitMs = readyDelay + config.stopTimeout + STOP_GRACE_MS
   const ended = new Fleet(count, log, stopLimitMs, async (address) => {
     const start = { address, config, logger: log.logger, processes: ` with ${count} workers` }
     databaseLine(config.databaseUrl)
