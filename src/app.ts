@@ -329,6 +329,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     streams,
   ]
   const stopServices = async () => {
+    // The port closes first: a stream or claim that ends here begins again on another node.
+    void server.stop()
     for (const service of services.toReversed()) await service.stop()
   }
   try {
