@@ -64,6 +64,8 @@ export interface AppOptions {
   readonly store: Store
   readonly logger: Logger
   readonly clock?: Clock
+  /** A listening socket that outlives this process, in place of host and port: what connects between two processes waits in it. */
+  readonly listenFd?: number | null
 }
 
 export interface App {
@@ -73,7 +75,8 @@ export interface App {
   stop(): Promise<void>
 }
 
-export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, store, logger, clock = systemClock, listenFd = null } = options
   const onTrouble = (doing: string, error: unknown) => logger.warn(`could not ${doing}`, { error: errorText(error) })
   const warnUnindexed = (unindexed: number, cursor: number) => {
     if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
@@ -176,10 +179,13 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     }),
     isReady: () => readiness() === null,
   })
-  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
+  const readiness = (): Problem | null =>
+    stopping && !staysReady ? { code: 'shutting_down' } : (lost ?? health.problem)
+  // A health check that finds a stopping server on its socket's last connection is not sent elsewhere.
+  const staysReady = listenFd !== null && config.readyDelay === 'auto'
   const readyDelay = new ReadyDelay({
     trustedProxies: config.trustedProxies,
-    readyDelay: config.readyDelay,
+    readyDelay: staysReady ? 0 : config.readyDelay,
     autoMaxMs: AUTO_READY_DELAY_MS,
     now: () => performance.now(),
   })
@@ -244,6 +250,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
+    listenFd,
     tls: tlsFiles(config),
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),

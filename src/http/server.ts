@@ -33,6 +33,8 @@ export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
   readonly host: string
   readonly port: number
+  /** A listening socket in place of host and port; null: it makes its own. */
+  readonly listenFd: number | null
   /** Null for plain HTTP. */
   readonly tls: KeyPairFiles | null
   readonly headersTimeout: number
@@ -91,7 +93,7 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    const { host, port, tls, headersTimeout, logger } = this.#options
+    const { host, port, listenFd, tls, headersTimeout, logger } = this.#options
     const { clock } = this.#options.auth
     if (tls) this.#tls = new Tls({ files: tls, handshakeTimeout: headersTimeout, clock, logger })
     const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler)
@@ -109,7 +111,10 @@ export class HttpServer implements Service {
     await fastify.ready()
     this.#server = server!
     this.#fastPath = this.#installFastPath(server!, onClientError)
-    await once(server!.listen({ host, port, backlog: BACKLOG }), 'listening')
+    const where = listenFd === null ? { host, port } : { fd: listenFd }
+    await once(server!.listen({ ...where, backlog: BACKLOG }), 'listening')
+    if (typeof server!.address() !== 'object' || server!.address() === null)
+      throw Object.assign(new Error('not a TCP socket'), { code: 'ENOTSUP' })
     this.#tls?.start()
   }
 
@@ -119,9 +124,9 @@ export class HttpServer implements Service {
     return `${this.#tls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
   }
 
-  /** Another node behind the proxy takes the requests that come after this server closes its port. */
+  /** Somebody takes the requests that come after this server closes its port: another node behind the proxy, or the next process. */
   get #hasSuccessor(): boolean {
-    return this.#options.trustedProxies.length > 0
+    return this.#options.trustedProxies.length > 0 || this.#options.listenFd !== null
   }
 
   /** Stops accepting, lets open requests finish, and closes all connections after the timeout. */
