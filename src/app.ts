@@ -7,11 +7,12 @@ import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
-import { type Config, tlsFiles } from './config.ts'
+import { AUTO_READY_DELAY_MS, type Config, tlsFiles } from './config.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
+import { ReadyDelay } from './http/ready-delay.ts'
 import { ByteRates } from './http/byte-rates.ts'
 import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, pathsOf, ROUTES } from './http/routes.ts'
@@ -63,6 +64,8 @@ export interface AppOptions {
   readonly store: Store
   readonly logger: Logger
   readonly clock?: Clock
+  /** A listening socket that outlives this process, in place of host and port: what connects between two processes waits in it. */
+  readonly listenFd?: number | null
 }
 
 export interface App {
@@ -72,7 +75,8 @@ export interface App {
   stop(): Promise<void>
 }
 
-export async function startApp({ config, store, logger, clock = systemClock }: AppOptions): Promise<App> {
+export async function startApp(options: AppOptions): Promise<App> {
+  const { config, store, logger, clock = systemClock, listenFd = null } = options
   const onTrouble = (doing: string, error: unknown) => logger.warn(`could not ${doing}`, { error: errorText(error) })
   const warnUnindexed = (unindexed: number, cursor: number) => {
     if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
@@ -175,7 +179,16 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     }),
     isReady: () => readiness() === null,
   })
-  const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))
+  const readiness = (): Problem | null =>
+    stopping && !staysReady ? { code: 'shutting_down' } : (lost ?? health.problem)
+  // A health check that finds a stopping server on its socket's last connection is not sent elsewhere.
+  const staysReady = listenFd !== null && config.readyDelay === 'auto'
+  const readyDelay = new ReadyDelay({
+    trustedProxies: config.trustedProxies,
+    readyDelay: staysReady ? 0 : config.readyDelay,
+    autoMaxMs: AUTO_READY_DELAY_MS,
+    now: () => performance.now(),
+  })
   const streams = new StreamHub({
     follower: store.follow,
     render: renderEvent,
@@ -237,6 +250,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
+    listenFd,
     tls: tlsFiles(config),
     routes: ROUTES.filter((route) => route.operation !== 'tester' || config.legacyTester === 'on').filter(
       (route) => hasConsole || !isConsoleRoute(route),
@@ -253,7 +267,10 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       maxBodyBytes: config.maxBodyBytes,
       remoteAddr: config.remoteAddr,
     }),
-    readiness,
+    readiness: (address) => {
+      readyDelay.asked(address)
+      return readiness()
+    },
     inbox: {
       inbox: store.inbox,
       events: store.events,
@@ -319,6 +336,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
     streams,
   ]
   const stopServices = async () => {
+    // The port closes first: a stream or claim that ends here begins again on another node.
+    void server.stop()
     for (const service of services.toReversed()) await service.stop()
   }
   try {
@@ -333,8 +352,8 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
   let stopped: Promise<void> | null = null
   const stop = async () => {
     stopping = true
-    logger.info('stopping', { ready_delay_ms: config.readyDelay })
-    if (config.readyDelay > 0) await new Promise((resolve) => setTimeout(resolve, config.readyDelay))
+    logger.info('stopping')
+    await readyDelay.pass()
     await stopServices()
     await store.close()
     logger.info('stopped')

@@ -19,7 +19,7 @@ const FIRST_OPERATOR = { name: 'admin', role: 'admin', tenants: null, password: 
 
 /** Answers the text to print. */
 export async function bootstrap(store: Store, config: Config, address: string, now: number): Promise<string> {
-  if (!isLoopback(config.host)) return hints(store, config)
+  if (!isLoopback(new URL(address).hostname)) return hints(store, config)
   const firstSteps = async () =>
     (await starterText(store, address, now)) + (await operatorText(store, config, address, now))
   if (!isReadByJournal()) return firstSteps()
@@ -103,5 +103,5 @@ For a password:   ./intray operator password admin
 }
 
 function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || (isIP(host) === 4 && host.startsWith('127.'))
+  return host === '[::1]' || (isIP(host) === 4 && host.startsWith('127.'))
 }

@@ -8,12 +8,13 @@
 
 import cluster, { type Worker } from 'node:cluster'
 import { availableParallelism } from 'node:os'
-import type { Config } from '../config.ts'
+import { AUTO_READY_DELAY_MS, type Config } from '../config.ts'
 import { errorText, type Log } from '../runtime/log.ts'
 import type { Store } from '../store/contract/store.ts'
 import { openStore } from '../store/open.ts'
 import { announce } from './announce.ts'
 import { CommandError } from './command.ts'
+import { workerEnvironment } from './listen-socket.ts'
 import { withStore } from './open.ts'
 import { closeUnacceptedConnections } from './unaccepted-connections.ts'
 import { databaseLine } from './used-database.ts'
@@ -38,13 +39,14 @@ export function workerSlot(): number {
 }
 
 /** The exit code: 0 after a graceful stop of every worker. */
-export async function runWorkers(config: Config, log: Log): Promise<number> {
+export async function runWorkers(config: Config, log: Log, listenFd: number | null): Promise<number> {
   // Refuses a database that no server may open before anything is written.
   const store = await openStore(config.databaseUrl, { role: 'server' })
   await requireServer(store).finally(() => store.close())
   const count = config.workers === 'auto' ? availableParallelism() : config.workers
-  const stopLimitMs = config.readyDelay + config.stopTimeout + STOP_GRACE_MS
-  const ended = new Fleet(count, log, stopLimitMs, async (address) => {
+  const readyDelay = config.readyDelay === 'auto' ? AUTO_READY_DELAY_MS : config.readyDelay
+  const stopLimitMs = readyDelay + config.stopTimeout + STOP_GRACE_MS
+  const ended = new Fleet({ count, log, stopLimitMs, listenFd }, async (address) => {
     const start = { address, config, logger: log.logger, processes: ` with ${count} workers` }
     databaseLine(config.databaseUrl)
     await withStore((store) => announce(store, start), config)
@@ -68,10 +70,18 @@ interface WorkerEnd {
   readonly livedMs: number
 }
 
+interface FleetOptions {
+  readonly count: number
+  readonly log: Log
+  readonly stopLimitMs: number
+  readonly listenFd: number | null
+}
+
 class Fleet {
   readonly #count: number
   readonly #log: Log
   readonly #stopLimitMs: number
+  readonly #listenFd: number | null
   readonly #onListening: (address: string) => Promise<void>
   readonly #ended = Promise.withResolvers<number>()
   /** Workers that have sent their address. */
@@ -80,10 +90,11 @@ class Fleet {
   #stopping = false
   #code = 0
 
-  constructor(count: number, log: Log, stopLimitMs: number, onListening: (address: string) => Promise<void>) {
-    this.#count = count
-    this.#log = log
-    this.#stopLimitMs = stopLimitMs
+  constructor(options: FleetOptions, onListening: (address: string) => Promise<void>) {
+    this.#count = options.count
+    this.#log = options.log
+    this.#stopLimitMs = options.stopLimitMs
+    this.#listenFd = options.listenFd
     this.#onListening = onListening
   }
 
@@ -95,7 +106,7 @@ class Fleet {
   }
 
   #fork(slot: number): void {
-    const worker = cluster.fork({ [SLOT]: String(slot) })
+    const worker = cluster.fork({ [SLOT]: String(slot), ...workerEnvironment(this.#listenFd) })
     closeUnacceptedConnections(worker)
     const startedAt = performance.now()
     worker.on('message', ({ listening }: WorkerMessage) => {
@@ -121,11 +132,15 @@ class Fleet {
   }
 
   #onExit(worker: Worker, slot: number, { code, signal, livedMs }: WorkerEnd): void {
-    if (!this.#stopping && this.#listening) {
+    // With its last worker this process loses a socket that was passed to it; who holds the socket starts the service again.
+    const canReplace = this.#listenFd === null || workers().some((one) => this.#ready.has(one))
+    if (!this.#stopping && this.#listening && canReplace) {
       this.#log.logger.error('a worker ended; starting another', { pid: worker.process.pid, code, signal })
       setTimeout(() => (this.#stopping ? this.#endIfAlone() : this.#fork(slot)), livedMs < SHORT_LIFE_MS ? PAUSE_MS : 0)
       return
     }
+    if (!this.#stopping && this.#listening)
+      this.#log.logger.fatal('all workers ended, so the socket is lost; stopping', { code, signal })
     // A signal to the process group may end a worker that is still starting: that is no failure, it had no requests.
     if (code !== 0 && !(this.#stopping && !this.#ready.has(worker))) this.#code = 1
     if (!this.#stopping) this.#stop()

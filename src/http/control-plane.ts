@@ -48,8 +48,8 @@ export interface ControlPlaneOptions {
   readonly streamHandler: Handler
   readonly processing: ProcessingOperations
   readonly console: ConsoleOptions
-  /** Null when the service is ready. */
-  readonly readiness: () => Problem | null
+  /** Null when the service is ready. `address`: of the client that asks. */
+  readonly readiness: (address: string | undefined) => Problem | null
   readonly logger: Logger
   readonly serverFactory: FastifyServerFactory
   readonly clientErrorHandler: (error: Error, socket: Socket) => void
@@ -149,7 +149,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     consolePage: ({ req }) => files.page(req),
     consoleFile: ({ req, params }) => files.file(req, params['*'] ?? ''),
     livez: () => OK,
-    readyz: () => options.readiness() ?? OK,
+    readyz: ({ exchange }) => options.readiness(exchange.address) ?? OK,
     openapiYaml: async ({ req }) => (await apiDocument()).yaml.answer(req),
     openapiJson: async ({ req }) => (await apiDocument()).json.answer(req),
     docs: async ({ req }) => (await apiDocument()).page(req, publicAddress(req)),

@@ -3,7 +3,8 @@
 
 import { once } from 'node:events'
 import http, { type IncomingMessage, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import net, { type AddressInfo, type Socket } from 'node:net'
+import { setImmediate, setTimeout as pause } from 'node:timers/promises'
 import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { KeyPairFiles } from '../runtime/key-pair.ts'
@@ -32,6 +33,8 @@ export interface HttpServerOptions
   extends Omit<ControlPlaneOptions, 'intakeHandler' | 'serverFactory' | 'clientErrorHandler'> {
   readonly host: string
   readonly port: number
+  /** A listening socket in place of host and port; null: it makes its own. */
+  readonly listenFd: number | null
   /** Null for plain HTTP. */
   readonly tls: KeyPairFiles | null
   readonly headersTimeout: number
@@ -54,6 +57,11 @@ const CHECK_CONNECTIONS_EVERY_MS = 100
 /** Time for a client that sent CONNECT to read the answer. */
 const CONNECT_LINGER_MS = 1000
 const CLOSE_IDLE_EVERY_MS = 50
+/** A request that is on its way when an idle connection is closed would be lost: until this is over, connections in use close after
+ * an answer that says so. */
+const LINGER_MS = 1000
+/** Turns of the event loop that a stop waits for one without a new connection. */
+const MAX_TURNS_TO_ACCEPT = 100
 /** Connections that the kernel queues before accept. With Node's 511, clients of a burst retry after 1, 3 and 7 s. */
 const BACKLOG = 4096
 /** As if Node's parser had found that the head is too large. */
@@ -74,6 +82,7 @@ export class HttpServer implements Service {
   #fastPath: FastPath | null = null
   #tls: Tls | null = null
   #stopping: Promise<void> | null = null
+  #accepted = 0
 
   constructor(options: HttpServerOptions) {
     this.#options = options
@@ -84,7 +93,7 @@ export class HttpServer implements Service {
   }
 
   async start(): Promise<void> {
-    const { host, port, tls, headersTimeout, logger } = this.#options
+    const { host, port, listenFd, tls, headersTimeout, logger } = this.#options
     const { clock } = this.#options.auth
     if (tls) this.#tls = new Tls({ files: tls, handshakeTimeout: headersTimeout, clock, logger })
     const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler)
@@ -102,7 +111,10 @@ export class HttpServer implements Service {
     await fastify.ready()
     this.#server = server!
     this.#fastPath = this.#installFastPath(server!, onClientError)
-    await once(server!.listen({ host, port, backlog: BACKLOG }), 'listening')
+    const where = listenFd === null ? { host, port } : { fd: listenFd }
+    await once(server!.listen({ ...where, backlog: BACKLOG }), 'listening')
+    if (typeof server!.address() !== 'object' || server!.address() === null)
+      throw Object.assign(new Error('not a TCP socket'), { code: 'ENOTSUP' })
     this.#tls?.start()
   }
 
@@ -110,6 +122,11 @@ export class HttpServer implements Service {
   get address(): string {
     const { address, family, port } = this.#server!.address() as AddressInfo
     return `${this.#tls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  }
+
+  /** Somebody takes the requests that come after this server closes its port: another node behind the proxy, or the next process. */
+  get #hasSuccessor(): boolean {
+    return this.#options.trustedProxies.length > 0 || this.#options.listenFd !== null
   }
 
   /** Stops accepting, lets open requests finish, and closes all connections after the timeout. */
@@ -121,9 +138,10 @@ export class HttpServer implements Service {
   async #drain(): Promise<void> {
     const server = this.#server
     if (!server) return
+    await this.#untilAllAccepted()
     this.#lifecycle.stopping = true
-    const closed = new Promise<void>((resolve) => server.close(() => resolve()))
-    // After close() Node neither enforces timeouts nor closes keep-alive connections that become idle.
+    // Not http's own close(), which closes idle connections at once; with it, timeouts are no longer enforced.
+    const closed = new Promise<void>((resolve) => net.Server.prototype.close.call(server, () => resolve()))
     await this.#tls?.stop()
     const closeIdle = () => {
       this.#tls?.closeHandshakes()
@@ -134,12 +152,26 @@ export class HttpServer implements Service {
       server.closeAllConnections()
       this.#fastPath?.closeAll()
     }
-    const idle = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     const deadline = setTimeout(closeAll, this.#options.stopTimeout)
+    if (this.#hasSuccessor) await Promise.race([closed, pause(LINGER_MS, undefined, { ref: false })])
+    const idle = setInterval(closeIdle, CLOSE_IDLE_EVERY_MS)
     closeIdle()
     await closed
     clearInterval(idle)
     clearTimeout(deadline)
+    // Ends the timer of http.
+    server.close()
+  }
+
+  /** Closing the port resets connections that wait in its queue, of which the event loop accepts one in a turn. */
+  async #untilAllAccepted(): Promise<void> {
+    // The rest of this turn does not look at the port.
+    await setImmediate()
+    for (let turns = 0; turns < MAX_TURNS_TO_ACCEPT; turns += 1) {
+      const before = this.#accepted
+      await setImmediate()
+      if (this.#accepted === before) return
+    }
   }
 
   #createServer(dispatch: Dispatch): Server {
@@ -200,6 +232,7 @@ export class HttpServer implements Service {
     const accept = (socket: Socket) => fastPath.accept(socket)
     const begin = this.#tls?.install(server, accept) ?? accept
     server.removeAllListeners('connection').on('connection', (socket: Socket) => {
+      this.#accepted += 1
       if (this.#shares.admitConnection(socket)) begin(socket)
       else socket.destroy()
     })

@@ -6,6 +6,7 @@ import { hasStrace } from '../../prove/strace.ts'
 import { findChromium } from './chromium.ts'
 import { globalSetup as setUp } from './global.ts'
 import { HAPROXY_PACKAGES, hasHaproxy } from './haproxy.ts'
+import { hasProxies, PROXY_PACKAGES } from './proxies.ts'
 import { hasPython } from './python.ts'
 import { hasWordpress, WORDPRESS_PACKAGES } from './wordpress/site.ts'
 
@@ -18,6 +19,7 @@ export async function globalSetup(): Promise<void> {
   install(['python3'], hasPython)
   install(['postgresql'], () => postgresBin() !== null)
   install(HAPROXY_PACKAGES, hasHaproxy)
+  install(PROXY_PACKAGES, hasProxies)
   install(['jq'], () => hasProgram('jq'))
   install(['openssl'], () => hasProgram('openssl'))
   install(['prometheus'], () => hasProgram('promtool'))

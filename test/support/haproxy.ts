@@ -48,7 +48,7 @@ export async function startCellsProxy(t: TestContext, cells: readonly Cell[]): P
 
   const file = join(folder, 'haproxy.cfg')
   writeFileSync(file, configOf(cells, { map, socket }))
-  const { child, port } = await listen(file)
+  const { child, port } = await spawnHaproxy(file)
   const exited = once(child, 'close')
   t.after(async () => {
     child.kill('SIGKILL')
@@ -96,7 +96,7 @@ function configOf(cells: readonly Cell[], { map, socket }: { map: string; socket
 }
 
 /** On a port that the system chose: the socket is made here and inherited. */
-async function listen(file: string): Promise<{ child: ChildProcess; port: number }> {
+export async function spawnHaproxy(file: string): Promise<{ child: ChildProcess; port: number }> {
   const server = net.createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const { port } = server.address() as AddressInfo

@@ -61,6 +61,8 @@ export interface LoadOptions {
   readonly token: string
   readonly ledger: Ledger
   readonly connections: number
+  /** False: a new connection for each message. */
+  readonly keepAlive?: boolean
   /** At most so many messages a second, of all connections together; without it, as fast as they are answered. */
   readonly perSecond?: number
   /** The senders stop after so many messages. */
@@ -81,7 +83,8 @@ export class Load {
   readonly finished: Promise<void>
   retried = 0
   readonly #options: LoadOptions
-  readonly #agent: http.Agent
+  /** Without one, each message has a connection of its own. */
+  readonly #agent: http.Agent | undefined
   #inFlight = 0
   #acknowledged = 0
   #started = 0
@@ -89,9 +92,10 @@ export class Load {
 
   constructor(options: LoadOptions) {
     this.#options = options
-    this.#agent = new http.Agent({ keepAlive: true, maxSockets: options.connections })
-    const senders = Array.from({ length: options.connections }, () => this.#run())
-    this.finished = Promise.all(senders).then(() => this.#agent.destroy())
+    const { keepAlive = true, connections } = options
+    this.#agent = keepAlive ? new http.Agent({ keepAlive, maxSockets: connections }) : undefined
+    const senders = Array.from({ length: connections }, () => this.#run())
+    this.finished = Promise.all(senders).then(() => this.#agent?.destroy())
   }
 
   get inFlight(): number {

@@ -23,6 +23,7 @@ import { openStore } from '../../store/open.ts'
 import { announce } from '../announce.ts'
 import { BackupSchedule } from '../backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
+import { listenFdProblem, takeListenFd, workerListenFd } from '../listen-socket.ts'
 import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
 
 /** Time for the last answers after a fatal failure. */
@@ -35,6 +36,7 @@ export const serve = command({
     ...Object.fromEntries(SETTING_NAMES.map((name) => [flagName(name), settingFlag(name)])),
   },
   async run(values) {
+    const passedFd = takeListenFd(process.env, process.pid)
     const config = loadConfig(process.env, settingFlags(values))
     if (values['print-config']) {
       process.stdout.write(`${printConfig(config)}\n`)
@@ -42,8 +44,8 @@ export const serve = command({
     }
     checkKeyPair(config)
     const log = createLog({ level: config.logLevel, format: config.logFormat })
-    if (cluster.isWorker) return runWorker(config, log)
-    return config.workers === 1 ? runServer(config, log) : runWorkers(config, log)
+    if (cluster.isWorker) return runWorker(config, log, workerListenFd(process.env))
+    return config.workers === 1 ? runServer(config, log, passedFd) : runWorkers(config, log, passedFd)
   },
 })
 
@@ -57,9 +59,9 @@ function checkKeyPair(config: Config): void {
   }
 }
 
-async function runServer(config: Config, log: Log): Promise<number> {
+async function runServer(config: Config, log: Log, listenFd: number | null): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
-  const app = withBackups(await listen(config, store, log), { config, store, log })
+  const app = withBackups(await listen({ config, store, log, listenFd }), { config, store, log })
   const ended = untilEnded(app, store, log)
   try {
     await announce(store, { address: app.address, config, logger: log.logger })
@@ -68,6 +70,13 @@ async function runServer(config: Config, log: Log): Promise<number> {
     throw error
   }
   return ended
+}
+
+interface Start {
+  readonly config: Config
+  readonly store: Store
+  readonly log: Log
+  readonly listenFd: number | null
 }
 
 /** Starts the schedule of backups, which ends before the store does. */
@@ -84,9 +93,9 @@ function withBackups(app: App, { config, store, log }: { config: Config; store: 
 }
 
 /** Runs one of several workers; the primary process (cli/workers.ts) starts, stops and replaces it. */
-async function runWorker(config: Config, log: Log): Promise<number> {
+async function runWorker(config: Config, log: Log, listenFd: number | null): Promise<number> {
   const store = await openStore(config.databaseUrl, { role: 'server' })
-  const app = await listen(withMetricsOf(config, workerSlot()), store, log)
+  const app = await listen({ config: withMetricsOf(config, workerSlot()), store, log, listenFd })
   process.send?.({ listening: app.address } satisfies WorkerMessage)
   return untilEnded(app, store, log)
 }
@@ -98,11 +107,13 @@ function withMetricsOf(config: Config, slot: number): Config {
   return { ...config, metrics: { ...metrics, port: metrics.port + slot } }
 }
 
-async function listen(config: Config, store: Store, log: Log): Promise<App> {
+async function listen({ config, store, log, listenFd }: Start): Promise<App> {
   try {
-    return await startApp({ config, store, logger: log.logger })
+    return await startApp({ config, store, logger: log.logger, listenFd })
   } catch (error) {
     await store.close()
+    const problem = listenFd === null ? null : listenFdProblem(error)
+    if (problem) throw problem
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EADDRINUSE') {
       throw new CommandError(

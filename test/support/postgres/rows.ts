@@ -4,11 +4,12 @@
 import type { AuditedRow } from '../load.ts'
 import { withClient } from './databases.ts'
 
-/** Events and revisions, in id order. */
-export function readRows(url: string): Promise<AuditedRow[]> {
+/** Events and revisions of all accounts, or of one, in id order. */
+export function readRows(url: string, accountId: number | null = null): Promise<AuditedRow[]> {
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ id: string; source_ref: string | null; payload: Buffer | null }>(
-      `SELECT id, source_ref, payload FROM intray.events ORDER BY id`,
+      `SELECT id, source_ref, payload FROM intray.events WHERE $1::bigint IS NULL OR account_id = $1 ORDER BY id`,
+      [accountId],
     )
     return rows.map(({ id, source_ref: sourceRef, payload }) => ({ event: { id: Number(id), sourceRef }, payload }))
   })
