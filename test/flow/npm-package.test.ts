@@ -1,7 +1,7 @@
 // The package as `npm i -g` installs it: on a machine that has Node 20, away from the checkout that it was packed in.
 
 import assert from 'node:assert/strict'
-import { existsSync, globSync, lstatSync, readFileSync, realpathSync, statSync } from 'node:fs'
+import { existsSync, globSync, lstatSync, readFileSync, realpathSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { hasProgram } from '../../prove/debian.ts'
@@ -138,5 +138,16 @@ describe('the npm package', { skip: SKIP }, () => {
     assert.equal(stdout.toString(), '{"ok":true,"id":1}')
     server.child.kill('SIGTERM')
     assert.equal(await within('the server to stop', server.exited), 0)
+  })
+
+  test('the command finds its Node beside the package too, and says what to do where there is none', async () => {
+    const modules = join(installed.prefix, 'lib/node_modules')
+    const name = `node-${process.platform}-${process.arch}`
+    renameSync(join(modules, 'intray/node_modules', name), join(modules, name))
+    assert.equal((await run([installed.intray, '--version'])).code, 0)
+    renameSync(join(modules, name), join(modules, 'elsewhere'))
+    const { code, stderr } = await run([installed.intray, '--version'])
+    assert.equal(code, 1)
+    assert.match(stderr, /^intray: npm has not installed Node 26 with this package\. Install it again, /)
   })
 })
