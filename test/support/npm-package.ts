@@ -1,9 +1,9 @@
 // The npm package, made of this checkout and installed into an empty prefix as `npm i -g` does it. A registry of the test's own
-// brings the Node that the checkout has: whatever else npm asked for would not be there.
+// has the packages that bring Node, and no other that npm might ask for.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
-import { globSync, readFileSync } from 'node:fs'
+import { execFileSync } from 'node:child_process'
+import { copyFileSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { delimiter, dirname, join } from 'node:path'
@@ -46,6 +46,8 @@ export async function installIntray(tarball: string, node: string): Promise<Inst
     registry.closeAllConnections()
     registry.close()
   }
+  const [placeholder] = globSync('lib/node_modules/intray/node_modules/node*/bin/node', { cwd: prefix })
+  copyFileSync(process.execPath, join(prefix, placeholder!))
   return { prefix, intray: join(prefix, 'bin/intray'), fetched: [...fetched].toSorted() }
 }
 
@@ -74,7 +76,7 @@ const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) a
   readonly packages: Record<string, LockedPackage>
 }
 
-/** Knows the packages that bring Node, and has the one of this machine. */
+/** Knows the packages that bring Node, as the lockfile does, and has the one of this machine. */
 async function startRegistry(onRequest: (name: string) => void): Promise<http.Server> {
   const server = http.createServer((req, res) => {
     const [, name = '', file] = req.url!.split('/')
@@ -93,9 +95,11 @@ async function startRegistry(onRequest: (name: string) => void): Promise<http.Se
   return server
 }
 
-/** Not compressed: npm takes it all the same. */
+/** Has an empty program: to pack, send, hash and unpack 120 MB would take longer than all else. The program is copied to its place. */
 function sendTarball(name: string, res: http.ServerResponse): void {
-  const modules = join(ROOT, 'node_modules')
-  const files = globSync([`${name}/package.json`, `${name}/bin/*`], { cwd: modules })
-  spawn('tar', ['-cf', '-', '-C', modules, ...files], { stdio: ['ignore', 'pipe', 'inherit'] }).stdout.pipe(res)
+  const folder = tempFolder('registry')
+  mkdirSync(join(folder, 'package/bin'), { recursive: true })
+  writeFileSync(join(folder, 'package/bin/node'), '', { mode: 0o755 })
+  copyFileSync(join(ROOT, 'node_modules', name, 'package.json'), join(folder, 'package/package.json'))
+  res.end(execFileSync('tar', ['-czf', '-', '-C', folder, 'package']))
 }
