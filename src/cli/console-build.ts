@@ -4,6 +4,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { chmod, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { constants, setPriority } from 'node:os'
@@ -41,6 +42,8 @@ export async function buildConsole(options: ConsoleBuildOptions): Promise<Consol
   // On the same file system as `dist`, for the rename. The process id keeps two servers apart.
   const next = join(folder, `dist.${process.pid}.${++builds}.next`)
   try {
+    // The npm package brings the pages, and no sources.
+    if (!existsSync(join(folder, 'src')) && existsSync(join(dist, STAMP))) return 'up to date'
     const digest = await sourcesDigest(folder)
     if (await isBuiltFrom(dist, digest)) return 'up to date'
     const startedAt = performance.now()

@@ -44,8 +44,8 @@ export function pendingMigrations(known: readonly Migration[], applied: readonly
     }
     if (migration.checksum !== row.checksum) {
       throw new StoreRefused(
-        `The database was made by another commit of Intray: its schema ${row.version} (${row.name}) is not the one of this code. ` +
-          'Before version 0.2.0 schemas change between commits and are not migrated: start the commit that made it, or use a new database.',
+        `The database was made by another commit of Intray: its schema ${row.version} (${row.name}) is not the one of this version. ` +
+          'Databases of commits before 0.2.0 are not migrated: start the commit that made it, or use a new database.',
       )
     }
   }

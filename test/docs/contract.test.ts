@@ -5,6 +5,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { renderProblem, statusOf } from '../../src/http/problem.ts'
 import { ROUTES } from '../../src/http/routes.ts'
+import { VERSION } from '../../src/runtime/version.ts'
 import { ERRORS, type ErrorCode, type FieldProblem } from '../../src/model/errors.ts'
 import { document } from '../support/contract.ts'
 
@@ -37,6 +38,7 @@ interface Response {
 }
 
 const contract = document as unknown as {
+  readonly info: { readonly version: string }
   readonly paths: Record<string, Record<string, Operation>>
   readonly security: readonly Record<string, readonly string[]>[]
   readonly components: {
@@ -60,6 +62,10 @@ function codesOf(response: Response): ErrorCode[] {
   const schemas = schema.oneOf?.map(({ $ref }) => contract.components.schemas[nameOf($ref)]!) ?? [schema]
   return schemas.flatMap((one) => one.properties?.error?.enum ?? [])
 }
+
+test('it has the version of the program', () => {
+  assert.equal(contract.info.version, VERSION)
+})
 
 describe('the contract', () => {
   test('has every route of the table, and the table every operation of it', () => {
