@@ -1,5 +1,6 @@
 // THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
+import { manifests } from './deploy/manifests.ts'
 import { clock } from './faults/clock.ts'
 import { cut } from './faults/cut.ts'
 import { diskFull } from './faults/disk-full.ts'
@@ -29,4 +30,5 @@ export const PROOFS: readonly Proof[] = [
   nth,
   failover,
   wordpress,
+  manifests,
 ]

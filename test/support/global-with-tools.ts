@@ -1,5 +1,5 @@
-// The global set-up of runs that use programs that npm does not bring, such as strace, Chromium, PHP, Python, HAProxy, openssl or
-// promtool: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
+// The global set-up of runs that use programs that npm does not bring, such as strace, Chromium, PHP, Python, HAProxy, openssl, promtool
+// or systemd-analyze: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
@@ -23,6 +23,7 @@ export async function globalSetup(): Promise<void> {
   install(['jq'], () => hasProgram('jq'))
   install(['openssl'], () => hasProgram('openssl'))
   install(['prometheus'], () => hasProgram('promtool'))
+  install(['systemd'], () => hasProgram('systemd-analyze'))
   await setUp()
 }
 
