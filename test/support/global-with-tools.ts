@@ -1,5 +1,5 @@
 // The global set-up of runs that use programs that npm does not bring, such as strace, Chromium, PHP, Python, HAProxy, openssl or
-// promtool: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
+// Prometheus: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
 import { hasStrace } from '../../prove/strace.ts'
@@ -20,7 +20,7 @@ export async function globalSetup(): Promise<void> {
   install(HAPROXY_PACKAGES, hasHaproxy)
   install(['jq'], () => hasProgram('jq'))
   install(['openssl'], () => hasProgram('openssl'))
-  install(['prometheus'], () => hasProgram('promtool'))
+  install(['prometheus'], () => hasProgram('promtool') && hasProgram('prometheus'))
   await setUp()
 }
 
