@@ -135,6 +135,13 @@ export const SETTINGS = {
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
+  logRequests: integer(
+    100,
+    0,
+    100,
+    'Percent of the requests with an answer below 400 that are logged; refused, failed, slow and broken off ones always are',
+  ),
+  logSlow: duration('1s', '0s', '1h', 'A request that takes as long is logged, whatever INTRAY_LOG_REQUESTS is'),
   metrics: listenAddress(
     'Address for Prometheus, such as 127.0.0.1:9464; serves /metrics without authentication. With workers, each uses the next port',
   ),

@@ -44,6 +44,8 @@ export interface HttpServerOptions
   readonly forwardedHeader: ForwardedHeader
   readonly stopTimeout: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
+  readonly logRequests: number
+  readonly logSlow: number
   readonly intakeHandler: IntakeHandler
   /** Called after each answer, or when the client left without one. */
   readonly onAnswered: (answered: Answered) => void
@@ -77,7 +79,7 @@ export class HttpServer implements Service {
 
   constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
+    this.#logExchange = createAccessLog(options)
     this.#addressOf = createClientAddress(options.trustedProxies, options.forwardedHeader)
     this.#shares = new AddressShares(options.connectionsPerAddress, options.trustedProxies)
     this.#intakeRoutes = intakeRoutesOf(options.routes)
