@@ -173,6 +173,7 @@ export async function startApp({ config, store, logger, clock = systemClock }: A
       overdueSeconds: retention.overdueMs / 1000,
       lastRunSeconds: retention.lastAt === null ? null : Math.max(0, clock.now() - retention.lastAt) / 1000,
     }),
+    certificateExpiresAt: () => server.certificateExpiresAt,
     isReady: () => readiness() === null,
   })
   const readiness = (): Problem | null => (stopping ? { code: 'shutting_down' } : (lost ?? health.problem))

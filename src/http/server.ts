@@ -114,6 +114,11 @@ export class HttpServer implements Service {
     return `${this.#tls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
   }
 
+  /** When the certificate expires, in ms; null without TLS. */
+  get certificateExpiresAt(): number | null {
+    return this.#tls?.expiresAt ?? null
+  }
+
   /** Stops accepting, lets open requests finish, and closes all connections after the timeout. */
   stop(): Promise<void> {
     this.#stopping ??= this.#drain()

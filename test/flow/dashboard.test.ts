@@ -12,6 +12,7 @@ import { hasProgram } from '../../prove/debian.ts'
 import { NO_RETENTION } from '../../src/model/retention.ts'
 import { openBackupSource } from '../../src/store/open.ts'
 import { startTestApp, type TestApp } from '../support/app.ts'
+import { makeCertificate, newPairFiles, noOpenssl } from '../support/certificates.ts'
 import { TestClock } from '../support/clock.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { EventStream } from '../support/event-stream.ts'
@@ -20,7 +21,7 @@ import { cleanEnvironment, ROOT } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
-const skip = hasProgram('prometheus') ? false : 'prometheus is not installed (Debian: prometheus)'
+const skip = hasProgram('prometheus') ? noOpenssl : 'prometheus is not installed (Debian: prometheus)'
 const SCRAPE_EVERY = '200ms'
 /** Grafana's is four times the interval of scrapes: long enough that one scrape, late on a busy machine, is not missed. */
 const RATE_INTERVAL = '30s'
@@ -36,6 +37,7 @@ const ABSENT: Readonly<Record<string, readonly string[]>> = {
   sqlite: ['intray_watermark_age_seconds'],
   postgres: ['intray_disk_free_bytes', 'intray_disk_size_bytes'],
 }
+const OF_TLS = 'intray_tls_certificate_expires_timestamp_seconds'
 
 /** Above 0 after the traffic: what the panel shows is what happened. The others show trouble, or what is over in a moment. */
 const MOVED = [
@@ -59,6 +61,7 @@ const MOVED = [
   'intray_erasures_total',
   'intray_retention_deleted_total',
   'intray_retention_last_run_seconds',
+  OF_TLS,
 ]
 
 const metricOf = (expr: string): string => /\b(?:intray|process)_\w+/.exec(expr)![0]
@@ -111,17 +114,20 @@ class Prometheus {
 
 interface Target {
   readonly driver: Driver
+  readonly hasTls: boolean
   readonly app: TestApp
   readonly clock: TestClock
   readonly address: string
 }
 
-async function startTarget(t: TestContext, driver: Driver): Promise<Target> {
+async function startTarget(t: TestContext, driver: Driver, hasTls = false): Promise<Target> {
   const clock = new TestClock(Date.now())
-  const settings = { metrics: '127.0.0.1:0', retentionEvery: '1s', refusalsMaxAge: '1h' } as const
+  const { cert, key } = newPairFiles(makeCertificate())
+  const tls = hasTls ? { tlsCert: cert, tlsKey: key } : {}
+  const settings = { metrics: '127.0.0.1:0', retentionEvery: '1s', refusalsMaxAge: '1h', ...tls } as const
   const app = await startTestApp(t, driver, { clock, settings })
   const address = new URL(String(app.log.find(({ msg }) => msg === 'listening')?.metrics)).host
-  return { driver, app, clock, address }
+  return { driver, hasTls, app, clock, address }
 }
 
 /** Some of everything that is counted. */
@@ -160,14 +166,16 @@ async function makeTraffic(t: TestContext, { app, clock }: Target): Promise<void
 }
 
 test('every expression of every panel has data, and those of what happened are above 0', { skip }, async (t) => {
-  const targets = await Promise.all(drivers.map((driver) => startTarget(t, driver)))
+  const busy = await Promise.all(drivers.map((driver) => startTarget(t, driver)))
+  const secured = await startTarget(t, drivers[0]!, true)
+  const targets = [...busy, secured]
   const prometheus = await Prometheus.start(
     t,
     targets.map(({ address }) => address),
   )
   const scrapedTwice = async () => (await prometheus.highest('count_over_time(up[10m]) >= 2')).length === targets.length
   await until('each server has been scraped twice', scrapedTwice)
-  for (const target of targets) await makeTraffic(t, target)
+  for (const target of busy) await makeTraffic(t, target)
 
   const queryOf = (expr: string, { address }: Target) =>
     expr.replaceAll('$instance', address).replaceAll('$__rate_interval', RATE_INTERVAL)
@@ -176,8 +184,12 @@ test('every expression of every panel has data, and those of what happened are a
     if (!MOVED.includes(metricOf(expr))) return values.some((value) => Number.isFinite(value))
     return values.some((value) => Number.isFinite(value) && value > 0)
   }
-  const isAbsent = (expr: string, { driver }: Target) => ABSENT[driver.name]!.includes(metricOf(expr))
-  const asked = targets.flatMap((target) => expressions.map((expr) => ({ expr, target })))
+  const isAbsent = (expr: string, { driver, hasTls }: Target) =>
+    !hasTls && [OF_TLS, ...ABSENT[driver.name]!].includes(metricOf(expr))
+  const asked = [
+    ...busy.flatMap((target) => expressions.map((expr) => ({ expr, target }))),
+    ...expressions.filter((expr) => metricOf(expr) === OF_TLS).map((expr) => ({ expr, target: secured })),
+  ]
   assert.ok(asked.length > 80)
   let missing = asked.filter(({ expr, target }) => !isAbsent(expr, target))
   const nothingMisses = async () => {

@@ -90,6 +90,11 @@ export class Tls implements Service {
     for (const socket of this.#handshakes.values()) socket.destroy()
   }
 
+  /** Of the certificate in use, in ms. */
+  get expiresAt(): number {
+    return this.#certificate.current.expiresAt
+  }
+
   start(): void {
     this.#certificate.start()
   }
