@@ -53,6 +53,7 @@ export function createAccessLog({ logger, random = Math.random, ...options }: Ac
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
     if (address !== null) fields += addressField(address)
     if (agent !== undefined) fields += agentField(agent)
+    if (exchange.traceId !== null) fields += `,"trace_id":"${exchange.traceId}"`
     if (!isComplete) fields += ',"client_gone":true'
     logger.composed(level, fields)
   }

@@ -8,6 +8,7 @@ import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { KeyPairFiles } from '../runtime/key-pair.ts'
 import type { Service } from '../runtime/service.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { TurnQueue } from '../runtime/turn-queue.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
 import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.ts'
@@ -47,6 +48,8 @@ export interface HttpServerOptions
   readonly logRequests: number
   readonly logSlow: number
   readonly intakeHandler: IntakeHandler
+  /** Null: requests are not traced. */
+  readonly tracing: Tracing | null
   /** Called after each answer, or when the client left without one. */
   readonly onAnswered: (answered: Answered) => void
 }
@@ -199,7 +202,7 @@ export class HttpServer implements Service {
       onClientError,
       begin: (head) => {
         const exchange = new Exchange(this.#lifecycle)
-        exchange.address = this.#addressOf(head)
+        this.#identify(exchange, head)
         return exchange
       },
       end: (exchange, head, answer) => this.#end(exchange, head, answer),
@@ -251,7 +254,7 @@ export class HttpServer implements Service {
 
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
-    exchange.address = this.#addressOf(req)
+    this.#identify(exchange, req)
     setOpenAnswer(req.socket, res)
     res.once('close', () => {
       setOpenAnswer(req.socket, null)
@@ -260,10 +263,30 @@ export class HttpServer implements Service {
     return exchange
   }
 
+  #identify(exchange: Exchange, head: RequestHead): void {
+    const { tracing } = this.#options
+    exchange.address = this.#addressOf(head)
+    if (tracing) {
+      const { requestId, startedAt } = exchange
+      exchange.traceId = tracing.requestBegan(requestId, startedAt, head.headers.traceparent)
+    }
+  }
+
   #end(exchange: Exchange, head: RequestHead, answer: SentAnswer): void {
     const ms = performance.now() - exchange.startedAt
     this.#logExchange(exchange, head, answer, ms)
-    const { route, outcome, error } = exchange
+    const { route, outcome, error, eventId } = exchange
+    if (exchange.traceId !== null) {
+      const method = head.method ?? ''
+      this.#options.tracing?.requestEnded(exchange.requestId, {
+        method,
+        route,
+        status: answer.status,
+        error,
+        outcome,
+        eventId,
+      })
+    }
     this.#options.onAnswered({ route, status: answer.status, seconds: ms / 1000, outcome, error })
   }
 }
