@@ -16,7 +16,7 @@ const NO_SECOND_TIMEOUT_MS = 3_600_000
 export class SdkMissing extends Error {
   constructor() {
     super(
-      'INTRAY_OTLP_ENDPOINT needs packages that are not installed, because npm was told to leave out optional ones. Run npm ci without --omit=optional in the folder of Intray, or remove the setting.',
+      'INTRAY_OTLP_ENDPOINT needs packages that npm did not install, since they are optional. Run npm ci in the folder of Intray, or remove the setting.',
     )
     this.name = 'SdkMissing'
   }

@@ -1,10 +1,17 @@
 // Traces as a collector gets them: whose trace a request belongs to, what its spans say, and what they never say.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import type { TracerProvider } from '@opentelemetry/sdk-trace'
 import type { SettingName } from '../../src/config.ts'
+import { createLogger } from '../../src/runtime/log.ts'
+import { OtlpExport } from '../../src/runtime/otlp-export.ts'
+import { Tracing } from '../../src/runtime/tracing.ts'
 import { startTestApp, type TestApp, type TestAppOptions } from '../support/app.ts'
 import { runToEnd } from '../support/command.ts'
 import { drivers } from '../support/drivers.ts'
@@ -193,4 +200,29 @@ test('a collector that is gone costs no answer and no stop, and the log says so 
   const warnings = () => app.log.filter(({ msg }) => String(msg).startsWith('traces cannot be exported'))
   await until('the log says so', () => warnings().length > 0)
   assert.equal(warnings().length, 1)
+})
+
+test('the log says when exports begin to fail, not each time, and when they work again', async (t) => {
+  const statuses = [400, 400, 200, 200]
+  const paths = new Set<string | undefined>()
+  const collector = http.createServer((req, res) => {
+    paths.add(req.url)
+    req.resume().on('end', () => res.writeHead(statuses.shift() ?? 200).end())
+  })
+  await once(collector.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => collector.close().closeAllConnections())
+  const said: string[] = []
+  const logger = createLogger('info', (line) => said.push((JSON.parse(line) as { msg: string }).msg))
+  const { port } = collector.address() as AddressInfo
+  for (const endpoint of [`http://127.0.0.1:${port}`, `http://127.0.0.1:${port}/v1/traces`]) {
+    const traces = await OtlpExport.create({ endpoint, share: 100, version: '1', logger })
+    t.after(() => traces.stop())
+    const tracing = new Tracing(traces.provider)
+    for (let batch = 0; batch < 4; batch++) {
+      tracing.indexed(performance.now(), { indexed: 1, cursor: 1 })
+      await (traces.provider as TracerProvider).forceFlush({ timeoutMillis: 250_000 }).catch(() => {})
+    }
+  }
+  assert.deepEqual(said, ['traces cannot be exported: their spans are dropped', 'traces are exported again'])
+  assert.deepEqual([...paths], ['/v1/traces'])
 })
