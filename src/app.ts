@@ -39,8 +39,10 @@ import { Claims } from './processing/claims.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
+import { OtlpExport } from './runtime/otlp-export.ts'
 import { redactText } from './runtime/redact.ts'
 import { ServiceMetrics } from './runtime/service-metrics.ts'
+import { registeredTracing, Tracing } from './runtime/tracing.ts'
 import { VERSION } from './runtime/version.ts'
 import type { Store } from './store/contract/store.ts'
 
@@ -81,6 +83,9 @@ export async function startApp(options: AppOptions): Promise<App> {
   const warnUnindexed = (unindexed: number, cursor: number) => {
     if (unindexed > 0) logger.warn('events could not be indexed; they are kept and marked', { unindexed, cursor })
   }
+  const { otlpEndpoint: endpoint, traceRequests: share } = config
+  const traces = endpoint === null ? null : await OtlpExport.create({ endpoint, share, version: VERSION, logger })
+  const tracing = traces === null ? registeredTracing() : new Tracing(traces.provider)
   let stopping = false
   let lost: Problem | null = null
   store.onFatal(() => {
@@ -96,7 +101,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     index: store.index,
     limits: { maxRows: config.indexBatchRows, maxBytes: INDEX_BATCH_BYTES, extractBytes: config.extractBytes },
     wordLimits: { ...WORD_BATCH, maxWords: config.searchWords, extractBytes: config.extractBytes },
-    onStep: ({ indexed, unindexed, unreadable, cursor }) => {
+    onStep: (step, startedAt) => {
+      const { indexed, unindexed, unreadable, cursor } = step
+      tracing?.indexed(startedAt, step)
       streams.wake(cursor)
       if (indexed > 0) claims.hint()
       warnUnindexed(unindexed, cursor)
@@ -112,9 +119,10 @@ export async function startApp(options: AppOptions): Promise<App> {
     maxInFlight: store.traits.appendsInFlight,
     eagerEvents: EAGER_EVENTS,
     onCommitted: () => indexer.wake(),
-    onOutcome: (failure, events, ms) => {
+    onOutcome: (failure, items, startedAt) => {
       health.note(failure)
-      metrics.appended(events, ms / 1000, failure)
+      metrics.appended(items.length, (performance.now() - startedAt) / 1000, failure)
+      tracing?.committed(items, startedAt, failure)
     },
     onItemFailed: ({ requestId }, reason) =>
       logger.error('a message could not be stored', { request_id: requestId, reason: redactText(reason) }),
@@ -177,6 +185,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       overdueSeconds: retention.overdueMs / 1000,
       lastRunSeconds: retention.lastAt === null ? null : Math.max(0, clock.now() - retention.lastAt) / 1000,
     }),
+    certificateExpiresAt: () => server.certificateExpiresAt,
     isReady: () => readiness() === null,
   })
   const readiness = (): Problem | null =>
@@ -297,7 +306,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       },
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
-    processing: createProcessingOperations(claims, store.events),
+    processing: createProcessingOperations(claims, store.events, tracing),
     console: {
       sessions,
       audit,
@@ -313,12 +322,14 @@ export async function startApp(options: AppOptions): Promise<App> {
       listAudit: (beforeId, limit) => store.operators.listAudit(beforeId, limit),
     },
     logger,
+    tracing,
     onAnswered: (answered) => metrics.answered(answered),
   })
   const metricsListener = new MetricsListener({ listen: config.metrics, render: () => metrics.render() })
 
   // Stopped in reverse order: streams and claims first, which answers all waiting requests.
   const services = [
+    ...(traces ? [traces] : []),
     health,
     indexer,
     batcher,

@@ -73,6 +73,19 @@ const listenAddress = (about: string): Setting<ListenAddress | null> => ({
   format: (value) => (value === null ? 'off' : `${value.host}:${value.port}`),
 })
 
+const collector = (about: string): Setting<string | null> => ({
+  fallback: null,
+  about,
+  parse: (value) => {
+    const url = URL.parse(value)
+    const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
+    if (!isPlain || !/^https?:$/.test(url.protocol))
+      throw new Error('must be a URL such as http://127.0.0.1:4318, without user, password and query')
+    return url.href.replace(/\/+$/, '')
+  },
+  format: (value) => value ?? '',
+})
+
 const workerCount = (about: string): Setting<number | 'auto'> => ({
   fallback: 1,
   about: `${about} (1–${MAX_WORKERS}, auto)`,
@@ -149,8 +162,24 @@ export const SETTINGS = {
   ),
   logLevel: choice(['debug', 'info', 'warn', 'error', 'silent'], 'info', 'Least important level that is logged'),
   logFormat: choice(['auto', 'json', 'pretty'], 'auto', 'Log lines on stderr; auto: pretty on a terminal'),
+  logRequests: integer(
+    100,
+    0,
+    100,
+    'Percent of the requests with an answer below 400 that are logged; refused, failed, slow and broken off ones always are',
+  ),
+  logSlow: duration('1s', '0s', '1h', 'A request that takes as long is logged, whatever INTRAY_LOG_REQUESTS is'),
   metrics: listenAddress(
     'Address for Prometheus, such as 127.0.0.1:9464; serves /metrics without authentication. With workers, each uses the next port',
+  ),
+  otlpEndpoint: collector(
+    'OpenTelemetry collector that traces are exported to over OTLP/HTTP, such as http://127.0.0.1:4318. Not set: no traces',
+  ),
+  traceRequests: integer(
+    100,
+    0,
+    100,
+    'Percent of the requests and index steps that are traced. A request with a traceparent is traced if its sender says so',
   ),
   headersTimeout: duration('10s', '50ms', '1h', 'A request whose headers take longer is answered 408'),
   requestTimeout: duration(

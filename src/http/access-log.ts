@@ -1,5 +1,5 @@
-// The access log: one line for each request, written when its answer was sent or its client left. It holds no query, no body
-// and no header but the user agent; text from the client is redacted.
+// The access log: one line for each request, written when its answer was sent or its client left, or for a share of those that went
+// well. It holds no query, no body and no header but the user agent; text from the client is redacted.
 
 import type { Principal } from '../model/principal.ts'
 import type { Logger } from '../runtime/log.ts'
@@ -19,11 +19,25 @@ export interface SentAnswer {
 
 export type LogRequest = (exchange: Exchange, head: RequestHead, answer: SentAnswer, ms: number) => void
 
+export interface AccessLogOptions {
+  readonly logger: Logger
+  readonly remoteAddr: 'full' | 'truncated' | 'off'
+  /** Percent of the requests that went well and fast. */
+  readonly logRequests: number
+  /** In ms: a request that took as long is logged always. */
+  readonly logSlow: number
+  /** From 0 to 1. */
+  readonly random?: () => number
+}
+
 /** Concatenates the line, 2 µs instead of 6 with JSON.stringify; text from the client is always escaped by JSON.stringify. */
-export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated' | 'off'): LogRequest {
+export function createAccessLog({ logger, random = Math.random, ...options }: AccessLogOptions): LogRequest {
+  const { remoteAddr, logRequests, logSlow } = options
   return (exchange, head, { status, isComplete }, ms) => {
     const level = status !== null && status >= 500 ? 'warn' : 'info'
     if (!logger.isEnabled(level)) return
+    const isUsual = status !== null && status < 400 && isComplete && ms < logSlow
+    if (isUsual && logRequests < 100 && random() * 100 >= logRequests) return
     const { principal, route, error, outcome, eventId, warnings } = exchange
     const agent = head.headers['user-agent']
     const address = remoteAddress(exchange.address, remoteAddr)
@@ -39,6 +53,7 @@ export function createAccessLog(logger: Logger, remoteAddr: 'full' | 'truncated'
     fields += `,"bytes_in":${exchange.bytesIn},"ms":${Math.round(ms * 100) / 100}`
     if (address !== null) fields += addressField(address)
     if (agent !== undefined) fields += agentField(agent)
+    if (exchange.traceId !== null) fields += `,"trace_id":"${exchange.traceId}"`
     if (!isComplete) fields += ',"client_gone":true'
     logger.composed(level, fields)
   }

@@ -15,6 +15,8 @@ export class Exchange {
   readonly lifecycle: Lifecycle
   readonly requestId = newUuid()
   readonly startedAt = performance.now()
+  /** Null if the request is not traced. */
+  traceId: string | null = null
   /** The path in the route table; null while unknown. */
   route: string | null = null
   principal: Principal | null = null

@@ -9,6 +9,7 @@ import type { Problem } from '../model/errors.ts'
 import { newUuid } from '../runtime/id.ts'
 import type { KeyPairFiles } from '../runtime/key-pair.ts'
 import type { Service } from '../runtime/service.ts'
+import type { Tracing } from '../runtime/tracing.ts'
 import { TurnQueue } from '../runtime/turn-queue.ts'
 import type { Answered } from '../runtime/service-metrics.ts'
 import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.ts'
@@ -47,7 +48,11 @@ export interface HttpServerOptions
   readonly forwardedHeader: ForwardedHeader
   readonly stopTimeout: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
+  readonly logRequests: number
+  readonly logSlow: number
   readonly intakeHandler: IntakeHandler
+  /** Null: requests are not traced. */
+  readonly tracing: Tracing | null
   /** Called after each answer, or when the client left without one. */
   readonly onAnswered: (answered: Answered) => void
 }
@@ -86,7 +91,7 @@ export class HttpServer implements Service {
 
   constructor(options: HttpServerOptions) {
     this.#options = options
-    this.#logExchange = createAccessLog(options.logger, options.remoteAddr)
+    this.#logExchange = createAccessLog(options)
     this.#addressOf = createClientAddress(options.trustedProxies, options.forwardedHeader)
     this.#shares = new AddressShares(options.connectionsPerAddress, options.trustedProxies)
     this.#intakeRoutes = intakeRoutesOf(options.routes)
@@ -122,6 +127,11 @@ export class HttpServer implements Service {
   get address(): string {
     const { address, family, port } = this.#server!.address() as AddressInfo
     return `${this.#tls ? 'https' : 'http'}://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+  }
+
+  /** When the certificate expires, in ms; null without TLS. */
+  get certificateExpiresAt(): number | null {
+    return this.#tls?.expiresAt ?? null
   }
 
   /** Somebody takes the requests that come after this server closes its port: another node behind the proxy, or the next process. */
@@ -224,7 +234,7 @@ export class HttpServer implements Service {
       onClientError,
       begin: (head) => {
         const exchange = new Exchange(this.#lifecycle)
-        exchange.address = this.#addressOf(head)
+        this.#identify(exchange, head)
         return exchange
       },
       end: (exchange, head, answer) => this.#end(exchange, head, answer),
@@ -277,7 +287,7 @@ export class HttpServer implements Service {
 
   #begin(req: IncomingMessage, res: ServerResponse): Exchange {
     const exchange = beginExchange(res, this.#lifecycle)
-    exchange.address = this.#addressOf(req)
+    this.#identify(exchange, req)
     setOpenAnswer(req.socket, res)
     res.once('close', () => {
       setOpenAnswer(req.socket, null)
@@ -286,10 +296,30 @@ export class HttpServer implements Service {
     return exchange
   }
 
+  #identify(exchange: Exchange, head: RequestHead): void {
+    const { tracing } = this.#options
+    exchange.address = this.#addressOf(head)
+    if (tracing) {
+      const { requestId, startedAt } = exchange
+      exchange.traceId = tracing.requestBegan(requestId, startedAt, head.headers.traceparent)
+    }
+  }
+
   #end(exchange: Exchange, head: RequestHead, answer: SentAnswer): void {
     const ms = performance.now() - exchange.startedAt
     this.#logExchange(exchange, head, answer, ms)
-    const { route, outcome, error } = exchange
+    const { route, outcome, error, eventId } = exchange
+    if (exchange.traceId !== null) {
+      const method = head.method ?? ''
+      this.#options.tracing?.requestEnded(exchange.requestId, {
+        method,
+        route,
+        status: answer.status,
+        error,
+        outcome,
+        eventId,
+      })
+    }
     this.#options.onAnswered({ route, status: answer.status, seconds: ms / 1000, outcome, error })
   }
 }

@@ -26,8 +26,8 @@ export interface IndexerOptions {
   readonly index: IndexStore
   readonly limits: IndexLimits
   readonly wordLimits: WordLimits
-  /** After each step for entries. */
-  readonly onStep?: (result: IndexStepResult) => void
+  /** After each step for entries: what it did, and when it began. */
+  readonly onStep?: (result: IndexStepResult, startedAt: number) => void
   /** After each step for words. */
   readonly onWords?: (result: IndexStepResult) => void
   readonly onTrouble: (doing: string, error: unknown) => void
@@ -95,7 +95,7 @@ export class Indexer implements Service {
       try {
         const startedAt = performance.now()
         const entries = await index.step(limits)
-        onStep?.(entries)
+        onStep?.(entries, startedAt)
         this.#tellWatchers(entries)
         const more = (await this.#stepWords(entries)) || entries.more
         const endedAt = performance.now()

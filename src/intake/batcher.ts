@@ -24,8 +24,8 @@ export interface BatcherOptions {
   readonly eagerEvents: number
   /** After each successful append. */
   readonly onCommitted: () => void
-  /** After each append: its failure or null, the number of messages, and the time it took. */
-  readonly onOutcome: (failure: unknown, events: number, ms: number) => void
+  /** After each append: its failure or null, its messages, and when it began. */
+  readonly onOutcome: (failure: unknown, items: readonly AppendItem[], startedAt: number) => void
   /** A monotonic clock in milliseconds. */
   readonly now?: () => number
   /** A message of a batch that could not be stored, and why. */
@@ -52,6 +52,7 @@ interface Waiting {
 
 interface InFlight {
   readonly batch: readonly Waiting[]
+  readonly items: readonly AppendItem[]
   readonly startedAt: number
 }
 
@@ -174,9 +175,9 @@ export class Batcher implements Service {
       if (this.#stopped && this.#inFlight.length === 0) this.#idle.resolve()
       return
     }
-    const inFlight: InFlight = { batch, startedAt: this.#now() }
-    this.#inFlight.push(inFlight)
     const items = batch.map((waiting) => waiting.item)
+    const inFlight: InFlight = { batch, items, startedAt: this.#now() }
+    this.#inFlight.push(inFlight)
     Promise.try(() => this.#options.journal.append(items)).then(
       (outcomes) => {
         this.#afterAppend(null, inFlight)
@@ -193,13 +194,13 @@ export class Batcher implements Service {
 
   /** Sends the next batch before the answers of this one are written, so that the writer does not wait. */
   #afterAppend(failure: unknown, inFlight: InFlight): void {
-    const { batch, startedAt } = inFlight
+    const { items, startedAt } = inFlight
     this.#inFlight.splice(this.#inFlight.indexOf(inFlight), 1)
-    this.#events -= batch.length
-    for (const { item } of batch) this.#bytes -= item.payload.byteLength
+    this.#events -= items.length
+    for (const { payload } of items) this.#bytes -= payload.byteLength
     const ms = this.#now() - startedAt
     this.#appendMs += (ms - this.#appendMs) * (this.#appendMs === 0 ? 1 : NEWEST_WEIGHT)
-    this.#options.onOutcome(failure, batch.length, ms)
+    this.#options.onOutcome(failure, items, startedAt)
     this.#appendNext()
   }
 

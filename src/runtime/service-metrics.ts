@@ -67,6 +67,8 @@ export interface MetricSources {
     readonly overdueSeconds: number
     readonly lastRunSeconds: number | null
   }
+  /** In ms; null without TLS. */
+  readonly certificateExpiresAt: () => number | null
   readonly isReady: () => boolean
 }
 
@@ -193,6 +195,14 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_retention_last_run_seconds', 'Time since retention last ended on this node.', () => {
       return sources.retention().lastRunSeconds
     })
+    metrics.gauge(
+      'intray_tls_certificate_expires_timestamp_seconds',
+      'When the certificate in use expires, as a Unix time.',
+      () => {
+        const expiresAt = sources.certificateExpiresAt()
+        return expiresAt === null ? null : expiresAt / 1000
+      },
+    )
     metrics.gauge('process_resident_memory_bytes', 'Resident memory.', () => process.memoryUsage.rss())
     metrics.keptCounter('process_cpu_seconds_total', 'CPU time, user and system.', () => {
       const { user, system } = process.cpuUsage()

@@ -1,14 +1,16 @@
 // The figures: they count what happened, name nobody, and are the ones that the documentation lists.
 
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { hasProgram } from '../../prove/debian.ts'
 import { ROUTES } from '../../src/http/routes.ts'
 import { ERRORS } from '../../src/model/errors.ts'
 import { openBackupSource } from '../../src/store/open.ts'
 import { startTestApp } from '../support/app.ts'
+import { installPair, makeCertificate, newPairFiles, noOpenssl } from '../support/certificates.ts'
 import { TestClock } from '../support/clock.ts'
 import { drivers } from '../support/drivers.ts'
 import { idOf } from '../support/intake.ts'
@@ -181,11 +183,32 @@ test('promtool finds nothing to complain about', { skip: noPromtool }, async (t)
   assert.notEqual(control.status, 0, 'control: a gauge named like a counter is found')
 })
 
-test('every figure stands in the documentation, and the documentation lists no other', async (t) => {
+function withTls() {
+  const { cert, key } = newPairFiles(makeCertificate())
+  return { tlsCert: cert, tlsKey: key }
+}
+
+test('the metrics say when the certificate in use expires, and nothing of one without TLS', {
+  skip: noOpenssl,
+}, async (t) => {
+  const name = 'intray_tls_certificate_expires_timestamp_seconds'
+  const plain = await startTestApp(t, drivers[0]!, SETTINGS)
+  assert.ok(!(await scrape(plain)).has(name))
+  const settings = { ...SETTINGS.settings, ...withTls() }
+  const app = await startTestApp(t, drivers[0]!, { settings })
+  const expiresAt = () => Date.parse(new X509Certificate(readFileSync(settings.tlsCert)).validTo) / 1000
+  assert.equal((await scrape(app)).get(name), expiresAt())
+  installPair({ cert: settings.tlsCert, key: settings.tlsKey }, makeCertificate(9))
+  await until('the renewed one counts', async () => (await scrape(app)).get(name) === expiresAt())
+})
+
+test('every figure stands in the documentation, and the documentation lists no other', {
+  skip: noOpenssl,
+}, async (t) => {
   const names = new Set<string>()
   // Disks are known on SQLite only, watermarks on PostgreSQL only.
   for (const driver of drivers) {
-    const app = await startTestApp(t, driver, SETTINGS)
+    const app = await startTestApp(t, driver, { settings: { ...SETTINGS.settings, ...withTls() } })
     // There from the first backup on.
     const source = await openBackupSource(app.databaseUrl)
     await source.note(Date.now())

@@ -133,7 +133,7 @@ test('a connection without a handshake is closed after the headers timeout', { s
   await within('the connection to close', once(silent, 'close'))
 })
 
-test('TLS 1.2 and 1.3 are spoken; older versions, HTTP/2 alone and plain HTTP are not, and do no harm', {
+test('TLS 1.2 and 1.3 are spoken; older versions and HTTP/2 alone are not, and plain HTTP is told to use https', {
   skip: noOpenssl,
 }, async (t) => {
   const app = await startTls(t)
@@ -155,7 +155,7 @@ test('TLS 1.2 and 1.3 are spoken; older versions, HTTP/2 alone and plain HTTP ar
   plain.on('data', (chunk: Buffer) => (heard += chunk.toString('latin1')))
   plain.write(ping(app))
   await within('the plain connection to close', once(plain, 'close'))
-  assert.ok(!heard.includes('HTTP/'), heard)
+  assert.match(heard, /^HTTP\/1\.1 400 .*"error":"invalid_request".*https:\/\//s)
   assert.ok(app.log.some(({ msg, reason }) => msg === 'broken TLS handshake' && reason === 'ERR_SSL_HTTP_REQUEST'))
   await pong({})
 })

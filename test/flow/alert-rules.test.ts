@@ -79,6 +79,12 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     fires: '49h',
   },
   IntrayErasurePending: { series: 'intray_erasures_pending', values: [flat(1), '0 1 0 1 0x100'], fires: '70m' },
+  // promtool's clock begins at 0.
+  IntrayCertificateExpires: {
+    series: 'intray_tls_certificate_expires_timestamp_seconds',
+    values: [flat(7 * 86_400 + 3600), flat(9 * 86_400)],
+    fires: '3h',
+  },
 }
 
 function labelled(series: string, instance: string): string {

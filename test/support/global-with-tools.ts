@@ -1,4 +1,4 @@
-// The global set-up of runs that use programs that npm does not bring, such as strace, Chromium, PHP, Python, HAProxy, openssl, promtool
+// The global set-up of runs that use programs that npm does not bring, such as strace, Chromium, PHP, Python, HAProxy, openssl, Prometheus
 // or systemd-analyze: as root on Debian they are installed. Elsewhere the tests that need them report themselves as skipped, by name.
 
 import { hasProgram, postgresBin, requirePackages } from '../../prove/debian.ts'
@@ -22,7 +22,7 @@ export async function globalSetup(): Promise<void> {
   install(PROXY_PACKAGES, hasProxies)
   install(['jq'], () => hasProgram('jq'))
   install(['openssl'], () => hasProgram('openssl'))
-  install(['prometheus'], () => hasProgram('promtool'))
+  install(['prometheus'], () => hasProgram('promtool') && hasProgram('prometheus'))
   install(['systemd'], () => hasProgram('systemd-analyze'))
   await setUp()
 }

@@ -17,6 +17,7 @@ import {
 import { systemClock } from '../../runtime/clock.ts'
 import { KeyPairRefused, readKeyPair } from '../../runtime/key-pair.ts'
 import { createLog, errorText, type Log } from '../../runtime/log.ts'
+import { loadSdk, SdkMissing } from '../../runtime/otlp-export.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
@@ -43,6 +44,7 @@ export const serve = command({
       return 0
     }
     checkKeyPair(config)
+    await checkTraces(config)
     const log = createLog({ level: config.logLevel, format: config.logFormat })
     if (cluster.isWorker) return runWorker(config, log, workerListenFd(process.env))
     return config.workers === 1 ? runServer(config, log, passedFd) : runWorkers(config, log, passedFd)
@@ -56,6 +58,14 @@ function checkKeyPair(config: Config): void {
     if (files) readKeyPair(files)
   } catch (error) {
     throw error instanceof KeyPairRefused ? new ConfigError(error.problems) : error
+  }
+}
+
+async function checkTraces({ otlpEndpoint }: Config): Promise<void> {
+  try {
+    if (otlpEndpoint !== null) await loadSdk()
+  } catch (error) {
+    throw error instanceof SdkMissing ? new ConfigError([error.message]) : error
   }
 }
 

@@ -5,6 +5,7 @@ import type { LeaseItem, Settled } from '../../model/processing-plan.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { type LeaseCommand, type Read, readAck, readClaim, readExtend, readRelease } from '../../processing/commands.ts'
 import { claimedEventJson, settledView } from '../../processing/views.ts'
+import type { Tracing } from '../../runtime/tracing.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, rawJsonAnswer } from '../call.ts'
 import { MAX_LIST_BYTES, withCommand } from './command.ts'
 
@@ -23,7 +24,7 @@ const CLOSING = Buffer.from(']}')
 const listItem = (one: ClaimedEvent, n: number): Uint8Array[] =>
   n === 0 ? claimedEventJson(one) : [COMMA, ...claimedEventJson(one)]
 
-export function createClaimOperations(claims: Claims) {
+export function createClaimOperations(claims: Claims, tracing: Tracing | null) {
   const settleOperation = <C extends LeaseCommand<LeaseItem>>(
     read: (body: Record<string, unknown>) => Read<C>,
     work: (call: Call, command: C) => Promise<readonly Settled[] | null>,
@@ -43,8 +44,10 @@ export function createClaimOperations(claims: Claims) {
     claim: withCommand(readClaim, async (call, command) => {
       const client = watchClient(call)
       try {
+        const startedAt = performance.now()
         const claimed = await claims.claim(callerOf(call), command, client.disconnected)
         if (claimed === null) return NO_SUBSCRIPTION
+        tracing?.claimed(call.exchange.requestId, startedAt, claimed)
         return rawJsonAnswer(Buffer.concat([OPENING, ...claimed.flatMap(listItem), CLOSING]))
       } finally {
         client.unwatch()

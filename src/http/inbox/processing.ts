@@ -4,6 +4,7 @@ import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
 import type { Claims } from '../../processing/claims.ts'
 import { isSubscriptionName, readRequeue, readRequeueOne, readSubscription } from '../../processing/commands.ts'
 import { deliveryView, subscriptionView } from '../../processing/views.ts'
+import type { Tracing } from '../../runtime/tracing.ts'
 import type { EventReader } from '../../store/contract/events.ts'
 import { type Call, callerOf, idIn, jsonAnswer, type Operation, type Outcome } from '../call.ts'
 import { invalidRequest } from '../problem.ts'
@@ -14,7 +15,7 @@ import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
 
-export function createProcessingOperations(claims: Claims, events: EventReader) {
+export function createProcessingOperations(claims: Claims, events: EventReader, tracing: Tracing | null) {
   /** The event that the path names; null if the tenant has none. */
   const eventOf = async (call: Call): Promise<number | null> => {
     const id = idIn(call)
@@ -25,7 +26,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader) 
   const subscriptionBody = (one: Subscription) => subscriptionView(one, claims.rulesOf(one))
 
   return {
-    ...createClaimOperations(claims),
+    ...createClaimOperations(claims, tracing),
     requeueEvent: withCommand(readRequeueOne, async (call, { subscription }) => {
       const id = await eventOf(call)
       if (id === null) return { code: 'not_found' }

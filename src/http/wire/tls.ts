@@ -7,12 +7,16 @@ import https from 'node:https'
 import type { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
 import type { Clock } from '../../runtime/clock.ts'
+import { newUuid } from '../../runtime/id.ts'
 import type { KeyPairFiles } from '../../runtime/key-pair.ts'
 import type { Logger } from '../../runtime/log.ts'
 import type { Service } from '../../runtime/service.ts'
+import { invalidRequest } from '../problem.ts'
 import { CertificateRenewal } from './certificate-renewal.ts'
+import { rawAnswer } from './client-error.ts'
 
 const MIN_VERSION = 'TLSv1.2'
+const PLAIN_HTTP = invalidRequest('This port speaks TLS. Send the request to https:// instead of http://.')
 
 export interface TlsOptions {
   readonly files: KeyPairFiles
@@ -49,7 +53,8 @@ export class Tls implements Service {
     server.removeAllListeners('tlsClientError').on('tlsClientError', (error: NodeJS.ErrnoException, socket: Socket) => {
       // A client that left: also what a health check of a proxy does that only connects.
       if (error.code !== 'ECONNRESET') logger.info('broken TLS handshake', { reason: error.code ?? error.message })
-      socket.destroy()
+      if (error.code === 'ERR_SSL_HTTP_REQUEST') this.#answerPlain(socket)
+      else socket.destroy()
     })
     this.#server = server
     return server
@@ -74,9 +79,20 @@ export class Tls implements Service {
     }
   }
 
+  /** Below TLS, where a client without it reads. */
+  #answerPlain(failed: Socket): void {
+    const socket = this.#handshakes.get(addressesOf(failed)) ?? failed
+    socket.end(rawAnswer(PLAIN_HTTP, newUuid()), () => socket.destroy())
+  }
+
   /** They have no request yet, like idle connections. */
   closeHandshakes(): void {
     for (const socket of this.#handshakes.values()) socket.destroy()
+  }
+
+  /** Of the certificate in use, in ms. */
+  get expiresAt(): number {
+    return this.#certificate.current.expiresAt
   }
 
   start(): void {

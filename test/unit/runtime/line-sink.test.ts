@@ -1,7 +1,7 @@
 // Log lines come out in order and whole. A log that nobody reads is in test/flow/log-unread.test.ts.
 
 import assert from 'node:assert/strict'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, copyFileSync, openSync, readFileSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { LineSink } from '../../../src/runtime/line-sink.ts'
@@ -52,4 +52,23 @@ test('a reader that is gone costs its lines and nothing else', async () => {
   await sink.flush()
   sink.write('lost too\n')
   await sink.flush()
+})
+
+test('a file that is copied and truncated by a program that rotates logs goes on with whole lines, if it is appended to', async () => {
+  const path = join(tempFolder('lines'), 'log')
+  const rotated = async (flags: string) => {
+    const fd = openSync(path, flags)
+    const sink = new LineSink(fd)
+    sink.write('before\n')
+    await sink.flush()
+    copyFileSync(path, `${path}.1`)
+    truncateSync(path)
+    sink.write('after\n')
+    await sink.flush()
+    closeSync(fd)
+    return [readFileSync(`${path}.1`, 'utf8'), readFileSync(path, 'utf8')]
+  }
+  assert.deepEqual(await rotated('a'), ['before\n', 'after\n'])
+  truncateSync(path)
+  assert.deepEqual(await rotated('w'), ['before\n', `${'\0'.repeat(7)}after\n`], 'control: without it there is a hole')
 })
