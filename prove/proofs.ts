@@ -1,5 +1,6 @@
 // THE table of proofs: a row here is all that `npm run prove` and its help need to know.
 
+import { image } from './deploy/image.ts'
 import { manifests } from './deploy/manifests.ts'
 import { clock } from './faults/clock.ts'
 import { cut } from './faults/cut.ts'
@@ -31,4 +32,5 @@ export const PROOFS: readonly Proof[] = [
   failover,
   wordpress,
   manifests,
+  image,
 ]

@@ -97,7 +97,8 @@ test('probes ask addresses that need no token: /readyz takes a node out, /livez 
 })
 
 test('a pod has longer to stop than Intray takes, and more memory than Intray may hold of messages', () => {
-  const { readyDelay, stopTimeout, receivingMaxBytes, queueMaxBytes } = settings()
+  const { stopTimeout, receivingMaxBytes, queueMaxBytes } = settings()
+  const readyDelay = parseDuration(environment.INTRAY_READY_DELAY!)!
   assert.ok(readyDelay >= parseDuration('5s')!)
   assert.ok(spec.terminationGracePeriodSeconds * 1000 > readyDelay + stopTimeout)
   const [, gib] = /^(\d+)Gi$/.exec(container.resources.limits.memory)!

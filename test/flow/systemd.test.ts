@@ -15,6 +15,8 @@ const FOLDER = join(ROOT, 'deploy/systemd')
 const MAX_EXPOSURE = 25
 /** A primary process kills workers that have not ended this long after their time. */
 const WORKERS_GRACE_S = 5
+/** What proxies may be given to notice that the service stops. */
+const READY_DELAY_S = 10
 
 const skip = hasProgram('systemd-analyze') ? false : 'systemd-analyze is not installed (Debian: systemd)'
 const skipWithoutRoot = skip || (isRoot ? false : 'users and owners of folders need root')
@@ -84,7 +86,7 @@ test('users and folders are made as the service needs them', { skip: skipWithout
 })
 
 test('the service may take longer to stop than it takes by itself', () => {
-  const ownSeconds = (SETTINGS.readyDelay.fallback + SETTINGS.stopTimeout.fallback) / 1000 + WORKERS_GRACE_S
+  const ownSeconds = READY_DELAY_S + SETTINGS.stopTimeout.fallback / 1000 + WORKERS_GRACE_S
   assert.ok(Number(settingOf(service, 'TimeoutStopSec')) > ownSeconds)
 })
 
