@@ -8,7 +8,7 @@ import { auditRows, faultsOf, Ledger, Load, NOTHING_WRONG } from '../support/loa
 import { newMigratedDatabase } from '../support/postgres/databases.ts'
 import { readRows } from '../support/postgres/rows.ts'
 import { type ServerProcess, startServer } from '../support/process.ts'
-import { hasProxies, type Proxy, startProxies, WITHOUT_PROXIES } from '../support/proxies.ts'
+import { hasProxies, type RunningProxy, startProxies, WITHOUT_PROXIES } from '../support/proxies.ts'
 import { until, within } from '../support/until.ts'
 
 const ROUNDS = 5
@@ -37,7 +37,7 @@ interface Sendings {
 async function send(
   t: TestContext,
   databaseUrl: string,
-  proxies: readonly Proxy[],
+  proxies: readonly RunningProxy[],
   account: number,
 ): Promise<Sendings> {
   let isEnding = false

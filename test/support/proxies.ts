@@ -18,7 +18,7 @@ export const PROXY_PACKAGES = ['nginx', 'haproxy', 'caddy']
 export const WITHOUT_PROXIES = `there are not all three proxies: apt-get install ${PROXY_PACKAGES.join(' ')}`
 export const hasProxies = (): boolean => PROXY_PACKAGES.every(hasProgram) && hasHaproxy()
 
-export interface Proxy {
+export interface RunningProxy {
   readonly name: string
   readonly port: number
 }
@@ -34,7 +34,7 @@ interface Started {
 type Start = (nodes: readonly [number, number], folder: string) => Promise<Started>
 
 /** In front of two nodes on these ports, and seen to reach one. */
-export async function startProxies(t: TestContext, nodes: readonly [number, number]): Promise<Proxy[]> {
+export async function startProxies(t: TestContext, nodes: readonly [number, number]): Promise<RunningProxy[]> {
   const starts: Record<string, Start> = { nginx: startNginx, HAProxy: startHaproxy, Caddy: startCaddy }
   return Promise.all(
     Object.entries(starts).map(async ([name, start]) => {
