@@ -16,6 +16,7 @@ const NODE_20 = join(ROOT, `test/support/node-20/node_modules/node-linux-${proce
 const SKIP =
   (!existsSync(NODE_20) && 'not run: npm brings no Node 20 for this machine') ||
   (!hasProgram('curl') && 'not run: this machine has no curl')
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const MAX_BYTES = 6_000_000
 
 /** Node 20 is the only Node on it. */
@@ -72,7 +73,8 @@ describe('the npm package', { skip: SKIP }, () => {
   })
 
   test('npm fetches nothing for it but Node 26', () => {
-    const { optionalDependencies } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    const { dependencies, bundleDependencies, optionalDependencies } = manifest
+    assert.deepEqual(bundleDependencies, Object.keys(dependencies))
     assert.deepEqual(installed.fetched, Object.keys(optionalDependencies).toSorted())
   })
 
@@ -91,9 +93,8 @@ describe('the npm package', { skip: SKIP }, () => {
   })
 
   test('the command says its version and what it can do, under the name that it is installed by', async () => {
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     const said = await run([installed.intray, '--version'])
-    assert.deepEqual([said.code, said.stdout.toString(), said.stderr], [0, `intray ${version}\n`, ''])
+    assert.deepEqual([said.code, said.stdout.toString(), said.stderr], [0, `intray ${manifest.version}\n`, ''])
     // Loads the file of every command.
     const help = await run([installed.intray, '--help'])
     assert.deepEqual([help.code, help.stderr], [0, ''])
