@@ -72,7 +72,7 @@ describe('the npm package', { skip: SKIP }, () => {
     assert.ok(statSync(packed.tarball).size < MAX_BYTES)
   })
 
-  test('npm fetches nothing for it but Node 26', () => {
+  test('npm fetches nothing for it but what is optional, such as Node 26', () => {
     const { dependencies, bundleDependencies, optionalDependencies } = manifest
     assert.deepEqual(bundleDependencies, Object.keys(dependencies))
     assert.deepEqual(installed.fetched, Object.keys(optionalDependencies).toSorted())

@@ -79,7 +79,7 @@ const lock = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) a
 /** Knows the packages that bring Node, as the lockfile does, and has the one of this machine. */
 async function startRegistry(onRequest: (name: string) => void): Promise<http.Server> {
   const server = http.createServer((req, res) => {
-    const [, name = '', file] = req.url!.split('/')
+    const [, name = '', file] = req.url!.split('/').map(decodeURIComponent)
     onRequest(name)
     const known = /^node(-bin)?-\w+-\w+$/.test(name) ? lock.packages[`node_modules/${name}`] : undefined
     if (!known) return res.writeHead(404).end()
