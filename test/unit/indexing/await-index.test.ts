@@ -12,6 +12,9 @@ const at = (newest: number, covered: number, resends = 0, words = covered): Cove
 /** A node that does not index: only the time passes. */
 const stepped = (ms: number) => pause(ms)
 
+/** A machine may be slow. */
+const PATIENT = { stepped, maxWaitMs: 600_000 }
+
 /** An inbox that is asked for its coverage again and again. */
 function inboxOf(coverages: readonly Coverage[]) {
   let asked = 0
@@ -28,7 +31,7 @@ test('an index that covers everything is not waited for', async () => {
 test('one that lags is woken, and waited for until it covers what there was at first', async () => {
   const inbox = inboxOf([at(5, 3), at(6, 4), at(9, 5)])
   let woken = 0
-  assert.equal(await createAwaitIndex({ inbox, hurry: () => woken++, stepped })(), 0)
+  assert.equal(await createAwaitIndex({ ...PATIENT, inbox, hurry: () => woken++ })(), 0)
   assert.deepEqual([inbox.asked(), woken], [3, 2])
 })
 
@@ -41,7 +44,7 @@ test('after a while what is missing is told, re-sends included', async () => {
 test('a search waits for the words, any other read for the entries alone', async () => {
   const searched = inboxOf([at(5, 5, 0, 3), at(6, 6, 0, 4), at(6, 6, 0, 5)])
   const asked: string[] = []
-  const options = { inbox: searched, hurry: (needed: string) => asked.push(needed), stepped }
+  const options = { ...PATIENT, inbox: searched, hurry: (needed: string) => asked.push(needed) }
   assert.equal(await createAwaitIndex(options)('words'), 0)
   assert.deepEqual([searched.asked(), asked], [3, ['words', 'words']])
   const listed = inboxOf([at(5, 5, 0, 3)])
