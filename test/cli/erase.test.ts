@@ -35,6 +35,18 @@ for (const driver of drivers) {
     assert.match(again.stdout.toString(), /^0 messages/)
   })
 
+  test(`${driver.name}: what is not indexed yet is found`, async () => {
+    const url = await driver.newDatabase()
+    const env = { INTRAY_DATABASE_URL: url }
+    // More than one step of the index takes.
+    await withStore(url, async (store) => {
+      for (let n = 0; n < 2100; n += 300)
+        await store.journal.append(Array.from({ length: 300 }, (_, i) => message(n + i)))
+    })
+    const erased = await intrayJson(['erase', '--source-ref', 'r:2099', ...TENANT_ARGS, '--yes'], env)
+    assert.equal(erased.messages, 1)
+  })
+
   test(`${driver.name}: beside a server, by any selector; a copy keeps it erased`, async (t) => {
     const url = await driver.newDatabase()
     const env = { INTRAY_DATABASE_URL: url }

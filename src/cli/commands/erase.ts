@@ -2,7 +2,7 @@
 
 import { createInterface } from 'node:readline/promises'
 import { setTimeout as pause } from 'node:timers/promises'
-import { type Config, loadConfig } from '../../config.ts'
+import { loadConfig } from '../../config.ts'
 import { type Erased, Erasures } from '../../erasure/erasures.ts'
 import { appendErasures } from '../../erasure/log-file.ts'
 import type { ErasureSelector } from '../../model/erasure.ts'
@@ -12,8 +12,8 @@ import { textUpTo, wholeNumber } from '../../runtime/parameter.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { command, CommandError, UsageError } from '../command.ts'
+import { coverIndex } from '../cover-index.ts'
 import { flag, JSON_FLAG, MAX_ID, TENANT_FLAGS, tenantOf } from '../flags.ts'
-import { indexLimits } from '../index-limits.ts'
 import { withStore } from '../open.ts'
 import { createProgress, print, printJson } from '../output.ts'
 
@@ -104,21 +104,6 @@ async function tenantFor(
   const event = await store.events.find(id)
   if (!event) throw new CommandError(`There is no event ${id}.`)
   return { accountId: event.accountId, companyId: event.companyId }
-}
-
-/** Waits until every message that is stored now can be found. */
-async function coverIndex(store: Store, config: Config): Promise<void> {
-  const goal = await store.events.watermark()
-  const progress = createProgress('index')
-  for (;;) {
-    const isServed = (await store.nodes.live()).length > 0
-    if (isServed) await pause(POLL_MS)
-    else await store.index.step(indexLimits(config))
-    const { cursor, clearing } = await store.index.progress()
-    if (!clearing && cursor >= goal) break
-    progress.say(`${cursor} of ${goal}`)
-  }
-  progress.end()
 }
 
 async function allPages(
