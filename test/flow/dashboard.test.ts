@@ -61,7 +61,6 @@ const MOVED = [
   'intray_database_bytes',
   'intray_erasures_total',
   'intray_retention_deleted_total',
-  'intray_retention_last_run_seconds',
   OF_TLS,
 ]
 

@@ -104,7 +104,7 @@ const FAULTS: Record<string, [fault: (processing: ProcessingStore) => Partial<Pr
   ],
   'order is ignored': [
     (processing) => ({ claim: (request) => processing.claim({ ...request, ordered: false }) }),
-    /overtook|under a live lease|a run is in order/,
+    /overtook|under a live lease|under a lease that was lost|a run is in order/,
   ],
   'an acknowledged event comes back': [
     (processing) => {
