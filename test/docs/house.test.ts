@@ -30,3 +30,25 @@ test('every command that the documents show exists', () => {
     }
   }
 })
+
+/** Each file that states a version, and where in it. */
+const VERSIONS: Readonly<Record<string, RegExp>> = {
+  'api/openapi.yaml': /^ {2}version: (.*)$/gm,
+  'kits/typescript/package.json': /"version": "(.*)"/g,
+  'kits/python/pyproject.toml': /^version = "(.*)"$/gm,
+  'kits/wordpress/intray/intray.php': /^ \* Version: +(.*)$/gm,
+  'kits/wordpress/intray/readme.txt': /^Stable tag: (.*)$/gm,
+  'kits/examples/README.md': /intray-client-(.*?)\.tgz/g,
+  'docs/sending/typescript.md': /intray-client-(.*?)\.tgz/g,
+  'docs/operating/install.md': /intray-(\d[^/\s]*?)\.tgz/g,
+  'deploy/kubernetes/deployment.yaml': /image: \S+:(\S+)$/gm,
+}
+
+test('the service, its contract, the kits and the pages that name a package have one version', () => {
+  const { version } = JSON.parse(read('package.json')) as { version: string }
+  for (const [file, pattern] of Object.entries(VERSIONS)) {
+    const found = Array.from(read(file).matchAll(pattern), (match) => match[1])
+    assert.ok(found.length > 0, `${file} states no version`)
+    assert.deepEqual(new Set(found), new Set([version]), file)
+  }
+})

@@ -2,7 +2,7 @@
 /**
  * Plugin Name:       Intray
  * Description:       Sends form submissions to Intray. Each one is kept in your database until Intray has confirmed it.
- * Version:           0.1.0
+ * Version:           0.2.0
  * Requires at least: 6.0
  * Requires PHP:      7.4
  * License:           MIT

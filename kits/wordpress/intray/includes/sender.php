@@ -57,7 +57,7 @@ final class Sender {
 			try {
 				$kept = self::outbox()->add( $message + $source_ref );
 			} catch ( \InvalidArgumentException $unusable ) {
-				_doing_it_wrong( 'intray_send', esc_html( $unusable->getMessage() ), '0.1.0' );
+				_doing_it_wrong( 'intray_send', esc_html( $unusable->getMessage() ), '0.2.0' );
 				unset( $message['channel_ref'] );
 				// With other references the message is kept all the same.
 				$kept = self::outbox()->add( $source_ref + $message );
