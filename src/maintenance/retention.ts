@@ -18,8 +18,8 @@ import { PeriodicTask, type Service } from '../runtime/service.ts'
 import { Signal } from '../runtime/signal.ts'
 import type { RetentionStore } from '../store/contract/retention.ts'
 
-/** So retention takes a fifth of the time that intake could use. */
-const PAUSE_FACTOR = 4
+/** So retention takes a tenth of the time that intake could use. */
+const PAUSE_FACTOR = 9
 const MAX_PAUSE_MS = 1000
 /** Tenants that are looked up at once, and refusals or history entries that one step deletes. */
 const TENANTS = 100

@@ -2,7 +2,7 @@
 // a backup that was written before.
 
 import { existsSync, statSync } from 'node:fs'
-import { constants, getPriority, setPriority } from 'node:os'
+import { constants, setPriority } from 'node:os'
 import { dirname } from 'node:path'
 import { loadConfig } from '../../config.ts'
 import { appendErasures } from '../../erasure/log-file.ts'
@@ -51,8 +51,8 @@ export const backup = command({
     ...JSON_FLAG,
   },
   async run(values, [path, ...rest]) {
-    // Below the servers of the machine. Threads that start later inherit it.
-    if (getPriority() < constants.priority.PRIORITY_BELOW_NORMAL) setPriority(constants.priority.PRIORITY_BELOW_NORMAL)
+    // Below the servers of the machine: intake is hardly slower beside it. Threads that start later inherit it.
+    setPriority(constants.priority.PRIORITY_LOW)
     if (rest.length > 0) throw new UsageError(`Unexpected argument "${printable(rest[0]!)}".`)
     if (values.verify !== undefined) {
       if (path !== undefined || values.keep !== undefined)
