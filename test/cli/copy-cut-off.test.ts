@@ -5,9 +5,10 @@ import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { item } from '../store/rows.ts'
 import { intrayJson, runToEnd } from '../support/command.ts'
-import { copyArgs, copyWhile, killedWhile } from '../support/copy-command.ts'
+import { copyArgs, copyWhile } from '../support/copy-command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
+import { killedAtLine } from '../support/killed-at-line.ts'
 import { post } from '../support/load.ts'
 import { withClient } from '../support/postgres/databases.ts'
 import { intray, LAUNCHER, startServer } from '../support/process.ts'
@@ -57,7 +58,7 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     const server = await startServer(t, { INTRAY_DATABASE_URL: url })
     const target = await to!.newDatabase()
     assert.equal(await copyCheck(url), undefined)
-    assert.ok(await killedWhile('events', copyArgs(url, target)))
+    assert.ok(await killedAtLine('copy: events ', copyArgs(url, target)))
     const { status, json } = await post(server.port, token, '{"source_ref":"meanwhile"}')
     assert.equal(status, 200)
     assert.equal((await copyCheck(url))?.verdict, 'ok')
@@ -72,7 +73,7 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
 
   test(`${from!.name}: what a killed copy left goes with a release, and with the next start of a server once it is old`, async (t) => {
     const { url, token } = await filled(from!)
-    assert.ok(await killedWhile('events', copyArgs(url, await to!.newDatabase())))
+    assert.ok(await killedAtLine('copy: events ', copyArgs(url, await to!.newDatabase())))
     const recent = await startServer(t, { INTRAY_DATABASE_URL: url })
     assert.equal((await copyCheck(url))?.verdict, 'ok', 'a copy may be running')
     recent.child.kill('SIGTERM')
@@ -81,7 +82,7 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     const { port } = await startServer(t, { INTRAY_DATABASE_URL: url })
     assert.equal(await copyCheck(url), undefined)
     assert.equal((await post(port, token, '{"source_ref":"after"}')).status, 200)
-    assert.ok(await killedWhile('events', copyArgs(url, await to!.newDatabase())))
+    assert.ok(await killedAtLine('copy: events ', copyArgs(url, await to!.newDatabase())))
     assert.match((await intray(['copy', '--release', url], {})).stdout.toString(), /does not note changes/)
     assert.equal(await copyCheck(url), undefined)
     assert.equal((await post(port, token, '{"source_ref":"released"}')).status, 200)

@@ -7,9 +7,9 @@ import { type ItemFields, item } from '../store/rows.ts'
 import { append, indexAll } from '../store/suite.ts'
 import { send, type TestAnswer } from '../support/client.ts'
 import { intrayJson } from '../support/command.ts'
-import { killedWhile } from '../support/copy-command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
+import { killedAtLine } from '../support/killed-at-line.ts'
 import { intray, type ServerProcess, startServer } from '../support/process.ts'
 import { until } from '../support/until.ts'
 
@@ -210,7 +210,7 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
   test(`${from!.name} to ${to!.name}: a move that is killed leaves its tenant closed, and the same command goes on`, async (t) => {
     const { source, old, cell, args, tokens } = await moveArgs(t, from!, to!)
     const before = await events(old, tokens.processor!)
-    assert.ok(await killedWhile('deliveries', args))
+    assert.ok(await killedAtLine('copy: deliveries ', args))
     const { status, json } = await call(old, tokens.sender!, '/v1/inbox/events', body('between', 'c0'))
     assert.deepEqual([status, json!.error], [503, 'tenant_moved'])
     assert.equal((await call(cell, tokens.sender!, '/api/ping')).status, 401, 'it is not there yet')

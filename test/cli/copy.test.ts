@@ -8,9 +8,10 @@ import { openCopySide } from '../../src/store/open.ts'
 import { backDoorOf } from '../store/back-door.ts'
 import { item, newToken, refusal, TENANT } from '../store/rows.ts'
 import { intrayJson } from '../support/command.ts'
-import { copyArgs, killedWhile } from '../support/copy-command.ts'
+import { copyArgs } from '../support/copy-command.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
+import { killedAtLine } from '../support/killed-at-line.ts'
 import { post } from '../support/load.ts'
 import { connect, newPostgresDatabase } from '../support/postgres/databases.ts'
 import { intray, startServer } from '../support/process.ts'
@@ -168,7 +169,7 @@ for (const { from, to } of WAYS.filter((way) => way.from !== way.to)) {
     const target = await to.newDatabase()
     let kills = 0
     for (const table of ['dedupe', 'events']) {
-      if (await killedWhile(table, copyArgs(source, target))) kills += 1
+      if (await killedAtLine(`copy: ${table} `, copyArgs(source, target))) kills += 1
       const refused = await intray(['serve', '--port', '0'], { INTRAY_DATABASE_URL: target })
       assert.match(refused.stderr, /an unfinished copy/)
       assert.equal(refused.code, 1)

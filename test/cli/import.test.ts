@@ -1,9 +1,7 @@
 // `./intray import`: killed and resumed, beside a server, refused.
 
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -12,8 +10,9 @@ import { item } from '../store/rows.ts'
 import { intrayJson } from '../support/command.ts'
 import { drivers } from '../support/drivers.ts'
 import { conversationCounts, createToken, readJournal, untilIndexed, withStore } from '../support/journal.ts'
+import { killedAtLine } from '../support/killed-at-line.ts'
 import { post } from '../support/load.ts'
-import { cleanEnvironment, intray, LAUNCHER, startServer } from '../support/process.ts'
+import { intray, startServer } from '../support/process.ts'
 import { tempFolder } from '../support/temp.ts'
 
 const ROWS = 1500
@@ -43,20 +42,6 @@ async function exported(url: string): Promise<string> {
   return out
 }
 
-/** Kills the command when it says that it has imported a part. */
-async function killedOnTheWay(args: readonly string[]): Promise<boolean> {
-  const child = spawn(LAUNCHER, args, { env: cleanEnvironment({}), stdio: ['ignore', 'ignore', 'pipe'] })
-  const ended = once(child, 'close')
-  let said = ''
-  for await (const chunk of child.stderr) {
-    said += chunk
-    if (said.includes('import: id ')) break
-  }
-  const isAlive = child.exitCode === null && child.kill('SIGKILL')
-  await ended
-  return isAlive && child.signalCode === 'SIGKILL'
-}
-
 const digests = async (url: string) =>
   (await readJournal(url)).map(({ event }) => Buffer.from(event.sha256).toString('hex')).toSorted()
 
@@ -69,7 +54,7 @@ for (const from of drivers) {
     const url = await to.newDatabase()
     const token = await withStore(url, (store) => createToken(store), 'server')
     const args = ['import', file, '--to', url]
-    assert.ok(await killedOnTheWay(args))
+    assert.ok(await killedAtLine('import: id ', args))
     const before = await backDoorOf(to).countJournal(url)
     assert.ok(before.events > 0 && before.events < ROWS, `${before.events} rows when it was killed`)
 

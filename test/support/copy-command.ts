@@ -36,17 +36,3 @@ export async function copyWhile(
   await Promise.all(loads)
   return { code, said, report: code === 0 ? JSON.parse(printed) : { rounds: 0, paused_ms: 0 } }
 }
-
-/** Kills the command when it says that it is at this table. True if it was still running. */
-export async function killedWhile(table: string, args: readonly string[]): Promise<boolean> {
-  const child = spawn(LAUNCHER, args, { env: cleanEnvironment({}), stdio: ['ignore', 'ignore', 'pipe'] })
-  const ended = once(child, 'close')
-  let said = ''
-  for await (const chunk of child.stderr) {
-    said += chunk
-    if (said.includes(`copy: ${table} `)) break
-  }
-  const alive = child.exitCode === null && child.kill('SIGKILL')
-  await ended
-  return alive && child.signalCode === 'SIGKILL'
-}

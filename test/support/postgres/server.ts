@@ -22,7 +22,7 @@ const COMMON: Settings = {
   unix_socket_directories: '',
   max_connections: '200',
   shared_buffers: '64MB',
-  autovacuum_naptime: '10s',
+  autovacuum_naptime: '1h',
   log_min_messages: 'fatal',
   // In its data folder, and gone with it: a server that is killed would leave it behind in /dev/shm.
   dynamic_shared_memory_type: 'mmap',
