@@ -4,6 +4,7 @@
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
+import { SecretsKeyMissing } from '../runtime/secrets.ts'
 import { VERSION } from '../runtime/version.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../store/contract/failure.ts'
 import { type Command, CommandError, type CommandGroup, UsageError } from './command.ts'
@@ -143,7 +144,8 @@ function whereDatabasesAre(): string {
 }
 
 function failureText(error: unknown): string {
-  if (error instanceof CommandError || error instanceof StoreRefused) return error.message
+  if (error instanceof CommandError || error instanceof StoreRefused || error instanceof SecretsKeyMissing)
+    return error.message
   if (error instanceof StoreFailure) return `The database reported a failure: ${error.message}.`
   return `unexpected failure\n${error instanceof Error ? error.stack : error}`
 }
