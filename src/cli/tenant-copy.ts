@@ -27,6 +27,7 @@ const EVENT_IDS: Readonly<Record<string, readonly string[]>> = {
   resends: ['event_id'],
   refusals: ['accepted_as'],
   subscriptions: [],
+  endpoints: [],
   deliveries: ['event_id', 'lane'],
   lanes: ['lane', 'head'],
   delivery_history: ['event_id'],

@@ -80,6 +80,30 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
       error: 'text',
     },
   },
+  {
+    name: 'endpoints',
+    key: ['company_id', 'account_id', 'subscription'],
+    page: 1000,
+    columns: {
+      ...QUEUE,
+      id: 'text',
+      is_active: 'integer',
+      body: 'text',
+      timeout_ms: 'integer',
+      concurrency: 'integer',
+      sealed: 'bytes',
+      disabled_reason: 'text',
+      created_at: 'integer',
+      changed_at: 'integer',
+      removed_at: 'integer',
+      is_moved: 'integer',
+      opened_at: 'integer',
+      retry_at: 'integer',
+      trips: 'integer',
+      revision: 'integer',
+      generation: 'integer',
+    },
+  },
 ]
 
 /** Operators and the audit log. Sessions and sign-in links are not copied. */

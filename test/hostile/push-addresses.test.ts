@@ -101,7 +101,7 @@ test('no spelling of an address of this machine is connected to', async (t) => {
   assert.equal(listener.connections, 0)
 
   // The control: nothing but the guard kept them away.
-  for (const host of LOOPBACK) await push(`http://${host}:${listener.port}/`, ALL)
+  await Promise.all(LOOPBACK.map((host) => push(`http://${host}:${listener.port}/`, ALL)))
   t.diagnostic(
     `${hosts.length} spellings: 0 connections; of ${LOOPBACK.length} without the guard: ${listener.requests}`,
   )

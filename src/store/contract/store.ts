@@ -2,6 +2,7 @@
 
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
+import type { EndpointStore } from './endpoints.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventReader } from './events.ts'
 import type { Follower } from './follow.ts'
@@ -37,6 +38,7 @@ export interface Store {
   readonly follow: Follower
   readonly index: IndexStore
   readonly processing: ProcessingStore
+  readonly endpoints: EndpointStore
   readonly tokens: TokenStore
   readonly refusals: RefusalStore
   readonly erasures: ErasureStore

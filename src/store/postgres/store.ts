@@ -13,6 +13,7 @@ import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
 import { copyProblem, PostgresCopy } from './admin/copy.ts'
 import { dropStaleNoting, isFrozen } from './admin/copy-triggers.ts'
+import { createEndpointStore } from './admin/endpoints.ts'
 import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -129,7 +130,7 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const processing = createProcessing(pool, identity.dedupeKey)
-  const { countDead, history, counts, states, lastErrors, subscriptions } = processing
+  const { countDead, countSettled, history, counts, states, lastErrors, subscriptions } = processing
   const refusals = createRefusalStore(pool)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
   const lists = createJsonPages({ inbox, states, lastErrors, counts, refusals: refusals.list, turn: nextTurn })
@@ -146,8 +147,8 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
     maxPerHolder: changeSlotCount,
     maxWaitingPerHolder: MAX_WAITING,
   })
-  const { claim, ack, extend, release, requeue, createSubscription, deleteSubscription } = processing
-  const changes = { claim, ack, extend, release, requeue, createSubscription, deleteSubscription }
+  const { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription } = processing
+  const changes = { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription }
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
@@ -160,9 +161,10 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
     index: lifecycle.guard(createIndexing(pool, identity.dedupeKey)),
     processing: lifecycle.guard({
       ...processing,
-      ...inTurn({ countDead, history, counts, states, lastErrors, subscriptions }),
+      ...inTurn({ countDead, countSettled, history, counts, states, lastErrors, subscriptions }),
       ...callsInTurn(changes, changeSlots),
     }),
+    endpoints: lifecycle.guard(createEndpointStore(pool)),
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, epochs)),

@@ -6,6 +6,7 @@ import type { IdGap } from '../../model/id-gaps.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy-triggers.ts'
+import { prepareEndpointWrites } from './admin/endpoints.ts'
 import { prepareErasureWrites } from './admin/erasures.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
@@ -32,6 +33,7 @@ export function prepareOperations(db: DatabaseSync) {
   const retention = prepareRetentionWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
+  const endpoints = prepareEndpointWrites(db)
   const operators = prepareOperatorWrites(db)
   const appendAll = prepareAppend(db)
   return {
@@ -74,9 +76,14 @@ export function prepareOperations(db: DatabaseSync) {
     extend: processing.extend,
     release: processing.release,
     requeue: processing.requeue,
+    replay: processing.replay,
     createSubscription: subscriptions.create,
     deleteSubscription: subscriptions.remove,
     clearSubscriptions: subscriptions.clear,
+    putEndpoint: endpoints.put,
+    setCircuit: endpoints.setCircuit,
+    removeEndpoint: endpoints.remove,
+    addAttempts: endpoints.addAttempts,
     beginEpoch: (now: number): IdGap => inTransaction(db, () => addGap(db, now)),
     probe: (): void =>
       inTransaction(db, () => {

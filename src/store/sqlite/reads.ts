@@ -3,7 +3,7 @@
 // between two of them.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { DeadFilter, QueueName } from '../contract/processing.ts'
+import type { DeadFilter, QueueName, SettledRange } from '../contract/processing.ts'
 import { prepareErasureReads } from './admin/erasures.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
@@ -18,6 +18,7 @@ import { prepareFollow } from './journal/follow.ts'
 import { countDead, findDead } from './processing/processing.ts'
 import { prepareProcessingReads } from './processing/processing-reads.ts'
 import { createJsonPages } from '../json-pages.ts'
+import { countSettled, findSettled } from './processing/settled.ts'
 import { readSubscriptions } from './processing/subscriptions.ts'
 import { readMeta } from './schema.ts'
 import type { Turn } from './threads/reader-scheduler.ts'
@@ -73,6 +74,8 @@ export function prepareReads(db: DatabaseSync) {
       lastErrors: processing.lastErrors,
       countDead: (queue: QueueName, filter: DeadFilter) => countDead(db, queue, filter, turn),
       findDead: (queue: QueueName, filter: DeadFilter, limit: number) => findDead(db, queue, filter, limit, turn),
+      countSettled: (queue: QueueName, range: SettledRange) => countSettled(db, queue, range, turn),
+      findSettled: (queue: QueueName, range: SettledRange, limit: number) => findSettled(db, queue, range, limit, turn),
       subscriptions: readSubscriptions.bind(null, db),
       listTokens: tokens.list,
       listTokensOf: tokens.listOf,

@@ -14,6 +14,7 @@ import { copyProblem } from './admin/copy.ts'
 import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
 import { importedTokenKey } from '../../model/imported-token.ts'
+import { createEndpointStore } from './admin/endpoint-store.ts'
 import { readPending } from './admin/erasures.ts'
 import { createFollowPurges, createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
@@ -272,6 +273,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
         }
         return count
       },
+      countSettled: (queue, range) => read(queue.tenant, 'countSettled', [queue, range]),
+      replay: async ({ range, limit, ...request }) => {
+        const ids = await read(request.tenant, 'findSettled', [request, range, Math.min(limit, REQUEUE_ROWS)])
+        const count = ids && (await write(request.tenant, 'replay', [{ ...request, ids }]))
+        return count === null ? null : { count, lastId: ids?.at(-1) ?? null }
+      },
       countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
       ready: (queues, now) => readOwn('ready', [queues, now]),
       subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),
@@ -288,6 +295,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       states: (queue, ids, now) => read(queue.tenant, 'states', [queue, ids, now]),
       lastErrors: (queue, ids) => read(queue.tenant, 'lastErrors', [queue, ids]),
     },
+    endpoints: createEndpointStore(main, writer),
     tokens: {
       create: (token) => writer.run('createToken', [token]),
       createFirst: (token) => writer.run('createFirstToken', [token]),

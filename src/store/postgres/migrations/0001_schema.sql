@@ -524,6 +524,43 @@ CREATE TABLE intray.delivery_history (
 -- Only for retention, which names `number >= 0`, which is always true.
 CREATE INDEX delivery_history_by_age ON intray.delivery_history (company_id, account_id, at) WHERE number >= 0;
 
+-- Push: the URLs that subscriptions are delivered to. sealed: URL, headers and signing secrets; empty once removed. disabled_reason:
+-- the service disabled it. opened_at, retry_at, trips: its circuit. is_moved: its tenant is moved to another database. A removed
+-- row stays, so that every node learns of it.
+CREATE TABLE intray.endpoints (
+  company_id      bigint NOT NULL,
+  account_id      bigint NOT NULL,
+  subscription    bigint NOT NULL,
+  is_active       bigint NOT NULL CHECK (is_active IN (0, 1)),
+  timeout_ms      bigint NOT NULL,
+  concurrency     bigint NOT NULL,
+  created_at      bigint NOT NULL,
+  changed_at      bigint NOT NULL,
+  removed_at      bigint,
+  is_moved        bigint NOT NULL CHECK (is_moved IN (0, 1)),
+  opened_at       bigint,
+  retry_at        bigint,
+  trips           bigint NOT NULL,
+  revision        bigint NOT NULL,
+  generation      bigint NOT NULL,
+  id              text   NOT NULL,
+  body            text   NOT NULL CHECK (body IN ('event', 'raw')),
+  disabled_reason text,
+  sealed          bytea  NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+);
+
+CREATE INDEX endpoints_by_generation ON intray.endpoints (generation);
+
+-- The latest requests to an endpoint, as a JSON list. Only to be looked at: not copied, and without anything of the event.
+CREATE TABLE intray.endpoint_attempts (
+  company_id   bigint NOT NULL,
+  account_id   bigint NOT NULL,
+  subscription bigint NOT NULL,
+  attempts     text   NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+);
+
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 
 -- Few writers, under one lock, which also keeps a key id unique over all companies.

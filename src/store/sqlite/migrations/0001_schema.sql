@@ -285,6 +285,43 @@ CREATE TABLE delivery_history (
 -- Only for retention, which names `number >= 0`, which is always true.
 CREATE INDEX delivery_history_by_age ON delivery_history (company_id, account_id, at) WHERE number >= 0;
 
+-- Push: the URLs that subscriptions are delivered to. sealed: URL, headers and signing secrets; empty once removed. disabled_reason:
+-- the service disabled it. opened_at, retry_at, trips: its circuit. is_moved: its tenant is moved to another database. A removed
+-- row stays, so that every node learns of it.
+CREATE TABLE endpoints (
+  company_id      INTEGER NOT NULL,
+  account_id      INTEGER NOT NULL,
+  subscription    INTEGER NOT NULL,
+  id              TEXT    NOT NULL,
+  is_active       INTEGER NOT NULL CHECK (is_active IN (0, 1)),
+  body            TEXT    NOT NULL CHECK (body IN ('event', 'raw')),
+  timeout_ms      INTEGER NOT NULL,
+  concurrency     INTEGER NOT NULL,
+  sealed          BLOB    NOT NULL,
+  disabled_reason TEXT,
+  created_at      INTEGER NOT NULL,
+  changed_at      INTEGER NOT NULL,
+  removed_at      INTEGER,
+  is_moved        INTEGER NOT NULL CHECK (is_moved IN (0, 1)),
+  opened_at       INTEGER,
+  retry_at        INTEGER,
+  trips           INTEGER NOT NULL,
+  revision        INTEGER NOT NULL,
+  generation      INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX endpoints_by_generation ON endpoints (generation);
+
+-- The latest requests to an endpoint, as a JSON list. Only to be looked at: not copied, and without anything of the event.
+CREATE TABLE endpoint_attempts (
+  company_id   INTEGER NOT NULL,
+  account_id   INTEGER NOT NULL,
+  subscription INTEGER NOT NULL,
+  attempts     TEXT    NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+) STRICT, WITHOUT ROWID;
+
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 
 -- tenants: a JSON array of [account, company]; null: all. password: an encoded hash; null: signs in by link.
