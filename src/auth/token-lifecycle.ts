@@ -97,5 +97,5 @@ export async function waitUntilInEffect(
 
 /** The stored record. Not read back: if that failed, the token would be valid and never shown. */
 function recordOf(made: NewToken): TokenRecord {
-  return { rateLimit: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null, movedTo: null }
+  return { rateLimit: null, recipe: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null, movedTo: null }
 }

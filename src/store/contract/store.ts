@@ -5,6 +5,7 @@ import type { Diagnosis } from './diagnosis.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventReader } from './events.ts'
 import type { Follower } from './follow.ts'
+import type { HookStore } from './hooks.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { ListReader } from './lists.ts'
@@ -38,6 +39,7 @@ export interface Store {
   readonly index: IndexStore
   readonly processing: ProcessingStore
   readonly tokens: TokenStore
+  readonly hooks: HookStore
   readonly refusals: RefusalStore
   readonly erasures: ErasureStore
   readonly retention: RetentionStore

@@ -7,6 +7,7 @@ import { StoreFailure } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy-triggers.ts'
 import { prepareErasureWrites } from './admin/erasures.ts'
+import { prepareHookWrites } from './admin/hooks.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
 import { addGap } from './admin/recovery.ts'
@@ -26,6 +27,7 @@ import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
 
 export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
+  const hooks = prepareHookWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const erasures = prepareErasureWrites(db)
@@ -43,6 +45,9 @@ export function prepareOperations(db: DatabaseSync) {
     setTokenRateLimit: tokens.setRateLimit,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
+    createHook: hooks.create,
+    resealHook: hooks.reseal,
+    rotateHook: hooks.rotate,
     reportNode: nodes.report,
     removeNode: nodes.remove,
     forgetNodes: nodes.forgetAll,

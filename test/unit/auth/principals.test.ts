@@ -80,6 +80,7 @@ function record(minted: ReturnType<typeof mintToken>, more: Partial<TokenRecord>
     label: '',
     isActive: true,
     movedTo: null,
+    recipe: null,
     expiresAt: null,
     createdAt: 0,
     disabledAt: null,
