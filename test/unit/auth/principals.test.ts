@@ -104,6 +104,7 @@ describe('principals', () => {
     assert.deepEqual(await principals.authenticate({ token: minted.token }), {
       principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
       bucket: null,
+      recipe: null,
     })
   })
 
