@@ -2,6 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite'
 import type { HookRecord, StoredRecipe } from '../../../model/hook.ts'
+import type { DefinitionOf } from '../../../model/payload-reading.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { TokenRecord } from '../../../model/token.ts'
 import type { HookDeliveries, NewHook } from '../../contract/hooks.ts'
@@ -19,7 +20,7 @@ const COLUMNS = 'key_id, company_id, account_id, max_body, sealed'
 const SELECT = `SELECT ${COLUMNS} FROM hooks WHERE key_id = ?`
 const SELECT_PAGE = `SELECT ${COLUMNS} FROM hooks WHERE key_id > ? ORDER BY key_id LIMIT ? + 0`
 const RESEAL = 'UPDATE hooks SET sealed = ? WHERE key_id = ? AND sealed = ?'
-export const SELECT_RECIPE = 'SELECT recipe FROM recipes WHERE company_id = ? AND account_id = ? AND digest = ?'
+const SELECT_RECIPE = 'SELECT recipe FROM recipes WHERE company_id = ? AND account_id = ? AND digest = ?'
 const SELECT_EVENTS = `SELECT ${EVENT_COLUMNS} FROM events INDEXED BY events_by_hook
   WHERE key_id = ? AND recipe IS NOT NULL AND company_id = ? AND account_id = ? ORDER BY id DESC LIMIT ? + 0`
 const SELECT_REFUSALS = `SELECT ${REFUSAL_COLUMNS} FROM refusals INDEXED BY refusals_by_key
@@ -30,8 +31,7 @@ export function prepareHookReads(db: DatabaseSync, dedupeKey: Uint8Array) {
   return {
     list: (afterKeyId: string, limit: number): HookRecord[] =>
       db.prepare(SELECT_PAGE).all(afterKeyId, limit).map(hookRecord),
-    recipe: ({ companyId, accountId }: Tenant, digest: string): string | null =>
-      (db.prepare(SELECT_RECIPE).get(companyId, accountId, digest)?.recipe as string | undefined) ?? null,
+    recipe: prepareDefinitionOf(db),
     deliveries({ companyId, accountId }: Tenant, keyId: string, limit: number): HookDeliveries {
       const select = db.prepare(SELECT_EVENTS)
       select.setReturnArrays(true)
@@ -43,6 +43,12 @@ export function prepareHookReads(db: DatabaseSync, dedupeKey: Uint8Array) {
       }
     },
   }
+}
+
+export function prepareDefinitionOf(db: DatabaseSync): DefinitionOf {
+  const select = db.prepare(SELECT_RECIPE)
+  return ({ companyId, accountId }, digest) =>
+    (select.get(companyId, accountId, digest)?.recipe as string | undefined) ?? null
 }
 
 export function findHook(db: DatabaseSync, keyId: string): HookRecord | null {
