@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs'
 import { isScope } from './model/principal.ts'
 import type { RateLimit } from './model/rate-limit.ts'
 import { MAX_WORDS } from './model/text-search.ts'
-import { collector, listenAddress, networks } from './runtime/address-setting.ts'
+import { collector, listenAddress, networks, publicUrl } from './runtime/address-setting.ts'
 import type { KeyPairFiles } from './runtime/key-pair.ts'
 import { nearest } from './runtime/nearest.ts'
 import { formatRate, parseRate } from './runtime/rate.ts'
@@ -81,6 +81,9 @@ export const SETTINGS = {
   },
   secretsKey: secretsKey(
     'Key under which secrets of hooks and endpoints are sealed: 32 bytes in base64 or hexadecimal. Not set: with SQLite a key file beside the database; PostgreSQL needs it for hooks and endpoints',
+  ),
+  publicUrl: publicUrl(
+    'The address at which the internet reaches this server, such as https://in.example.com: printed addresses of hooks begin with it, and Twilio signs it. Not set: the address that a request used',
   ),
   workers: workerCount('Processes that serve on the port; auto: one for each core. More than 1 needs PostgreSQL'),
   maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),

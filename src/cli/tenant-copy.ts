@@ -22,6 +22,8 @@ const EVENTS = 500
 const EVENT_IDS: Readonly<Record<string, readonly string[]>> = {
   retention_rules: [],
   conversation_ids: ['id'],
+  recipes: [],
+  hooks: [],
   events: ['revises'],
   dedupe: ['event_id'],
   resends: ['event_id'],

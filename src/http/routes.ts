@@ -20,11 +20,12 @@ export interface Route {
   readonly isWildcard?: true
 }
 
-/** `intake` and `stream` have their own handlers; `tester` also takes a token from the query. */
+/** `intake`, `hook` and `stream` have their own handlers; `tester` also takes a token from the query. */
 export type OperationName =
   | 'ping'
   | 'tester'
   | 'intake'
+  | 'hook'
   // Reads of the inbox, in http/inbox/.
   | 'listEvents'
   | 'showEvent'
@@ -64,6 +65,15 @@ export type OperationName =
   | 'acceptRefusal'
   | 'sendTestEvent'
   | 'listAudit'
+  | 'listHooks'
+  | 'createHook'
+  | 'showHook'
+  | 'rotateHook'
+  | 'disableHook'
+  | 'enableHook'
+  | 'hookDeliveries'
+  | 'sendHookSample'
+  | 'listRecipes'
   // Front door, console files, health checks and documents.
   | 'frontDoor'
   | 'consolePage'
@@ -106,6 +116,9 @@ export const ROUTES: readonly Route[] = [
   tokenRoute('GET', '/api/inbox-test', 'tester', 'any'),
   tokenRoute('POST', '/v1/inbox/events', 'intake', 'intake'),
   tokenRoute('POST', '/api/inbox', 'intake', 'intake'),
+  // Authenticated by its id, and by the signature that its recipe asks for.
+  publicRoute('GET', '/v1/hooks/{hook_id}', 'hook'),
+  publicRoute('POST', '/v1/hooks/{hook_id}', 'hook'),
   inboxRoute('GET', '/v1/inbox/events', 'listEvents', 'viewer'),
   inboxRoute('GET', '/v1/inbox/events/{id}', 'showEvent', 'viewer'),
   inboxRoute('GET', '/v1/inbox/events/{id}/payload', 'eventPayload', 'viewer'),
@@ -138,6 +151,15 @@ export const ROUTES: readonly Route[] = [
   consoleRoute('POST', '/v1/console/tokens/{key_id}/rotate', 'rotateToken', 'admin', 'token_rotate'),
   consoleRoute('POST', '/v1/console/tokens/{key_id}/disable', 'disableToken', 'admin', 'token_disable'),
   consoleRoute('POST', '/v1/console/tokens/{key_id}/enable', 'enableToken', 'admin', 'token_enable'),
+  consoleRoute('GET', '/v1/console/hooks', 'listHooks', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks', 'createHook', 'admin', 'hook_create'),
+  consoleRoute('GET', '/v1/console/hooks/{key_id}', 'showHook', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/rotate', 'rotateHook', 'admin', 'hook_rotate'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/disable', 'disableHook', 'admin', 'hook_disable'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/enable', 'enableHook', 'admin', 'hook_enable'),
+  consoleRoute('GET', '/v1/console/hooks/{key_id}/deliveries', 'hookDeliveries', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/samples', 'sendHookSample', 'admin', 'hook_sample'),
+  { ...consoleRoute('GET', '/v1/console/recipes', 'listRecipes', 'viewer'), tenant: 'none' },
   consoleRoute('GET', '/v1/console/refusals/{id}', 'showRefusal', 'viewer'),
   consoleRoute('POST', '/v1/console/refusals/{id}/accept', 'acceptRefusal', 'admin', 'refusal_accept'),
   consoleRoute('POST', '/v1/console/test-events', 'sendTestEvent', 'admin', 'test_event'),

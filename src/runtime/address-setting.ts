@@ -40,15 +40,20 @@ export const listenAddress = (about: string): Setting<ListenAddress | null> => (
   format: (value) => (value === null ? 'off' : `${value.host}:${value.port}`),
 })
 
-export const collector = (about: string): Setting<string | null> => ({
+const plainUrl = (example: string, about: string): Setting<string | null> => ({
   fallback: null,
   about,
   parse: (value) => {
     const url = URL.parse(value)
     const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
     if (!isPlain || !/^https?:$/.test(url.protocol))
-      throw new Error('must be a URL such as http://127.0.0.1:4318, without user, password and query')
+      throw new Error(`must be a URL such as ${example}, without user, password and query`)
     return url.href.replace(/\/+$/, '')
   },
   format: (value) => value ?? '',
 })
+
+export const collector = (about: string) => plainUrl('http://127.0.0.1:4318', about)
+
+/** May have a path, for a proxy that removes it. */
+export const publicUrl = (about: string) => plainUrl('https://in.example.com', about)

@@ -12,6 +12,10 @@ const TOKEN_REFUSALS = [
   'invalid_token',
   'token_disabled',
   'token_expired',
+  'unknown_hook',
+  'hook_disabled',
+  'hook_expired',
+  'invalid_signature',
   'forbidden_scope',
   'rate_limited',
   'too_many_failures',
@@ -86,7 +90,7 @@ export class ServiceMetrics implements Service {
   readonly #refusals: Counter
   readonly #tokens = this.#metrics.counter(
     'intray_token_refusals_total',
-    'Requests refused for their token.',
+    'Requests refused for their token or hook.',
     ['reason'],
     TOKEN_REFUSALS.map((reason) => [reason]),
   )

@@ -174,7 +174,27 @@ export const COPY_TABLES: readonly CopyTable[] = [
       rotated_from: 'text',
       rate_limit: 'text',
       moved_to: 'text',
+      recipe: 'text',
       generation: 'integer',
+    },
+  },
+  {
+    name: 'hooks',
+    key: ['key_id'],
+    page: 1000,
+    columns: { key_id: 'text', company_id: 'integer', account_id: 'integer', max_body: 'integer', sealed: 'bytes' },
+  },
+  // Before events, which are indexed by them.
+  {
+    name: 'recipes',
+    key: ['company_id', 'account_id', 'digest'],
+    page: 100,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      digest: 'text',
+      recipe: 'text',
+      created_at: 'integer',
     },
   },
   {

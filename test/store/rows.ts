@@ -32,6 +32,7 @@ export function item({ body = { text: 'hello' }, ...fields }: ItemFields = {}): 
     traceparent: null,
     userAgent: null,
     remoteAddr: null,
+    recipe: null,
     payload: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     ...fields,
   }

@@ -6,6 +6,7 @@ import type { EndpointStore } from './endpoints.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventReader } from './events.ts'
 import type { Follower } from './follow.ts'
+import type { HookStore } from './hooks.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { ListReader } from './lists.ts'
@@ -40,6 +41,7 @@ export interface Store {
   readonly processing: ProcessingStore
   readonly endpoints: EndpointStore
   readonly tokens: TokenStore
+  readonly hooks: HookStore
   readonly refusals: RefusalStore
   readonly erasures: ErasureStore
   readonly retention: RetentionStore

@@ -21,6 +21,7 @@ import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
 import { createRetentionStore } from './admin/retention.ts'
+import { createHookStore } from './admin/hooks.ts'
 import { createTokenStore } from './admin/tokens.ts'
 import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
@@ -132,6 +133,8 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
   const processing = createProcessing(pool, identity.dedupeKey)
   const { countDead, countSettled, history, counts, states, lastErrors, subscriptions } = processing
   const refusals = createRefusalStore(pool)
+  const events = createEventReader(pool, identity.dedupeKey)
+  const hooks = createHookStore(pool, events)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
   const lists = createJsonPages({ inbox, states, lastErrors, counts, refusals: refusals.list, turn: nextTurn })
   const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
@@ -154,7 +157,7 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: { append: appendApart(lifecycle.guard({ append }).append) },
-    events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool, identity.dedupeKey)))),
+    events: lifecycle.guard(payloadsInTurn(inTurn(events))),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
@@ -166,6 +169,7 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
     }),
     endpoints: lifecycle.guard(createEndpointStore(pool)),
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
+    hooks: lifecycle.guard({ ...hooks, ...inTurn({ deliveries: hooks.deliveries }) }),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, epochs)),
     retention: lifecycle.guard(createRetentionStore(pool, identity.dedupeKey)),

@@ -8,6 +8,7 @@ import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy-triggers.ts'
 import { prepareEndpointWrites } from './admin/endpoints.ts'
 import { prepareErasureWrites } from './admin/erasures.ts'
+import { prepareHookWrites } from './admin/hooks.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
 import { addGap } from './admin/recovery.ts'
@@ -27,6 +28,7 @@ import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
 
 export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
+  const hooks = prepareHookWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const erasures = prepareErasureWrites(db)
@@ -45,6 +47,9 @@ export function prepareOperations(db: DatabaseSync) {
     setTokenRateLimit: tokens.setRateLimit,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
+    createHook: hooks.create,
+    resealHook: hooks.reseal,
+    rotateHook: hooks.rotate,
     reportNode: nodes.report,
     removeNode: nodes.remove,
     forgetNodes: nodes.forgetAll,

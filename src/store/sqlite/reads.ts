@@ -5,6 +5,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import type { DeadFilter, QueueName, SettledRange } from '../contract/processing.ts'
 import { prepareErasureReads } from './admin/erasures.ts'
+import { prepareHookReads } from './admin/hooks.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
@@ -27,6 +28,7 @@ export function prepareReads(db: DatabaseSync) {
   const dedupeKey = readMeta(db, 'dedupe_key')
   const events = prepareEventReads(db, dedupeKey)
   const follow = prepareFollow(db)
+  const hooks = prepareHookReads(db, dedupeKey)
   const tokens = prepareTokenReads(db)
   const operators = prepareOperatorReads(db)
   const traffic = prepareTrafficReads(db)
@@ -80,6 +82,9 @@ export function prepareReads(db: DatabaseSync) {
       listTokens: tokens.list,
       listTokensOf: tokens.listOf,
       listTenants: tokens.tenants,
+      listHooks: hooks.list,
+      storedRecipe: hooks.recipe,
+      hookDeliveries: hooks.deliveries,
       listRefusals: listRefusals.bind(null, db),
       findRefusal: findRefusal.bind(null, db),
       findMinted: erasures.findMinted,

@@ -13,7 +13,6 @@ import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
-import { importedTokenKey } from '../../model/imported-token.ts'
 import { createEndpointStore } from './admin/endpoint-store.ts'
 import { readPending } from './admin/erasures.ts'
 import { createFollowPurges, createPurge } from './admin/purge.ts'
@@ -21,7 +20,7 @@ import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { createRecovery, readEpochs, readGaps } from './admin/recovery.ts'
-import { prepareTokenReads } from './admin/tokens.ts'
+import { createTokenStores } from './admin/token-stores.ts'
 import {
   CHECKPOINT_PAGES,
   inTransaction,
@@ -178,7 +177,6 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
 }
 
 function composeStore({ path, facts, writer, indexer, reader, main, release }: Parts): Store {
-  const tokens = prepareTokenReads(main)
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
   const [gaps, epochs] = [readGaps(main), readEpochs(main)]
@@ -296,24 +294,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       lastErrors: (queue, ids) => read(queue.tenant, 'lastErrors', [queue, ids]),
     },
     endpoints: createEndpointStore(main, writer),
-    tokens: {
-      create: (token) => writer.run('createToken', [token]),
-      createFirst: (token) => writer.run('createFirstToken', [token]),
-      find: (keyId) => guard(() => tokens.find(keyId)),
-      list: (query = {}) => readOwn('listTokens', [query]),
-      listOf: (tenant, before, limit) => read(tenant, 'listTokensOf', [tenant, before, limit]),
-      tenants: (after, limit) => readOwn('listTenants', [after, limit]),
-      hasTenant: (tenant) => guard(() => tokens.hasTenant(tenant)),
-      successorOf: (keyId) => guard(() => tokens.successorOf(keyId)),
-      setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
-      setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
-      rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
-      touch: (uses) => writer.run('touchTokens', [uses]),
-      importKey: () => guard(() => importedTokenKey(readMeta(main, 'dedupe_key'))),
-      hasImported: () => guard(() => tokens.hasImported()),
-      generation: () => guard(() => tokens.generation()),
-      changedSince: (generation) => guard(() => tokens.changedSince(generation)),
-    },
+    ...createTokenStores({ main, writer, read, readOwn }),
     refusals: {
       add: (refusals, bounds) => writer.run('addRefusals', [refusals, bounds]),
       list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),

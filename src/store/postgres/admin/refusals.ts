@@ -23,11 +23,11 @@ const DELETE_EXCESS: Statement = {
   text: `DELETE FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id <= (
     SELECT id FROM intray.refusals WHERE company_id = $1 AND account_id = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`,
 }
-const COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
+export const REFUSAL_COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
   accepted_as`
-const SELECT = `SELECT ${COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id < $3
+const SELECT = `SELECT ${REFUSAL_COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id < $3
   ORDER BY id DESC LIMIT $4`
-const SELECT_ONE = `SELECT ${COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id = $3`
+const SELECT_ONE = `SELECT ${REFUSAL_COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id = $3`
 const ACCEPT = `UPDATE intray.refusals SET accepted_as = $4, accepted_at = $5, accepted_by = $6
   WHERE company_id = $1 AND account_id = $2 AND id = $3 AND accepted_as IS NULL`
 

@@ -58,6 +58,8 @@ CREATE TABLE events (
   traceparent     TEXT,
   user_agent      TEXT,
   remote_addr     TEXT,
+  -- By which a hook read it; NULL: the sender's own source_ref, in the JSON of the inbox.
+  recipe          TEXT,
   payload         BLOB
 ) STRICT;
 
@@ -65,6 +67,9 @@ CREATE TABLE events (
 -- index).
 CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON events (revises) WHERE revises IS NOT NULL;
+
+-- The latest deliveries of a hook. Other events have no row in it.
+CREATE INDEX events_by_hook ON events (key_id) WHERE recipe IS NOT NULL;
 
 -- A re-send whose bytes are already stored.
 CREATE TABLE resends (
@@ -155,6 +160,8 @@ CREATE TABLE tokens (
   moved_to     TEXT,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   TEXT,
+  -- Of a hook, such as telegram/1. NULL: a bearer token.
+  recipe       TEXT,
   generation   INTEGER NOT NULL
 ) STRICT;
 
@@ -162,6 +169,26 @@ CREATE INDEX tokens_by_generation ON tokens (generation);
 CREATE INDEX tokens_by_tenant ON tokens (company_id, account_id, created_at, key_id);
 -- A token has one successor.
 CREATE UNIQUE INDEX tokens_by_predecessor ON tokens (rotated_from) WHERE rotated_from IS NOT NULL;
+
+-- What a hook has beside its token. sealed: its address and the secrets of its signatures, encrypted (runtime/secret-box.ts).
+-- max_body: NULL: the setting applies.
+CREATE TABLE hooks (
+  key_id     TEXT    PRIMARY KEY,
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  max_body   INTEGER,
+  sealed     BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Custom recipes, which events name by digest: kept for ever, so that the index can be built again.
+CREATE TABLE recipes (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  digest     TEXT    NOT NULL,
+  recipe     TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, digest)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE nodes (
   node_id          TEXT    PRIMARY KEY,
@@ -187,6 +214,7 @@ CREATE TABLE refusals (
 ) STRICT;
 
 CREATE INDEX refusals_by_tenant ON refusals (company_id, account_id, id);
+CREATE INDEX refusals_by_key ON refusals (company_id, account_id, key_id, id);
 CREATE INDEX refusals_by_age ON refusals (company_id, account_id, received_at);
 
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
