@@ -3,7 +3,7 @@
 
 import { createHmac, hash } from 'node:crypto'
 import { mediaTypeOf } from '../model/recipes/body-kind.ts'
-import { MAX_VALUE_BYTES, readFormField } from '../model/recipes/form-fields.ts'
+import { readFormField } from '../model/recipes/form-fields.ts'
 import type { HookRequest } from './request.ts'
 import { decodeSignature, equalSignatures } from './secret-comparison.ts'
 import { refused, type SignatureCheck, type SignatureContext, type SignatureVerdict } from './signature-verdict.ts'
@@ -74,17 +74,17 @@ export class TwilioCheck implements SignatureCheck {
   #urls(publicUrl: string): readonly string[] {
     const { target } = this.#request
     const url = publicUrl.replace(/\/+$/, '')
-    const [, scheme = '', host = '', port] = /^(https?:\/\/)([^/]*?)(?::(\d+))?$/i.exec(url) ?? []
+    const [, scheme = '', host = '', port, path = ''] = /^(https?:\/\/)([^/]*?)(?::(\d+))?(\/.*)?$/i.exec(url) ?? []
     if (host === '') return [url + target]
     const usual = scheme.toLowerCase() === 'https://' ? '443' : '80'
-    return [`${scheme}${host}${target}`, `${scheme}${host}:${port ?? usual}${target}`]
+    return [`${scheme}${host}${path}${target}`, `${scheme}${host}:${port ?? usual}${path}${target}`]
   }
 }
 
 /** Sorted by name. Of a repeated name each value once, sorted, as Twilio's library does. */
 function signedFields(payload: Buffer): string {
   const fields = new Map<string, Set<string>>()
-  for (let at = 0; at < payload.length && payload.length <= MAX_VALUE_BYTES; ) {
+  for (let at = 0; at < payload.length; ) {
     const { field, next } = readFormField(payload, at)
     if (next > at + 1) fields.set(field.name, (fields.get(field.name) ?? new Set()).add(field.value))
     at = next
