@@ -21,8 +21,8 @@ import {
 import type { Place } from '../model/recipes/template.ts'
 import { Fields, type RecipeProblem } from './recipe-fields.ts'
 
-/** A built-in recipe has 3 KiB. */
-export const MAX_RECIPE_BYTES = 64 * 1024
+/** A built-in recipe has at most 3 KiB. */
+export const MAX_RECIPE_BYTES = 16 * 1024
 const MAX_TITLE_UNITS = 100
 const MAX_ANSWER_UNITS = 4096
 const MAX_TOLERANCE_S = 24 * 3600
