@@ -22,8 +22,11 @@ export const SECRET_FLAGS = {
 
 /** As in the database of the settings. */
 export function hooksOf(store: Store, config: Config = loadConfig(process.env)): TenantHooks {
-  const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
-  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets, clock: systemClock })
+  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets: secretsOf(config), clock: systemClock })
+}
+
+export function secretsOf({ secretsKey, databaseUrl }: Pick<Config, 'secretsKey' | 'databaseUrl'>): Secrets {
+  return new Secrets({ key: secretsKey, file: secretsKeyFile(databaseUrl) })
 }
 
 export async function knownHook(hooks: TenantHooks, keyId: string): Promise<FoundTenantHook> {
