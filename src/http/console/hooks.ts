@@ -25,6 +25,8 @@ import type { ConsoleOptions } from './options.ts'
 import { parseLifetime, withTextFields } from './text-fields.ts'
 import { tokenCursor } from './tokens.ts'
 
+/** Told at once, as of other commands. */
+const MAX_PROBLEMS = 20
 const NOT_FOUND: Problem = { code: 'not_found' }
 const MAX_COMMAND_BYTES = 4096
 /** As a JSON string, a recipe file may take two characters for one. */
@@ -180,7 +182,9 @@ function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
     if (definition === undefined) return invalidRequest('A custom hook needs definition: the text of the recipe file.')
     const read = parseCustomRecipe(definition)
     if ('recipe' in read) return { ...read, isGiven: false }
-    const fields = read.problems.map(({ path, message }) => ({ path, code: 'invalid_recipe', message }))
+    const fields = read.problems
+      .slice(0, MAX_PROBLEMS)
+      .map(({ path, message }) => ({ path: `/definition${path}`, code: 'invalid_recipe', message }))
     return { code: 'invalid_payload', fields }
   }
   const recipe = newestRecipe(name.split('/', 1)[0]!)
