@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { createHmac } from 'node:crypto'
 import { test } from 'node:test'
-import { MAX_SECRET_UNITS, secretProblem } from '../../../src/hooks/hook-secret.ts'
-import { readHook } from '../../../src/hooks/hook-reading.ts'
-import { BUILT_IN_RECIPES, newestRecipe } from '../../../src/model/recipes/built-in.ts'
-import { requestOf, secretFor } from '../../support/hook-samples/all.ts'
+import { MAX_SECRET_UNITS, secretProblem } from '../../../../src/model/recipes/hook-secret.ts'
+import { readHook } from '../../../../src/hooks/hook-reading.ts'
+import { BUILT_IN_RECIPES, newestRecipe } from '../../../../src/model/recipes/built-in.ts'
+import { requestOf, secretFor } from '../../../support/hook-samples/all.ts'
 
 test('a secret that cannot be used is refused, without repeating it', () => {
   const rule = (name: string) => newestRecipe(name)!.signature

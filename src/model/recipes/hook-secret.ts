@@ -1,6 +1,6 @@
 // The secret of a hook: the key that signatures are computed with, and what is wrong with a secret that somebody pasted.
 
-import type { HmacRule, SignatureRule } from '../model/recipes/recipe.ts'
+import type { HmacRule, SignatureRule } from './recipe.ts'
 
 export const MAX_SECRET_UNITS = 1024
 /** Of a key in base64: Standard Webhooks asks for 24. */
