@@ -4,14 +4,14 @@
 // (INTRAY_<NAME>_FILE). A misspelt setting stops the start, so that no limit is off unnoticed.
 
 import { readFileSync } from 'node:fs'
-import { isIP, isIPv4 } from 'node:net'
 import { isScope } from './model/principal.ts'
 import type { RateLimit } from './model/rate-limit.ts'
 import { MAX_WORDS } from './model/text-search.ts'
+import { collector, listenAddress, networks, publicUrl } from './runtime/address-setting.ts'
 import type { KeyPairFiles } from './runtime/key-pair.ts'
 import { nearest } from './runtime/nearest.ts'
 import { formatRate, parseRate } from './runtime/rate.ts'
-import { choice, duration, integer, path, type Setting, text } from './runtime/setting.ts'
+import { choice, duration, integer, path, secretsKey, type Setting, text } from './runtime/setting.ts'
 
 const scopes = (about: string): Setting<readonly string[] | null> => ({
   fallback: null,
@@ -34,56 +34,6 @@ const rateLimit = (fallback: RateLimit | null, about: string): Setting<RateLimit
     return limit === 'off' ? null : limit
   },
   format: (value) => formatRate(value ?? 'off'),
-})
-
-const networks = (about: string): Setting<readonly string[]> => ({
-  fallback: [],
-  about,
-  parse: (value) => {
-    const list = value.split(',').map((entry) => entry.trim())
-    const wrong = list.find((entry) => entry !== 'loopback' && !isNetwork(entry))
-    if (wrong !== undefined)
-      throw new Error(`has "${wrong}", which is not an address, a network such as 10.0.0.0/8, or loopback`)
-    return list
-  },
-  format: (value) => value.join(','),
-})
-
-function isNetwork(entry: string): boolean {
-  const [address = '', bits, ...rest] = entry.split('/')
-  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) return false
-  return bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (isIPv4(address) ? 32 : 128))
-}
-
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}
-
-const listenAddress = (about: string): Setting<ListenAddress | null> => ({
-  fallback: null,
-  about,
-  parse: (value) => {
-    if (value === 'off') return null
-    const match = /^(\[[0-9a-f:.]+\]|[^:\s]+):(\d{1,5})$/i.exec(value)
-    const port = Number(match?.[2])
-    if (!match || port > 65535) throw new Error('must be off or an address such as 127.0.0.1:9464')
-    return { host: match[1]!.replace(/^\[|\]$/g, ''), port }
-  },
-  format: (value) => (value === null ? 'off' : `${value.host}:${value.port}`),
-})
-
-const collector = (about: string): Setting<string | null> => ({
-  fallback: null,
-  about,
-  parse: (value) => {
-    const url = URL.parse(value)
-    const isPlain = url !== null && url.username === '' && url.password === '' && url.search === '' && url.hash === ''
-    if (!isPlain || !/^https?:$/.test(url.protocol))
-      throw new Error('must be a URL such as http://127.0.0.1:4318, without user, password and query')
-    return url.href.replace(/\/+$/, '')
-  },
-  format: (value) => value ?? '',
 })
 
 const workerCount = (about: string): Setting<number | 'auto'> => ({
@@ -129,6 +79,12 @@ export const SETTINGS = {
     ),
     secret: true,
   },
+  secretsKey: secretsKey(
+    'Key under which secrets of hooks and endpoints are sealed: 32 bytes in base64 or hexadecimal. Not set: with SQLite a key file beside the database; PostgreSQL needs it for hooks and endpoints',
+  ),
+  publicUrl: publicUrl(
+    'The address at which the internet reaches this server, such as https://in.example.com: printed addresses of hooks begin with it, and Twilio signs it. Not set: the address that a request used',
+  ),
   workers: workerCount('Processes that serve on the port; auto: one for each core. More than 1 needs PostgreSQL'),
   maxBodyBytes: integer(1_048_576, 1024, 104_857_600, 'Largest body taken, in bytes after decompression'),
   intakeScopes: scopes('Scopes that may send, separated by commas. Not set: every scope but processor.'),
@@ -230,6 +186,15 @@ export const SETTINGS = {
   streamHeartbeat: duration('15s', '100ms', '5m', 'An idle stream gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
   maxAttempts: integer(5, 1, 1000, 'Failed attempts until an event is dead; a subscription may have its own number'),
+  pushAllow: networks(
+    'Private, local or reserved addresses that endpoints may have all the same: addresses, networks such as 10.0.0.0/8, loopback. Not set: public addresses only',
+  ),
+  pushMaxRequests: integer(
+    256,
+    1,
+    10_000,
+    'Requests to endpoints in progress on a node; further ones wait, endpoints in turn',
+  ),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept this long, without a rule of retention'),
   retentionEvery: duration('1h', '1s', '30d', 'How often what is too old by the rules of retention is deleted'),

@@ -96,6 +96,7 @@ function newEvent(channelRef: string, n: number) {
     traceparent: null,
     userAgent: 'bench',
     remoteAddr: '127.0.0.1',
+    recipe: null,
     payload: Buffer.from(JSON.stringify(body)),
   }
 }

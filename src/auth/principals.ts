@@ -19,12 +19,14 @@ import { PeriodicTask, type Service } from '../runtime/service.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
 import { TokenBucket } from './rate-limit.ts'
-import { hasTokenPrefix, tokenKeyId } from './token.ts'
+import { hasTokenPrefix, hookKeyId, tokenKeyId } from './token.ts'
 
 export interface Grant {
   readonly principal: Principal
   /** Null for a token without a limit. */
   readonly bucket: TokenBucket | null
+  /** Of a hook; null for a bearer token. */
+  readonly recipe: string | null
 }
 export type Authentication = Grant | { readonly problem: Problem }
 
@@ -116,7 +118,15 @@ export class Principals implements Service {
     const cached = shown[CACHED]
     // The entry is replaced when the token changes.
     if (cached && this.#cache.get(cached.record.keyId) === cached) return this.#admit(cached)
-    const keyId = tokenKeyId(shown.token) ?? this.#importedKeyId(shown.token)
+    return this.#authenticate(shown, tokenKeyId(shown.token) ?? this.#importedKeyId(shown.token))
+  }
+
+  /** The same for a hook id, which is no bearer token, as a bearer token is no hook id: their digests differ. */
+  authenticateHook(shown: PresentedToken): Authentication | Promise<Authentication> {
+    return this.#authenticate(shown, hookKeyId(shown.token))
+  }
+
+  #authenticate(shown: PresentedToken, keyId: string | null): Authentication | Promise<Authentication> {
     const entry = keyId === null ? undefined : this.#cache.get(keyId)
     if (entry || keyId === null) return this.#check(shown, entry)
     if (this.#lookUps >= MAX_LOOK_UPS) return TOO_MANY
@@ -200,7 +210,7 @@ export class Principals implements Service {
     const { keyId, accountId, companyId, scope } = record
     const bucket = this.#bucketOf(record)
     const problem = movedProblem(record)
-    const granted = { principal: { keyId, accountId, companyId, scope }, bucket }
+    const granted = { principal: { keyId, accountId, companyId, scope }, bucket, recipe: record.recipe }
     const entry = { record, granted, moved: problem && { problem } }
     if (this.#cache.size >= MAX_CACHED) this.#cache.delete(this.#cache.keys().next().value ?? '')
     this.#cache.set(keyId, entry)

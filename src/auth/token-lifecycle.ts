@@ -96,6 +96,6 @@ export async function waitUntilInEffect(
 }
 
 /** The stored record. Not read back: if that failed, the token would be valid and never shown. */
-function recordOf(made: NewToken): TokenRecord {
-  return { rateLimit: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null, movedTo: null }
+export function recordOf(made: NewToken): TokenRecord {
+  return { rateLimit: null, recipe: null, ...made, isActive: true, disabledAt: null, lastUsedAt: null, movedTo: null }
 }

@@ -57,6 +57,7 @@ export async function eventDetail(store: Store, found: StoredEvent) {
     traceparent: found.traceparent,
     user_agent: found.userAgent,
     remote_addr: found.remoteAddr,
+    recipe: found.recipe,
     indexed: entry !== null,
     unindexed: entry?.unindexed ?? null,
     conversation_id: entry?.conversationId ?? null,

@@ -4,6 +4,7 @@
 
 import { ConfigError } from '../config.ts'
 import { nearest } from '../runtime/nearest.ts'
+import { SecretsKeyMissing } from '../runtime/secrets.ts'
 import { VERSION } from '../runtime/version.ts'
 import { DatabaseMissing, StoreFailure, StoreRefused } from '../store/contract/failure.ts'
 import { type Command, CommandError, type CommandGroup, UsageError } from './command.ts'
@@ -15,7 +16,9 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   serve: async () => (await import('./commands/serve.ts')).serve,
   init: async () => (await import('./commands/init.ts')).init,
   token: async () => (await import('./commands/token.ts')).token,
+  hook: async () => (await import('./commands/hook.ts')).hook,
   operator: async () => (await import('./commands/operator.ts')).operator,
+  endpoint: async () => (await import('./commands/endpoint.ts')).endpoint,
   send: async () => (await import('./commands/send.ts')).send,
   inbox: async () => (await import('./commands/inbox.ts')).inbox,
   event: async () => (await import('./commands/event.ts')).event,
@@ -143,7 +146,8 @@ function whereDatabasesAre(): string {
 }
 
 function failureText(error: unknown): string {
-  if (error instanceof CommandError || error instanceof StoreRefused) return error.message
+  if (error instanceof CommandError || error instanceof StoreRefused || error instanceof SecretsKeyMissing)
+    return error.message
   if (error instanceof StoreFailure) return `The database reported a failure: ${error.message}.`
   return `unexpected failure\n${error instanceof Error ? error.stack : error}`
 }

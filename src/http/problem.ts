@@ -26,6 +26,9 @@ const RETRY_AFTER_S = 1
 const REALM = 'Bearer realm="intray"'
 /** RFC 9110 requires a challenge with every 401. Browsers do not know this scheme, so they show no password dialog. */
 const SESSION_REALM = 'Session realm="intray console"'
+/** Likewise: a hook is authenticated as its recipe says. */
+const HOOK_REALM = 'Hook realm="intray"'
+const HOOK_CODES: readonly ErrorCode[] = ['unknown_hook', 'hook_disabled', 'hook_expired', 'invalid_signature']
 const SESSION_CODES: readonly ErrorCode[] = ['not_signed_in', 'sign_in_failed']
 
 export interface Answer {
@@ -95,6 +98,8 @@ function headersOf(problem: Problem): Record<string, string> {
   }
   if (SESSION_CODES.includes(problem.code)) {
     headers['WWW-Authenticate'] = SESSION_REALM
+  } else if (HOOK_CODES.includes(problem.code)) {
+    headers['WWW-Authenticate'] = `${HOOK_REALM}, error="${problem.code}"`
   } else if (kind === 'unauthenticated') {
     // RFC 6750: a request without credentials gets a challenge without an error.
     headers['WWW-Authenticate'] =

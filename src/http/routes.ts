@@ -20,11 +20,12 @@ export interface Route {
   readonly isWildcard?: true
 }
 
-/** `intake` and `stream` have their own handlers; `tester` also takes a token from the query. */
+/** `intake`, `hook` and `stream` have their own handlers; `tester` also takes a token from the query. */
 export type OperationName =
   | 'ping'
   | 'tester'
   | 'intake'
+  | 'hook'
   // Reads of the inbox, in http/inbox/.
   | 'listEvents'
   | 'showEvent'
@@ -47,6 +48,17 @@ export type OperationName =
   | 'subscriptions'
   | 'createSubscription'
   | 'deleteSubscription'
+  // Endpoints of subscriptions, in http/inbox/.
+  | 'listEndpoints'
+  | 'showEndpoint'
+  | 'setEndpoint'
+  | 'removeEndpoint'
+  | 'endpointAttempts'
+  | 'pauseEndpoint'
+  | 'resumeEndpoint'
+  | 'rotateEndpointSecret'
+  | 'testEndpoint'
+  | 'replayToEndpoint'
   | 'eraseEvent'
   | 'erase'
   // Operations of the console, in http/console/.
@@ -64,6 +76,15 @@ export type OperationName =
   | 'acceptRefusal'
   | 'sendTestEvent'
   | 'listAudit'
+  | 'listHooks'
+  | 'createHook'
+  | 'showHook'
+  | 'rotateHook'
+  | 'disableHook'
+  | 'enableHook'
+  | 'hookDeliveries'
+  | 'sendHookSample'
+  | 'listRecipes'
   // Front door, console files, health checks and documents.
   | 'frontDoor'
   | 'consolePage'
@@ -106,6 +127,9 @@ export const ROUTES: readonly Route[] = [
   tokenRoute('GET', '/api/inbox-test', 'tester', 'any'),
   tokenRoute('POST', '/v1/inbox/events', 'intake', 'intake'),
   tokenRoute('POST', '/api/inbox', 'intake', 'intake'),
+  // Authenticated by its id, and by the signature that its recipe asks for.
+  publicRoute('GET', '/v1/hooks/{hook_id}', 'hook'),
+  publicRoute('POST', '/v1/hooks/{hook_id}', 'hook'),
   inboxRoute('GET', '/v1/inbox/events', 'listEvents', 'viewer'),
   inboxRoute('GET', '/v1/inbox/events/{id}', 'showEvent', 'viewer'),
   inboxRoute('GET', '/v1/inbox/events/{id}/payload', 'eventPayload', 'viewer'),
@@ -128,6 +152,22 @@ export const ROUTES: readonly Route[] = [
   inboxRoute('GET', '/v1/inbox/subscriptions', 'subscriptions', 'viewer'),
   inboxRoute('POST', '/v1/inbox/subscriptions', 'createSubscription', 'admin', 'subscription_create'),
   inboxRoute('DELETE', '/v1/inbox/subscriptions/{name}', 'deleteSubscription', 'admin', 'subscription_delete'),
+  inboxRoute('GET', '/v1/inbox/endpoints', 'listEndpoints', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/subscriptions/{name}/endpoint', 'showEndpoint', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint', 'setEndpoint', 'admin', 'endpoint_set'),
+  inboxRoute('DELETE', '/v1/inbox/subscriptions/{name}/endpoint', 'removeEndpoint', 'admin', 'endpoint_remove'),
+  inboxRoute('GET', '/v1/inbox/subscriptions/{name}/endpoint/attempts', 'endpointAttempts', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/pause', 'pauseEndpoint', 'admin', 'endpoint_pause'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/resume', 'resumeEndpoint', 'admin', 'endpoint_resume'),
+  inboxRoute(
+    'POST',
+    '/v1/inbox/subscriptions/{name}/endpoint/secret',
+    'rotateEndpointSecret',
+    'admin',
+    'endpoint_rotate',
+  ),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/test', 'testEndpoint', 'admin', 'endpoint_test'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/replay', 'replayToEndpoint', 'admin', 'endpoint_replay'),
   publicRoute('POST', '/v1/console/session', 'signIn'),
   { ...consoleRoute('GET', '/v1/console/session', 'showSession', 'viewer'), tenant: 'none' },
   { ...consoleRoute('DELETE', '/v1/console/session', 'signOut', 'viewer'), tenant: 'none' },
@@ -138,6 +178,15 @@ export const ROUTES: readonly Route[] = [
   consoleRoute('POST', '/v1/console/tokens/{key_id}/rotate', 'rotateToken', 'admin', 'token_rotate'),
   consoleRoute('POST', '/v1/console/tokens/{key_id}/disable', 'disableToken', 'admin', 'token_disable'),
   consoleRoute('POST', '/v1/console/tokens/{key_id}/enable', 'enableToken', 'admin', 'token_enable'),
+  consoleRoute('GET', '/v1/console/hooks', 'listHooks', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks', 'createHook', 'admin', 'hook_create'),
+  consoleRoute('GET', '/v1/console/hooks/{key_id}', 'showHook', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/rotate', 'rotateHook', 'admin', 'hook_rotate'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/disable', 'disableHook', 'admin', 'hook_disable'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/enable', 'enableHook', 'admin', 'hook_enable'),
+  consoleRoute('GET', '/v1/console/hooks/{key_id}/deliveries', 'hookDeliveries', 'viewer'),
+  consoleRoute('POST', '/v1/console/hooks/{key_id}/samples', 'sendHookSample', 'admin', 'hook_sample'),
+  { ...consoleRoute('GET', '/v1/console/recipes', 'listRecipes', 'viewer'), tenant: 'none' },
   consoleRoute('GET', '/v1/console/refusals/{id}', 'showRefusal', 'viewer'),
   consoleRoute('POST', '/v1/console/refusals/{id}/accept', 'acceptRefusal', 'admin', 'refusal_accept'),
   consoleRoute('POST', '/v1/console/test-events', 'sendTestEvent', 'admin', 'test_event'),

@@ -23,6 +23,8 @@ export interface Arrival {
   readonly traceparent: string | null
   readonly userAgent: string | null
   readonly remoteAddr: string | null
+  /** Of a message to a hook, and what the recipe read: the body is no JSON of the inbox. */
+  readonly hook?: { readonly recipe: string } & Envelope
   /** `intake` by default. */
   readonly origin?: EventOrigin
   /** For arrivals that may repeat; the request id by default. */
@@ -66,6 +68,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
       traceparent: arrival.traceparent,
       userAgent: arrival.userAgent,
       remoteAddr: arrival.remoteAddr,
+      recipe: arrival.hook?.recipe ?? null,
       payload: arrival.payload,
     })
     if (warnings.length === 0) return submitted
@@ -73,6 +76,7 @@ export function createAccept({ clock, submit }: AcceptOptions): Accept {
   }
 
   return (arrival) => {
+    if (arrival.hook) return store(arrival, arrival.hook)
     const scan = scanMessage(arrival.payload)
     const finish = (): Promise<AcceptResult> => {
       const read = envelopeOf(scan)

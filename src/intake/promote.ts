@@ -58,6 +58,7 @@ export function createPromote({ events, erasures, clock, submit }: PromoteOption
       traceparent: null,
       userAgent: null,
       remoteAddr: null,
+      recipe: revision.recipe,
       payload,
     })
     if ('problem' in result || (await events.find(revisionId, principal))?.erasedAt === null) return result

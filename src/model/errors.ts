@@ -59,6 +59,28 @@ export const ERRORS = {
     retryable: false,
     message: 'This token has expired. Ask the operator for a new one.',
   },
+  unknown_hook: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message:
+      'The address of this hook is not known here. Check that it was copied whole, or ask the operator for it: ./intray hook show.',
+  },
+  hook_disabled: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This hook has been disabled. Ask the operator to enable it, or for the address of a new one.',
+  },
+  hook_expired: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message: 'This hook has expired. Ask the operator for the address of a new one.',
+  },
+  invalid_signature: {
+    kind: 'unauthenticated',
+    retryable: false,
+    message:
+      'The signature of this request is not that of the secret of this hook. Compare the secret at both ends, and send the request again.',
+  },
   forbidden_scope: {
     kind: 'forbidden',
     retryable: false,
@@ -190,6 +212,13 @@ export const ERRORS = {
     kind: 'unavailable',
     retryable: true,
     message: 'This server is stopping, and this message was not stored. Send it again after Retry-After seconds.',
+  },
+  secrets_unavailable: {
+    kind: 'unavailable',
+    retryable: true,
+    message:
+      'The server lacks the key under which the secrets of this hook are sealed, and nothing was stored. Its operator finds out ' +
+      'more with ./intray doctor. Send it again after Retry-After seconds.',
   },
   storage_damaged: {
     kind: 'unavailable',

@@ -52,6 +52,7 @@ export function eventDetail(
     traceparent: event.traceparent,
     user_agent: event.userAgent,
     remote_addr: event.remoteAddr,
+    recipe: event.recipe,
     resends: repeats?.resends ?? 0,
     revisions: repeats?.revisions ?? 0,
     last_seen_at: isoTime(Math.max(event.receivedAt, repeats?.lastSeenAt ?? 0)),

@@ -25,6 +25,8 @@ export interface EventMeta extends Tenant {
   readonly traceparent: string | null
   readonly userAgent: string | null
   readonly remoteAddr: string | null
+  /** The recipe by which a hook read it, such as `telegram/1`; null for every other event. */
+  readonly recipe: string | null
 }
 
 /** A row of the journal, without its bytes. */

@@ -41,7 +41,7 @@ export function extract(payload: Uint8Array, scan: JsonScan = scanWhole(payload)
 }
 
 /** Collapses white space to single spaces. */
-function oneLine(text: string): string {
+export function oneLine(text: string): string {
   return (MORE_THAN_SPACES.test(text) ? text.replace(/\s+/g, ' ') : text).trim()
 }
 

@@ -2,9 +2,9 @@
 // counts and search words from the next journal rows, and says where the step ends.
 
 import type { EventKind } from './event.ts'
-import { type Extract, extract, storable } from './extract.ts'
-import type { JsonScan } from './json/scan.ts'
+import { type Extract, storable } from './extract.ts'
 import { DAMAGED, isIntact, UNREADABLE } from './payload.ts'
+import { type PayloadReading, readWhole } from './payload-reading.ts'
 import type { Tenant } from './principal.ts'
 import { TrafficTally } from './traffic.ts'
 import { firstWords, spanOf, wordPrefix } from './text-search.ts'
@@ -26,6 +26,9 @@ export interface JournalRow extends Tenant {
   readonly keyId: string
   readonly scope: string
   readonly requestId: string
+  readonly contentType: string
+  /** Of a hook's event. */
+  readonly recipe: string | null
   readonly payload: Uint8Array | null
 }
 
@@ -47,14 +50,14 @@ export interface Derived {
   readonly unindexed: string | null
 }
 
-/** `scan`: of the row's payload, and done. */
-export function derive(row: JournalRow, scan?: JsonScan): Derived {
+/** `reading`: of the row's payload; null for an erased event. */
+export function derive(row: JournalRow, reading: PayloadReading | null): Derived {
   // An erased event keeps its place in the conversation and has no fields.
-  if (row.payload === null) return { row, fields: null, unindexed: null }
+  if (row.payload === null || reading === null) return { row, fields: null, unindexed: null }
   // Damaged bytes are not indexed: a list would show text that no sender sent.
   if (!isIntact(row.payload, row.sha256)) return { row, fields: null, unindexed: DAMAGED }
   try {
-    return { row, fields: extract(row.payload, scan), unindexed: null }
+    return { row, fields: readWhole(reading), unindexed: null }
   } catch (error) {
     return unindexed(row, error)
   }
@@ -70,7 +73,9 @@ export function isWhole(row: Omit<JournalRow, 'channelKey'>): boolean {
   const { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, sha256, erasedAt, payload } = row
   return (
     [id, accountId, companyId, receivedAt, size, revises ?? 0, erasedAt ?? 0].every(Number.isSafeInteger) &&
-    [kind, row.keyId, row.scope, row.requestId, channelRef ?? ''].every((text) => typeof text === 'string') &&
+    [kind, row.keyId, row.scope, row.requestId, row.contentType, row.recipe ?? '', channelRef ?? ''].every(
+      (text) => typeof text === 'string',
+    ) &&
     (kind === 'event' || (kind === 'revision' && revises !== null)) &&
     sha256 instanceof Uint8Array &&
     (payload === null || payload instanceof Uint8Array)

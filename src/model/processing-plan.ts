@@ -337,17 +337,22 @@ export function* planRelease(items: readonly ReleaseItem[], request: ReleaseRule
   return items.map((item) => settled.get(keyOf(item))!)
 }
 
-/** Requeues those of the events that are dead; returns their ids. */
-export function* planRequeue(ids: readonly number[], now: number, keyId: string): Plan<number[]> {
+/** Requeues those of the events that are dead, for a replay also those that are done; returns their ids. */
+export function* planRequeue(
+  ids: readonly number[],
+  now: number,
+  keyId: string,
+  states: readonly DeliveryState[] = ['dead'],
+): Plan<number[]> {
   const unit = yield* readUnit(
     ids.map((id) => ({ id })),
     false,
   )
   const wanted = new Set(ids)
-  const dead = unit.rows().filter(({ state, eventId }) => state === 'dead' && wanted.has(eventId))
-  for (const row of dead) unit.put(row, requeue(row, now, keyId))
+  const settled = unit.rows().filter(({ state, eventId }) => states.includes(state) && wanted.has(eventId))
+  for (const row of settled) unit.put(row, requeue(row, now, keyId))
   yield* finish(unit, [], now)
-  return dead.map(({ eventId }) => eventId)
+  return settled.map(({ eventId }) => eventId)
 }
 
 function* readUnit(items: readonly { readonly id: number }[], runs: boolean): Plan<UnitOfWork> {

@@ -9,7 +9,8 @@
 //        │                                       │
 //        └──────────── requeue (attempts = 0) ◄─ dead ◄── released as dead; or, attempts = max, with an error or expired
 //
-// Max attempts and the delays after a failure are rules of the subscription. `done` is final. Every transition out of `leased`
+// Max attempts and the delays after a failure are rules of the subscription. `done` is final, except that an operator may replay
+// events: a requeue of done ones. Every transition out of `leased`
 // by a processor requires the lease id in the row and an unexpired lease: that is the fencing. No timer expires leases: the
 // next claim that takes the lane does.
 //
@@ -191,6 +192,8 @@ export function requeue(delivery: Delivery, now: number, keyId: string): Change 
     state: 'pending',
     attempts: 0,
     availableAt: now,
+    // Of the ack that it is done by: the lease is over.
+    leaseId: null,
     settledAt: null,
     entries: delivery.entries + 1,
   }

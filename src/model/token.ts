@@ -17,6 +17,8 @@ export interface TokenRecord extends Tenant {
   readonly lastUsedAt: number | null
   /** The key id of the token this one was rotated from. */
   readonly rotatedFrom: string | null
+  /** Of a hook, such as `telegram/1` (model/recipes/); null for a bearer token. */
+  readonly recipe: string | null
   /** Null: the setting applies. */
   readonly rateLimit: TokenRateLimit | null
   /** Not null once its tenant was moved to another database: the address of its new server, '' if that is not told. */

@@ -19,6 +19,8 @@ import type {
   DeliveryRecord,
   ProcessingStore,
   QueueName,
+  Replayed,
+  SettledRange,
   Subscription,
 } from '../store/contract/processing.ts'
 import { LongPolls, type ClaimQueue } from './long-poll.ts'
@@ -48,6 +50,8 @@ export interface ClaimCommand {
   readonly ordered: boolean
   readonly subscription: string
   readonly channelRef: string | null
+  /** Payloads in the answer; one larger event is handed out alone. */
+  readonly maxBytes?: number
 }
 
 export interface SubscriptionCommand extends OwnRetryRules {
@@ -105,7 +109,7 @@ export class Claims implements Service {
 
   async #claimOnce(
     processor: Processor,
-    { limit, leaseMs }: ClaimCommand,
+    { limit, leaseMs, maxBytes = MAX_CLAIM_BYTES }: ClaimCommand,
     queue: ClaimQueue,
   ): Promise<readonly ClaimedEvent[] | null> {
     const { store, clock, maxAttempts, onTrouble } = this.#options
@@ -114,7 +118,7 @@ export class Claims implements Service {
     const claimed = await store.claim({
       ...queue,
       limit,
-      maxBytes: MAX_CLAIM_BYTES,
+      maxBytes,
       leaseId: newUuid(),
       leaseExpiresAt: now + leaseMs,
       keyId: processor.keyId,
@@ -170,6 +174,18 @@ export class Claims implements Service {
     const { keyId } = processor
     const tenant = tenantOf(processor)
     return this.#andHint(store.requeue({ tenant, subscription, filter, limit, keyId, now: clock.now() }))
+  }
+
+  countSettled(processor: Processor, subscription: string, range: SettledRange): Promise<number | null> {
+    return this.#options.store.countSettled({ tenant: tenantOf(processor), subscription }, range)
+  }
+
+  /** Requeues done and dead events of a range, at most `limit`; a part of them if it is long. */
+  replay(processor: Processor, subscription: string, range: SettledRange, limit: number): Promise<Replayed | null> {
+    const { store, clock } = this.#options
+    const { keyId } = processor
+    const tenant = tenantOf(processor)
+    return this.#andHint(store.replay({ tenant, subscription, range, limit, keyId, now: clock.now() }))
   }
 
   subscriptions(processor: Processor): Promise<Subscription[]> {

@@ -11,11 +11,20 @@ import type { ClaimedEvent, DeliveryRecord, Subscription } from '../store/contra
  * keys. Payloads that cannot be embedded (a BOM, bytes that are not JSON) are given as base64.
  */
 export function claimedEventJson(claimed: ClaimedEvent): Uint8Array[] {
+  const { leaseId, leaseExpiresAt } = claimed
+  return eventJson(claimed, { lease_id: leaseId, lease_expires_at: isoTime(leaseExpiresAt) })
+}
+
+/** The same as it is pushed: without the lease, which is the service's own. */
+export function pushedEventJson(claimed: ClaimedEvent): Uint8Array[] {
+  return eventJson(claimed, {})
+}
+
+function eventJson(claimed: ClaimedEvent, lease: Readonly<Record<string, string>>): Uint8Array[] {
   const { event } = claimed
   const meta = JSON.stringify({
     id: event.id,
-    lease_id: claimed.leaseId,
-    lease_expires_at: isoTime(claimed.leaseExpiresAt),
+    ...lease,
     attempts: claimed.attempts,
     conversation_id: claimed.conversationId,
     channel_ref: event.channelRef,

@@ -1,13 +1,13 @@
-// Masks token-shaped text: every text from outside passes through here before it is written anywhere but the journal.
+// Masks text that looks like a token or a hook id: every text from outside passes through here before it is written anywhere but the journal.
 
 import { memoize } from './memoize.ts'
 
 /**
- * A token, everything that follows its prefix without a break, and any long run of base62, because a token without its
+ * A token or hook id, everything that follows its prefix without a break, and any long run of base62, because a token without its
  * first letters still has its whole secret. Hashes are masked too. A run of letters and digits is looked at once, because
  * looking again from each of its characters took 18 ms for 64 KiB.
  */
-const TOKEN_SHAPED = /(?<![0-9A-Za-z])(?=([0-9A-Za-z]+))\1(?:(?<=itr)_[^\s"'<>,;]+|(?<=[0-9A-Za-z]{30}))/gi
+const TOKEN_SHAPED = /(?<![0-9A-Za-z])(?=([0-9A-Za-z]+))\1(?:(?<=it[rh])_[^\s"'<>,;]+|(?<=[0-9A-Za-z]{30}))/gi
 
 export function redactText(text: string): string {
   return text.replace(TOKEN_SHAPED, (found) => `${prefixOf(found)}[redacted]`)
@@ -33,12 +33,12 @@ export function redactBytes(bytes: Uint8Array): Uint8Array {
 
 /** Whether a text has a token in it, or most of one. Narrower than what is masked: a random key of letters has none. */
 export function hasToken(text: string): boolean {
-  return /itr_[0-9A-Za-z]{10}_[0-9A-Za-z]{8}/i.test(text)
+  return /it[rh]_[0-9A-Za-z]{10}_[0-9A-Za-z]{8}/i.test(text)
 }
 
 /** The prefix stays visible. */
 function prefixOf(found: string): string {
-  return /^itr_/i.test(found) ? found.slice(0, 4) : ''
+  return /^it[rh]_/i.test(found) ? found.slice(0, 4) : ''
 }
 
 /** Longer than a token, so that one that begins before the cut is seen whole. */

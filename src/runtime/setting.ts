@@ -1,6 +1,7 @@
 // The common kinds of settings: how each is read and written. Those of one setting stand beside the table (config.ts).
 
 import { formatDuration, parseDuration } from './duration.ts'
+import { parseSecretsKey } from './secrets.ts'
 
 export interface Setting<T> {
   readonly fallback: T
@@ -60,4 +61,17 @@ export const choice = <T extends string>(choices: readonly T[], fallback: T, abo
     return value as T
   },
   format: (value) => value,
+})
+
+/** Never shown, not even in part. */
+export const secretsKey = (about: string): Setting<Uint8Array | null> => ({
+  fallback: null,
+  about,
+  parse: (value) => {
+    const key = parseSecretsKey(value)
+    if (key === null) throw new Error('must be 32 bytes in base64 or hexadecimal: openssl rand -base64 32 makes them')
+    return key
+  },
+  format: (value) => (value === null ? '' : '[redacted]'),
+  secret: true,
 })

@@ -1,4 +1,4 @@
-// Traces: the spans of requests, commits, index steps and claims. They are written by hand, here and nowhere else: four kinds of
+// Traces: the spans of requests, commits, index steps and claims. They are written by hand, here and nowhere else: five kinds of
 // steps that an operator knows, where instrumentation of every library would show none of our commits and all of our SQL.
 //
 //   POST /v1/inbox/events     a request, inside of the sender's trace if it sent a traceparent
@@ -6,6 +6,7 @@
 //   POST /v1/inbox/claims
 //   └── claim                 linked to the traces of the events that it handed out
 //   index                     a step of the indexer, a trace of its own
+//   push                      one request to an endpoint, inside of the trace of its event
 //
 // A span has nothing that a sender wrote: no path, no query, no header, no body, no reference.
 
@@ -36,6 +37,14 @@ export interface EndedRequest {
 
 export interface HandedOut {
   readonly event: { readonly id: number; readonly traceparent: string | null }
+}
+
+/** A request to an endpoint. */
+export interface PushSpan {
+  /** The header that continues the trace; null if it is not traced. */
+  readonly traceparent: string | null
+  /** `outcome`: the status, or why there is none. */
+  end(outcome: number | string): void
 }
 
 /** Times are those of performance.now(): one that the SDK took itself would have milliseconds only. */
@@ -93,6 +102,24 @@ export class Tracing {
     if (indexed === 0) return
     const attributes = { 'messaging.batch.message_count': indexed, 'intray.index.cursor': cursor }
     this.#tracer.startSpan('index', { startTime, attributes }, ROOT_CONTEXT).end(performance.now())
+  }
+
+  pushBegan({ id, traceparent }: HandedOut['event']): PushSpan {
+    const attributes = { 'intray.event_id': id, 'http.request.method': 'POST' }
+    const options = { kind: SpanKind.CLIENT, startTime: performance.now(), attributes }
+    const span = this.#tracer.startSpan('push', options, parentOf(traceparent))
+    const { traceId, spanId, traceFlags } = span.spanContext()
+    const flags = traceFlags.toString(16).padStart(2, '0')
+    return {
+      traceparent: isSpanContextValid(span.spanContext()) ? `00-${traceId}-${spanId}-${flags}` : null,
+      end: (outcome) => {
+        if (typeof outcome === 'number') span.setAttribute('http.response.status_code', outcome)
+        if (typeof outcome === 'string' || outcome >= 300) {
+          span.setAttribute('error.type', String(outcome)).setStatus({ code: SpanStatusCode.ERROR })
+        }
+        span.end(performance.now())
+      },
+    }
   }
 
   #child(requestId: string, name: string, startTime: number, links: Link[] = []): Span | null {

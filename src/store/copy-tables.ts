@@ -80,6 +80,30 @@ const PROCESSING_TABLES: readonly CopyTable[] = [
       error: 'text',
     },
   },
+  {
+    name: 'endpoints',
+    key: ['company_id', 'account_id', 'subscription'],
+    page: 1000,
+    columns: {
+      ...QUEUE,
+      id: 'text',
+      is_active: 'integer',
+      body: 'text',
+      timeout_ms: 'integer',
+      concurrency: 'integer',
+      sealed: 'bytes',
+      disabled_reason: 'text',
+      created_at: 'integer',
+      changed_at: 'integer',
+      removed_at: 'integer',
+      is_moved: 'integer',
+      opened_at: 'integer',
+      retry_at: 'integer',
+      trips: 'integer',
+      revision: 'integer',
+      generation: 'integer',
+    },
+  },
 ]
 
 /** Operators and the audit log. Sessions and sign-in links are not copied. */
@@ -150,7 +174,27 @@ export const COPY_TABLES: readonly CopyTable[] = [
       rotated_from: 'text',
       rate_limit: 'text',
       moved_to: 'text',
+      recipe: 'text',
       generation: 'integer',
+    },
+  },
+  {
+    name: 'hooks',
+    key: ['key_id'],
+    page: 1000,
+    columns: { key_id: 'text', company_id: 'integer', account_id: 'integer', max_body: 'integer', sealed: 'bytes' },
+  },
+  // Before events, which are indexed by them.
+  {
+    name: 'recipes',
+    key: ['company_id', 'account_id', 'digest'],
+    page: 100,
+    columns: {
+      company_id: 'integer',
+      account_id: 'integer',
+      digest: 'text',
+      recipe: 'text',
+      created_at: 'integer',
     },
   },
   {
@@ -230,6 +274,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       received_at: 'integer',
       key_id: 'text',
       code: 'text',
+      reason: 'text',
       route: 'text',
       request_id: 'text',
       headers: 'text',

@@ -27,6 +27,7 @@ const META = {
   traceparent: { name: 'traceparent', type: 'text', isOptional: true },
   userAgent: { name: 'user_agent', type: 'text', isOptional: true },
   remoteAddr: { name: 'remote_addr', type: 'text', isOptional: true },
+  recipe: { name: 'recipe', type: 'text', isOptional: true },
 } as const satisfies Record<keyof EventMeta, Column>
 
 /** Columns that the store adds. */

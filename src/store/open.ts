@@ -134,6 +134,11 @@ export function databaseFile(url: string): string | null {
   return url.startsWith('sqlite:') ? sqlitePath(url) : null
 }
 
+/** The key file of sealed secrets, beside a database that is a file; null for one on a database server. */
+export function secretsKeyFile(url: string): string | null {
+  return databaseFile(url)?.replace(/(\.db)?$/, '.secrets.key') ?? null
+}
+
 /** sqlite:./relative, sqlite:/absolute and sqlite:///absolute. */
 function sqlitePath(url: string): string {
   const path = url.slice('sqlite:'.length).replace(/^\/\/(?=\/)/, '')

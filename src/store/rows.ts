@@ -5,6 +5,7 @@ import type { ErasureRecord } from '../model/erasure.ts'
 import type { EventIndexEntry, Warning } from '../model/event.ts'
 import type { FollowedEvent } from '../model/followed-event.ts'
 import type { AuditAction, AuditEntry, OperatorRecord, OperatorRole } from '../model/operator.ts'
+import type { HookRecord, StoredRecipe } from '../model/hook.ts'
 import { isEmbeddable, isIntact } from '../model/payload.ts'
 import type { Tenant } from '../model/principal.ts'
 import {
@@ -208,6 +209,7 @@ export function storedRefusal(row: Row): StoredRefusal {
     receivedAt: row.received_at as number,
     keyId: row.key_id as string,
     code: row.code as Refusal['code'],
+    reason: row.reason as string | null,
     route: row.route as string,
     requestId: row.request_id as string,
     headers: JSON.parse(row.headers as string) as Record<string, string>,
@@ -281,7 +283,7 @@ export function auditValues(entry: AuditEntry): Value[] {
 }
 
 export const TOKEN_COLUMNS = `key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at, disabled_at,
-  last_used_at, rotated_from, rate_limit, moved_to`
+  last_used_at, rotated_from, rate_limit, moved_to, recipe`
 
 /** SQLite stores booleans as 0 and 1. */
 export function tokenRecord(row: Row): TokenRecord {
@@ -300,6 +302,7 @@ export function tokenRecord(row: Row): TokenRecord {
     rotatedFrom: row.rotated_from as string | null,
     rateLimit: row.rate_limit === null ? null : parseRate(row.rate_limit as string),
     movedTo: row.moved_to as string | null,
+    recipe: row.recipe as string | null,
   }
 }
 
@@ -316,7 +319,28 @@ export function tokenValues(token: NewToken): Cell[] {
     token.createdAt,
     token.rotatedFrom,
     token.rateLimit ? formatRate(token.rateLimit) : null,
+    token.recipe ?? null,
   ]
+}
+
+export function hookRecord(row: Row): HookRecord {
+  return {
+    keyId: row.key_id as string,
+    companyId: row.company_id as number,
+    accountId: row.account_id as number,
+    maxBody: row.max_body as number | null,
+    sealed: row.sealed as Uint8Array,
+  }
+}
+
+/** In the order of the drivers' INSERT. */
+export function hookValues({ keyId, companyId, accountId, maxBody, sealed }: HookRecord): Cell[] {
+  return [keyId, companyId, accountId, maxBody, sealed]
+}
+
+/** In the order of the drivers' INSERT. */
+export function recipeValues({ companyId, accountId, digest, recipe, createdAt }: StoredRecipe): Cell[] {
+  return [companyId, accountId, digest, recipe, createdAt]
 }
 
 export function trafficRow(row: Row, { accountId, companyId }: Tenant): TrafficRow {

@@ -1,7 +1,7 @@
 // The statement that lists tokens of all tenants in pages, for both drivers: the index by tenant gives the order, so a page costs its
 // rows whatever stands before it.
 
-import type { TokenQuery } from './contract/tokens.ts'
+import type { TokenKind, TokenQuery } from './contract/tokens.ts'
 import { TOKEN_COLUMNS } from './rows.ts'
 
 const PAGE_TOKENS = 500
@@ -13,13 +13,16 @@ const STATES = {
   expired: (now: string) => `is_active AND expires_at <= ${now}`,
 }
 
+/** Hooks are tokens with a recipe. */
+export const OF_KIND: Readonly<Record<TokenKind, string>> = { token: 'recipe IS NULL', hook: 'recipe IS NOT NULL' }
+
 /** `mark` begins a numbered parameter: ?1 in SQLite, $1 in PostgreSQL. */
 export function tokenList(table: string, mark: '?' | '$', { filter, now = 0, after, limit = PAGE_TOKENS }: TokenQuery) {
   const values: (string | number)[] = []
   const place = (value: string | number) => `${mark}${values.push(value)}`
-  const { accountId, companyId, scope, state, unusedSince } = filter ?? {}
+  const { accountId, companyId, scope, state, unusedSince, kind = 'token' } = filter ?? {}
   // Company ids begin with 1: this excludes none.
-  const conditions = ['company_id > 0']
+  const conditions = ['company_id > 0', OF_KIND[kind]]
   if (companyId !== undefined) conditions.push(`company_id = ${place(companyId)}`)
   if (accountId !== undefined) conditions.push(`account_id = ${place(accountId)}`)
   if (scope !== undefined) conditions.push(`scope = ${place(scope)}`)

@@ -1,7 +1,8 @@
 // The columns of an export as a table: one row for each event and revision, flat, with the fields that people look for read out of
 // the payload.
 
-import { type Extract, extract } from '../model/extract.ts'
+import type { Extract } from '../model/extract.ts'
+import { createRecipeOf, readingOf, readWhole } from '../model/payload-reading.ts'
 import { META_COLUMNS } from '../store/event-columns.ts'
 import type { ExportedRow } from './export-row.ts'
 
@@ -19,16 +20,19 @@ export interface TableRow extends ExportedRow {
   readonly fields: Pick<Extract, 'contactName' | 'contactEmail' | 'messageType' | 'text'>
 }
 
+/** Fields of custom recipes are not read out. */
+const RECIPES = createRecipeOf(() => null)
 const NO_FIELDS = { contactName: null, contactEmail: null, messageType: null, text: null }
 
 export function tableRow(row: ExportedRow): TableRow {
-  return { ...row, fields: fieldsOf(row.payload) }
+  return { ...row, fields: fieldsOf(row) }
 }
 
-function fieldsOf(payload: Uint8Array | null): TableRow['fields'] {
-  if (payload === null) return NO_FIELDS
+function fieldsOf({ event, payload }: ExportedRow): TableRow['fields'] {
+  const reading = readingOf({ ...event, payload }, RECIPES)
+  if (reading === null) return NO_FIELDS
   try {
-    return extract(payload)
+    return readWhole(reading)
   } catch {
     return NO_FIELDS
   }

@@ -104,6 +104,7 @@ function newEvent(desk: Desk, payload: Uint8Array, receivedAt: number) {
     traceparent: null,
     userAgent: null,
     remoteAddr: null,
+    recipe: null,
     payload: Buffer.from(payload),
   }
 }

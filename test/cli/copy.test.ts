@@ -42,6 +42,12 @@ async function fill(store: Store): Promise<void> {
   const old = newToken({ label: 'second' })
   await store.tokens.create(old)
   await store.tokens.rotate(newToken({ rotatedFrom: old.keyId }), null, 9)
+  const hook = newToken({ recipe: 'custom/d' })
+  await store.hooks.create({
+    token: hook,
+    hook: { ...TENANT, keyId: hook.keyId, maxBody: 4096, sealed: Buffer.from([1, 0, 255]) },
+    recipe: { ...TENANT, digest: 'd', recipe: '{"title":"Füllung"}', createdAt: 9 },
+  })
   await store.refusals.add([refusal(), refusal()], { maxCount: 10 })
   await store.retention.setRule({ ...NO_RETENTION, tenant: TENANT, events: 'never' })
   const operator = { id: 'o1', name: 'ada', role: 'viewer', tenants: [TENANT], password: 'x', createdAt: 1 } as const
@@ -96,7 +102,9 @@ for (const { from, to } of WAYS) {
       [
         ['id_gaps', 0],
         ['tenant_gaps', 0],
-        ['tokens', 3],
+        ['tokens', 4],
+        ['hooks', 1],
+        ['recipes', 1],
         ['dedupe', 5],
         ['events', 6],
         ['resends', 1],
@@ -108,6 +116,7 @@ for (const { from, to } of WAYS) {
         ['deliveries', 4],
         ['lanes', 3],
         ['delivery_history', 1],
+        ['endpoints', 0],
         ['operators', 1],
         ['audit', 1],
       ],
@@ -126,6 +135,9 @@ for (const { from, to } of WAYS) {
       assert.deepEqual(await payloadHex(store, 4), 'efbbbf7b7d')
       await store.tokens.create(newToken())
       assert.equal((await store.tokens.list()).length, 4)
+      const [hook] = await store.hooks.list('', 9)
+      assert.deepEqual([hook?.maxBody, Buffer.from(hook!.sealed).toString('hex')], [4096, '0100ff'])
+      assert.equal(await store.hooks.recipe(TENANT, 'd'), '{"title":"Füllung"}')
       assert.deepEqual((await store.operators.findByName('ada'))?.tenants, [TENANT])
       assert.equal((await store.operators.listAudit(null, 9))[0]?.action, 'promote')
       assert.equal(await store.operators.findSession(new Uint8Array(32), 2), null, 'sessions end with their database')

@@ -32,6 +32,7 @@ export function item({ body = { text: 'hello' }, ...fields }: ItemFields = {}): 
     traceparent: null,
     userAgent: null,
     remoteAddr: null,
+    recipe: null,
     payload: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
     ...fields,
   }
@@ -63,6 +64,7 @@ export function refusal(fields: Partial<Refusal> = {}): Refusal {
     receivedAt: NOON,
     keyId: 'AAAAAAAAAA',
     code: 'invalid_json',
+    reason: null,
     route: '/v1/inbox/events',
     requestId: newUuid(),
     headers: { 'content-type': 'text/plain' },

@@ -20,7 +20,15 @@ everyStore('a token comes back as it was made, active and unused', async (store)
   assert.ok(found)
   assert.deepEqual(
     { ...found, hash: Array.from(found.hash) },
-    { ...token, hash: Array.from(token.hash), isActive: true, disabledAt: null, lastUsedAt: null, movedTo: null },
+    {
+      ...token,
+      hash: Array.from(token.hash),
+      isActive: true,
+      disabledAt: null,
+      lastUsedAt: null,
+      movedTo: null,
+      recipe: null,
+    },
   )
 })
 

@@ -191,6 +191,18 @@ describe('kinds of settings', () => {
 })
 
 describe('secrets', () => {
+  test('the key of sealed secrets is never shown, and a wrong one is not repeated', () => {
+    const key = Buffer.alloc(32, 7).toString('base64')
+    const config = loadConfig({ INTRAY_SECRETS_KEY: key })
+    assert.deepEqual(config.secretsKey, Buffer.alloc(32, 7))
+    assert.match(printConfig(config), /^INTRAY_SECRETS_KEY=\[redacted\]$/m)
+    assert.match(printConfig(loadConfig({})), /^INTRAY_SECRETS_KEY=$/m)
+    assert.deepEqual(loadConfig({ INTRAY_SECRETS_KEY_FILE: secretFile(`${key}\n`) }).secretsKey, Buffer.alloc(32, 7))
+    const [problem = ''] = problemsOf({ INTRAY_SECRETS_KEY: 'HUNTER2' })
+    assert.match(problem, /^INTRAY_SECRETS_KEY must be 32 bytes/)
+    assert.doesNotMatch(problem, /HUNTER2/)
+  })
+
   test('may be read from a file', () => {
     const file = secretFile('sqlite:./from-a-file.db\n')
     assert.equal(loadConfig({ INTRAY_DATABASE_URL_FILE: file }).databaseUrl, 'sqlite:./from-a-file.db')

@@ -35,7 +35,7 @@ export class FieldNames {
   /** A field's number is its place in the list; fields for look-alikes have the numbers behind. */
   constructor(names: readonly FieldName[]) {
     this.#exact = names.length
-    this.#maxLength = Math.max(...names.map(({ key }) => key.length))
+    this.#maxLength = Math.max(0, ...names.map(({ key }) => key.length))
     this.#decoded = Buffer.alloc(this.#maxLength)
     for (const [field, { key, within, lookAlike = NO_FIELD }] of names.entries()) {
       const bytes = Buffer.from(key)

@@ -8,7 +8,7 @@
 //   claim waits for the unordered leases of its lane.
 // - Ack, extend and release change an event only if the given lease holds it at the given time. The lease id in the row
 //   decides, so two leases never both count, whatever the clocks of the nodes say.
-// - An acknowledged event is never handed out again. A rebuild of the index changes nothing here.
+// - An acknowledged event is never handed out again, unless it is replayed. A rebuild of the index changes nothing here.
 // - Every call gets the time as an argument: the store reads no clock.
 
 import type { StoredEvent } from '../../model/event.ts'
@@ -85,6 +85,24 @@ export interface RequeueRequest extends SettleRequest {
   readonly keyId: string
 }
 
+/** Done and dead events of these ids. */
+export interface SettledRange {
+  readonly fromId: number
+  readonly toId: number
+}
+
+export interface ReplayRequest extends SettleRequest {
+  readonly range: SettledRange
+  readonly limit: number
+  readonly keyId: string
+}
+
+export interface Replayed {
+  readonly count: number
+  /** The last event that was replayed; null: none was left. */
+  readonly lastId: number | null
+}
+
 export interface Subscription extends OwnRetryRules {
   readonly name: string
   readonly createdAt: number | null
@@ -124,6 +142,9 @@ export interface ProcessingStore {
   /** Requeues dead events, the oldest first; returns how many. */
   requeue(request: RequeueRequest): Promise<number | null>
   countDead(queue: QueueName, filter: DeadFilter): Promise<number | null>
+  countSettled(queue: QueueName, range: SettledRange): Promise<number | null>
+  /** Requeues events that are done or dead, the oldest first. */
+  replay(request: ReplayRequest): Promise<Replayed | null>
   /** For each queue: is a claim worthwhile? Cheap and without locks. */
   ready(queues: readonly (QueueName & { readonly ordered: boolean })[], now: number): Promise<readonly Readiness[]>
 

@@ -2,9 +2,11 @@
 
 import type { Appender } from './append.ts'
 import type { Diagnosis } from './diagnosis.ts'
+import type { EndpointStore } from './endpoints.ts'
 import type { ErasureStore } from './erasures.ts'
 import type { EventReader } from './events.ts'
 import type { Follower } from './follow.ts'
+import type { HookStore } from './hooks.ts'
 import type { InboxReader } from './inbox.ts'
 import type { IndexStore } from './indexing.ts'
 import type { ListReader } from './lists.ts'
@@ -37,7 +39,9 @@ export interface Store {
   readonly follow: Follower
   readonly index: IndexStore
   readonly processing: ProcessingStore
+  readonly endpoints: EndpointStore
   readonly tokens: TokenStore
+  readonly hooks: HookStore
   readonly refusals: RefusalStore
   readonly erasures: ErasureStore
   readonly retention: RetentionStore

@@ -7,9 +7,13 @@ import type { Tenant } from '../../model/principal.ts'
 import type { TokenRecord, TokenState } from '../../model/token.ts'
 
 export interface NewToken
-  extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit' | 'movedTo'> {
+  extends Omit<TokenRecord, 'disabledAt' | 'lastUsedAt' | 'isActive' | 'rateLimit' | 'movedTo' | 'recipe'> {
   readonly rateLimit?: TokenRecord['rateLimit']
+  readonly recipe?: TokenRecord['recipe']
 }
+
+/** Bearer tokens, or hooks. */
+export type TokenKind = 'token' | 'hook'
 
 export interface TokenUse {
   readonly keyId: string
@@ -23,6 +27,8 @@ export interface TokenPosition {
 
 /** A field that is left out excludes nothing. */
 export interface TokenFilter {
+  /** `token` if left out. */
+  readonly kind?: TokenKind | undefined
   readonly accountId?: number | undefined
   readonly companyId?: number | undefined
   readonly scope?: string | undefined
@@ -50,7 +56,7 @@ export interface TokenStore {
   /** A page of the tokens of all tenants, by company and account, then in the order of creation. */
   list(query?: TokenQuery): Promise<TokenRecord[]>
   /** The tokens of a tenant, newest first, below the given one (null: from the newest). */
-  listOf(tenant: Tenant, before: TokenPosition | null, limit: number): Promise<TokenRecord[]>
+  listOf(tenant: Tenant, before: TokenPosition | null, limit: number, kind?: TokenKind): Promise<TokenRecord[]>
   /** Tenants that have or had a token, ordered by company and account, after the given one. */
   tenants(after: Tenant | null, limit: number): Promise<Tenant[]>
   /** Whether a token of the tenant is on record: only then the tenant is known. */

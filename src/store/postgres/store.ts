@@ -13,6 +13,7 @@ import { FROZEN } from '../copy-state.ts'
 import { createJsonPages } from '../json-pages.ts'
 import { copyProblem, PostgresCopy } from './admin/copy.ts'
 import { dropStaleNoting, isFrozen } from './admin/copy-triggers.ts'
+import { createEndpointStore } from './admin/endpoints.ts'
 import { createErasureStore } from './admin/erasures.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readMetrics } from './admin/metrics.ts'
@@ -20,6 +21,7 @@ import { createNodes } from './admin/nodes.ts'
 import { createOperatorStore } from './admin/operators.ts'
 import { createRefusalStore } from './admin/refusals.ts'
 import { createRetentionStore } from './admin/retention.ts'
+import { createHookStore } from './admin/hooks.ts'
 import { createTokenStore } from './admin/tokens.ts'
 import { createTransferStore } from './admin/transfer.ts'
 import { type Address, parseAddress } from './connection/address.ts'
@@ -129,8 +131,10 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
   const append = createAppend(pool, identity.dedupeKey)
   const nodes = createNodes(pool)
   const processing = createProcessing(pool, identity.dedupeKey)
-  const { countDead, history, counts, states, lastErrors, subscriptions } = processing
+  const { countDead, countSettled, history, counts, states, lastErrors, subscriptions } = processing
   const refusals = createRefusalStore(pool)
+  const events = createEventReader(pool, identity.dedupeKey)
+  const hooks = createHookStore(pool, events)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
   const lists = createJsonPages({ inbox, states, lastErrors, counts, refusals: refusals.list, turn: nextTurn })
   const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
@@ -146,24 +150,26 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
     maxPerHolder: changeSlotCount,
     maxWaitingPerHolder: MAX_WAITING,
   })
-  const { claim, ack, extend, release, requeue, createSubscription, deleteSubscription } = processing
-  const changes = { claim, ack, extend, release, requeue, createSubscription, deleteSubscription }
+  const { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription } = processing
+  const changes = { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription }
   const lifecycle = new Lifecycle()
   return {
     traits: { concurrentWriters: true, appendsInFlight: APPENDS_IN_FLIGHT },
     facts,
     journal: { append: appendApart(lifecycle.guard({ append }).append) },
-    events: lifecycle.guard(payloadsInTurn(inTurn(createEventReader(pool, identity.dedupeKey)))),
+    events: lifecycle.guard(payloadsInTurn(inTurn(events))),
     inbox: lifecycle.guard(inTurn(inbox)),
     lists: lifecycle.guard(inTurn(lists)),
     follow: lifecycle.guard(inTurn(createFollower(pool))),
     index: lifecycle.guard(createIndexing(pool, identity.dedupeKey)),
     processing: lifecycle.guard({
       ...processing,
-      ...inTurn({ countDead, history, counts, states, lastErrors, subscriptions }),
+      ...inTurn({ countDead, countSettled, history, counts, states, lastErrors, subscriptions }),
       ...callsInTurn(changes, changeSlots),
     }),
+    endpoints: lifecycle.guard(createEndpointStore(pool)),
     tokens: lifecycle.guard(createTokenStore(pool, identity.dedupeKey)),
+    hooks: lifecycle.guard({ ...hooks, ...inTurn({ deliveries: hooks.deliveries }) }),
     refusals: lifecycle.guard({ ...refusals, ...inTurn({ list: refusals.list, find: refusals.find }) }),
     erasures: lifecycle.guard(createErasureStore(pool, identity, epochs)),
     retention: lifecycle.guard(createRetentionStore(pool, identity.dedupeKey)),

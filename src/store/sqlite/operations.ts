@@ -6,7 +6,9 @@ import type { IdGap } from '../../model/id-gaps.ts'
 import { StoreFailure } from '../contract/failure.ts'
 import { FROZEN } from '../copy-state.ts'
 import { isFrozen } from './admin/copy-triggers.ts'
+import { prepareEndpointWrites } from './admin/endpoints.ts'
 import { prepareErasureWrites } from './admin/erasures.ts'
+import { prepareHookWrites } from './admin/hooks.ts'
 import { prepareNodeWrites } from './admin/nodes.ts'
 import { prepareOperatorWrites } from './admin/operators.ts'
 import { addGap } from './admin/recovery.ts'
@@ -26,12 +28,14 @@ import { prepareSubscriptionWrites } from './processing/subscriptions.ts'
 
 export function prepareOperations(db: DatabaseSync) {
   const tokens = prepareTokenWrites(db)
+  const hooks = prepareHookWrites(db)
   const nodes = prepareNodeWrites(db)
   const refusals = prepareRefusalWrites(db)
   const erasures = prepareErasureWrites(db)
   const retention = prepareRetentionWrites(db)
   const processing = prepareProcessing(db)
   const subscriptions = prepareSubscriptionWrites(db)
+  const endpoints = prepareEndpointWrites(db)
   const operators = prepareOperatorWrites(db)
   const appendAll = prepareAppend(db)
   return {
@@ -43,6 +47,10 @@ export function prepareOperations(db: DatabaseSync) {
     setTokenRateLimit: tokens.setRateLimit,
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
+    createHook: hooks.create,
+    keepRecipe: hooks.keepRecipe,
+    resealHook: hooks.reseal,
+    rotateHook: hooks.rotate,
     reportNode: nodes.report,
     removeNode: nodes.remove,
     forgetNodes: nodes.forgetAll,
@@ -74,9 +82,14 @@ export function prepareOperations(db: DatabaseSync) {
     extend: processing.extend,
     release: processing.release,
     requeue: processing.requeue,
+    replay: processing.replay,
     createSubscription: subscriptions.create,
     deleteSubscription: subscriptions.remove,
     clearSubscriptions: subscriptions.clear,
+    putEndpoint: endpoints.put,
+    setCircuit: endpoints.setCircuit,
+    removeEndpoint: endpoints.remove,
+    addAttempts: endpoints.addAttempts,
     beginEpoch: (now: number): IdGap => inTransaction(db, () => addGap(db, now)),
     probe: (): void =>
       inTransaction(db, () => {

@@ -3,8 +3,9 @@
 // between two of them.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { DeadFilter, QueueName } from '../contract/processing.ts'
+import type { DeadFilter, QueueName, SettledRange } from '../contract/processing.ts'
 import { prepareErasureReads } from './admin/erasures.ts'
+import { prepareHookReads } from './admin/hooks.ts'
 import { readMetrics } from './admin/metrics.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { findRefusal, listRefusals } from './admin/refusals.ts'
@@ -18,6 +19,7 @@ import { prepareFollow } from './journal/follow.ts'
 import { countDead, findDead } from './processing/processing.ts'
 import { prepareProcessingReads } from './processing/processing-reads.ts'
 import { createJsonPages } from '../json-pages.ts'
+import { countSettled, findSettled } from './processing/settled.ts'
 import { readSubscriptions } from './processing/subscriptions.ts'
 import { readMeta } from './schema.ts'
 import type { Turn } from './threads/reader-scheduler.ts'
@@ -26,6 +28,7 @@ export function prepareReads(db: DatabaseSync) {
   const dedupeKey = readMeta(db, 'dedupe_key')
   const events = prepareEventReads(db, dedupeKey)
   const follow = prepareFollow(db)
+  const hooks = prepareHookReads(db, dedupeKey)
   const tokens = prepareTokenReads(db)
   const operators = prepareOperatorReads(db)
   const traffic = prepareTrafficReads(db)
@@ -48,7 +51,7 @@ export function prepareReads(db: DatabaseSync) {
     return {
       findEvent: events.find,
       payload: events.payload,
-      payloadJson: events.payloadJson.bind(null, turn),
+      payloadFields: events.payloadFields.bind(null, turn),
       revisionsOf: events.revisions,
       indexEntry: events.indexEntry,
       repeats: events.repeats,
@@ -73,10 +76,15 @@ export function prepareReads(db: DatabaseSync) {
       lastErrors: processing.lastErrors,
       countDead: (queue: QueueName, filter: DeadFilter) => countDead(db, queue, filter, turn),
       findDead: (queue: QueueName, filter: DeadFilter, limit: number) => findDead(db, queue, filter, limit, turn),
+      countSettled: (queue: QueueName, range: SettledRange) => countSettled(db, queue, range, turn),
+      findSettled: (queue: QueueName, range: SettledRange, limit: number) => findSettled(db, queue, range, limit, turn),
       subscriptions: readSubscriptions.bind(null, db),
       listTokens: tokens.list,
       listTokensOf: tokens.listOf,
       listTenants: tokens.tenants,
+      listHooks: hooks.list,
+      storedRecipe: hooks.recipe,
+      hookDeliveries: hooks.deliveries,
       listRefusals: listRefusals.bind(null, db),
       findRefusal: findRefusal.bind(null, db),
       findMinted: erasures.findMinted,

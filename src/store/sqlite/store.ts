@@ -13,14 +13,14 @@ import { appendValid } from '../validate-items.ts'
 import { copyProblem } from './admin/copy.ts'
 import { dropStaleNoting } from './admin/copy-triggers.ts'
 import { erasureLogId } from '../../model/erasure.ts'
-import { importedTokenKey } from '../../model/imported-token.ts'
+import { createEndpointStore } from './admin/endpoint-store.ts'
 import { readPending } from './admin/erasures.ts'
 import { createFollowPurges, createPurge } from './admin/purge.ts'
 import { createDiagnosis } from './admin/diagnosis.ts'
 import { readNodes } from './admin/nodes.ts'
 import { prepareOperatorReads } from './admin/operators.ts'
 import { createRecovery, readEpochs, readGaps } from './admin/recovery.ts'
-import { prepareTokenReads } from './admin/tokens.ts'
+import { createTokenStores } from './admin/token-stores.ts'
 import {
   CHECKPOINT_PAGES,
   inTransaction,
@@ -177,7 +177,6 @@ function prepareFile(db: DatabaseSync, path: string): Store['facts'] {
 }
 
 function composeStore({ path, facts, writer, indexer, reader, main, release }: Parts): Store {
-  const tokens = prepareTokenReads(main)
   const operators = prepareOperatorReads(main)
   const position = prepareFollow(main)
   const [gaps, epochs] = [readGaps(main), readEpochs(main)]
@@ -214,7 +213,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       watermark: () => guard(() => readSequence(main, 'events')),
       find: (id, tenant) => readFor(tenant, 'findEvent', [id, tenant]),
       payload: (id, tenant) => readFor(tenant, 'payload', [id, tenant]),
-      payloadJson: (id, tenant) => read(tenant, 'payloadJson', [id, tenant]),
+      payloadFields: (id, tenant) => read(tenant, 'payloadFields', [id, tenant]),
       revisions: (eventId, afterId, limit) => readOwn('revisionsOf', [eventId, afterId, limit]),
       indexEntry: (event) => read(event, 'indexEntry', [event]),
       repeats: (event) => read(event, 'repeats', [event]),
@@ -272,6 +271,12 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
         }
         return count
       },
+      countSettled: (queue, range) => read(queue.tenant, 'countSettled', [queue, range]),
+      replay: async ({ range, limit, ...request }) => {
+        const ids = await read(request.tenant, 'findSettled', [request, range, Math.min(limit, REQUEUE_ROWS)])
+        const count = ids && (await write(request.tenant, 'replay', [{ ...request, ids }]))
+        return count === null ? null : { count, lastId: ids?.at(-1) ?? null }
+      },
       countDead: (queue, filter) => read(queue.tenant, 'countDead', [queue, filter]),
       ready: (queues, now) => readOwn('ready', [queues, now]),
       subscriptions: (tenant) => read(tenant, 'subscriptions', [tenant]),
@@ -288,24 +293,8 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       states: (queue, ids, now) => read(queue.tenant, 'states', [queue, ids, now]),
       lastErrors: (queue, ids) => read(queue.tenant, 'lastErrors', [queue, ids]),
     },
-    tokens: {
-      create: (token) => writer.run('createToken', [token]),
-      createFirst: (token) => writer.run('createFirstToken', [token]),
-      find: (keyId) => guard(() => tokens.find(keyId)),
-      list: (query = {}) => readOwn('listTokens', [query]),
-      listOf: (tenant, before, limit) => read(tenant, 'listTokensOf', [tenant, before, limit]),
-      tenants: (after, limit) => readOwn('listTenants', [after, limit]),
-      hasTenant: (tenant) => guard(() => tokens.hasTenant(tenant)),
-      successorOf: (keyId) => guard(() => tokens.successorOf(keyId)),
-      setActive: (keyId, isActive, now) => writer.run('setTokenActive', [keyId, isActive, now]),
-      setRateLimit: (keyId, rateLimit) => writer.run('setTokenRateLimit', [keyId, rateLimit]),
-      rotate: (successor, oldExpiresAt, now) => writer.run('rotateToken', [successor, oldExpiresAt, now]),
-      touch: (uses) => writer.run('touchTokens', [uses]),
-      importKey: () => guard(() => importedTokenKey(readMeta(main, 'dedupe_key'))),
-      hasImported: () => guard(() => tokens.hasImported()),
-      generation: () => guard(() => tokens.generation()),
-      changedSince: (generation) => guard(() => tokens.changedSince(generation)),
-    },
+    endpoints: createEndpointStore(main, writer),
+    ...createTokenStores({ main, writer, read, readOwn }),
     refusals: {
       add: (refusals, bounds) => writer.run('addRefusals', [refusals, bounds]),
       list: (tenant, beforeId, limit) => read(tenant, 'listRefusals', [tenant, beforeId, limit]),

@@ -80,6 +80,7 @@ function record(minted: ReturnType<typeof mintToken>, more: Partial<TokenRecord>
     label: '',
     isActive: true,
     movedTo: null,
+    recipe: null,
     expiresAt: null,
     createdAt: 0,
     disabledAt: null,
@@ -103,6 +104,7 @@ describe('principals', () => {
     assert.deepEqual(await principals.authenticate({ token: minted.token }), {
       principal: { keyId: minted.keyId, accountId: 7, companyId: 42, scope: 'cf' },
       bucket: null,
+      recipe: null,
     })
   })
 

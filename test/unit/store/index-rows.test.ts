@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { countRepeats, derive, type JournalRow, tallyTraffic } from '../../../src/model/index-step.ts'
+import { readingOf } from '../../../src/model/payload-reading.ts'
 import { createSha256 } from '../../../src/model/dedupe.ts'
 import {
   CONVERSATIONS,
@@ -33,10 +34,17 @@ const row: JournalRow = {
   keyId: 'AAAAAAAAAA',
   scope: 'cf',
   requestId: 'r',
+  contentType: 'application/json',
+  recipe: null,
   payload,
 }
-const derived = derive(row)
-const revision = derive({ ...row, id: 6, kind: 'revision', revises: 5 })
+const read = (one: JournalRow) =>
+  derive(
+    one,
+    readingOf(one, () => null),
+  )
+const derived = read(row)
+const revision = read({ ...row, id: 6, kind: 'revision', revises: 5 })
 const [repeats] = countRepeats([revision], [])
 const [traffic] = tallyTraffic([derived], []).rows()
 

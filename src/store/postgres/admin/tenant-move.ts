@@ -17,6 +17,7 @@ import { MOVED_STATE } from '../connection/failure.ts'
 import { LOCKS } from '../connection/locks.ts'
 import { readLastIds } from '../journal/watermark.ts'
 import { insertRows, removeRows } from './copy-rows.ts'
+import { lockEndpoints, setEndpointsMoved } from './endpoint-removal.ts'
 import { type InTransaction, lockBriefly } from './copy-triggers.ts'
 
 const OF_TENANT = 'company_id = $1 AND account_id = $2'
@@ -52,13 +53,12 @@ export function createTenantMove(transaction: InTransaction): TenantMove {
   const changeTokens = <T>(work: (connection: Connection) => Promise<T>): Promise<T> =>
     transaction(async (connection) => {
       await connection.query('SELECT pg_advisory_xact_lock($1, $2)', LOCKS.tokens)
+      await lockEndpoints(connection)
       return work(connection)
     })
   const ids = (sql: string, values: readonly Value[]) => transaction((connection) => selectIds(connection, sql, values))
-  const setMoved = ({ companyId, accountId }: Tenant, to: string | null) =>
-    changeTokens(async (connection) => {
-      await connection.query(SET_MOVED, [companyId, accountId, to])
-    })
+  const setMoved = (tenant: Tenant, to: string | null) =>
+    changeTokens((connection) => markMoved(connection, tenant, to))
 
   return {
     state: (tenant) =>
@@ -156,11 +156,16 @@ export function createTenantMove(transaction: InTransaction): TenantMove {
     finish: (tenant, tokens) =>
       changeTokens(async (connection) => {
         await insertRows(connection, COPY_TABLES.find(({ name }) => name === 'tokens')!, tokens)
-        await connection.query(SET_MOVED, [tenant.companyId, tenant.accountId, null])
+        await markMoved(connection, tenant, null)
         await connection.script(`DROP TABLE ${idsOf(tenant)}`)
         await connection.query(DELETE_META, [metaKeyOf(tenant)])
       }),
   }
+}
+
+async function markMoved(connection: Connection, tenant: Tenant, to: string | null): Promise<void> {
+  await connection.query(SET_MOVED, [tenant.companyId, tenant.accountId, to])
+  await setEndpointsMoved(connection, tenant, to !== null)
 }
 
 /** Inside a transaction of the caller. */

@@ -18,6 +18,8 @@ export const LOCKS = {
   copy: [INTRAY, 9],
   /** Subscriptions are created one after the other. */
   subscriptions: [INTRAY, 5],
+  /** Endpoint changes run one after the other, so that generation order is commit order. */
+  endpoints: [INTRAY, 34],
   /** Operators are changed one after the other. */
   operators: [INTRAY, 12],
   /** Erasures run one after the other, so that the ids of their log are in commit order. */

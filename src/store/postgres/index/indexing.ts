@@ -31,6 +31,7 @@ import {
   type ResendsAround,
   type RowsAround,
 } from './journal-rows.ts'
+import { customRecipesOf } from './custom-recipes.ts'
 import { pruneTraffic } from './traffic.ts'
 import { deriveInTurns } from './turns.ts'
 
@@ -261,7 +262,7 @@ async function stepInTurn(
   const { events: after } = before.position
   const next = async () => {
     const rows = await readNext(connection, conversationKeys, [after, upTo.events, maxRows, maxBytes])
-    return deriveInTurns(rows, limits.extractBytes)
+    return deriveInTurns(rows, await customRecipesOf(connection, rows), limits.extractBytes)
   }
   const derived = await write(connection, around ? around.events.derived : await next())
   const resends = around
@@ -301,7 +302,7 @@ async function stepWordsInTurn(
   const bounds = { maxRows: Math.min(maxRows, MAX_STEP_ROWS), maxBytes }
   const next = async () => {
     const rows = await readNext(connection, conversationKeys, [before.words, upTo, bounds.maxRows, maxBytes])
-    return deriveInTurns(rows, extractBytes)
+    return deriveInTurns(rows, await customRecipesOf(connection, rows), extractBytes)
   }
   const derived = around ? around.derived : await next()
   const unindexed = await write(connection, derived, maxWords)

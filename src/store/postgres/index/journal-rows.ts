@@ -16,11 +16,12 @@ import {
 } from '../../../model/index-step.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { unlessDamaged } from '../connection/failure.ts'
+import { customRecipesOf } from './custom-recipes.ts'
 import { deriveInTurns } from './turns.ts'
 
 const COLUMNS = `id, kind, revises, account_id AS "accountId", company_id AS "companyId", received_at AS "receivedAt",
     channel_ref AS "channelRef", size, sha256, key_id AS "keyId", scope, request_id AS "requestId",
-    erased_at AS "erasedAt"`
+    erased_at AS "erasedAt", content_type AS "contentType", recipe`
 /** The next rows, bounded by count and bytes; at least one if there is one. */
 const SELECT_EVENTS: Statement = {
   name: 'intray_next_events',
@@ -100,7 +101,11 @@ export async function readOneByOne(
     if (rows === null || (found && !isWhole(found))) lost.push(position)
     if (!found || !isWhole(found)) continue
     const row = { ...found, channelKey: keys.ofRow(found) }
-    derived.push(...(whole === null ? [unreadable(row)] : await deriveInTurns([row], extractBytes)))
+    derived.push(
+      ...(whole === null
+        ? [unreadable(row)]
+        : await deriveInTurns([row], await customRecipesOf(connection, [row]), extractBytes)),
+    )
     bytes += row.size
   }
   return { after, derived, lost, position }

@@ -3,26 +3,30 @@
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { type Derived, derive, type JournalRow } from '../../../model/index-step.ts'
-import { scanMessage } from '../../../model/message-scan.ts'
+import { type RecipeOf, readingOf } from '../../../model/payload-reading.ts'
 
 /** In one turn: 64 KiB of JSON take about 1 ms to scan, or to cut into words. */
 export const TURN_BYTES = 64 * 1024
 /** Less is not worth a start. */
 const SMALLEST_SLICE = 512
 
-export async function deriveInTurns(rows: readonly JournalRow[], extractBytes?: number): Promise<Derived[]> {
+export async function deriveInTurns(
+  rows: readonly JournalRow[],
+  recipeOf: RecipeOf,
+  extractBytes?: number,
+): Promise<Derived[]> {
   const derived: Derived[] = []
   let left = TURN_BYTES
   for (const row of rows) {
-    const scan = row.payload === null ? undefined : scanMessage(row.payload, extractBytes)
-    while (scan && !scan.isDone) {
+    const reading = readingOf(row, recipeOf, extractBytes)
+    while (reading && !reading.isDone) {
       if (left < SMALLEST_SLICE) {
         await nextTurn()
         left = TURN_BYTES
       }
-      left -= scan.run(left)
+      left -= reading.run(left)
     }
-    derived.push(derive(row, scan))
+    derived.push(derive(row, reading))
   }
   return derived
 }

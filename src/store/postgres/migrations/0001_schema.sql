@@ -59,6 +59,8 @@ CREATE TABLE intray.events (
   traceparent     text,
   user_agent      text,
   remote_addr     text,
+  -- By which a hook read it; NULL: the sender's own source_ref, in the JSON of the inbox.
+  recipe          text   COLLATE "C",
   sha256          bytea  NOT NULL,
   payload         bytea,
   PRIMARY KEY (id, company_id)
@@ -70,6 +72,9 @@ ALTER TABLE intray.events ALTER COLUMN payload SET STORAGE EXTERNAL;
 -- Finds an event's revisions in order, and one of them by its bytes.
 CREATE UNIQUE INDEX revisions_by_bytes ON intray.events (revises, sha256, company_id) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON intray.events (revises, id) WHERE revises IS NOT NULL;
+
+-- The latest deliveries of a hook. Other events have no row in it.
+CREATE INDEX events_by_hook ON intray.events (key_id, id) WHERE recipe IS NOT NULL;
 
 -- A re-send whose bytes are already stored.
 CREATE TABLE intray.resends (
@@ -166,7 +171,7 @@ CREATE FUNCTION intray.append_messages(
   -- META_COLUMNS of event-columns.ts, in the same order.
   company_ids bigint[], account_ids bigint[], received_ats bigint[], key_ids text[], scopes text[], routes text[],
   origins text[], content_types text[], request_ids text[], source_refs text[], channel_refs text[],
-  idempotency_keys text[], traceparents text[], user_agents text[], remote_addrs text[],
+  idempotency_keys text[], traceparents text[], user_agents text[], remote_addrs text[], recipes text[],
   OUT ids bigint[], OUT outcomes "char"[])
 LANGUAGE plpgsql
 AS $$
@@ -224,17 +229,18 @@ BEGIN
 
   IF won > 0 THEN
     INSERT INTO intray.events (id, kind, company_id, account_id, received_at, size, key_id, scope, route, origin,
-      content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, sha256,
-      payload)
+      content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, recipe,
+      sha256, payload)
     SELECT k.id, 'event', k.company_id, k.account_id, k.received_at, octet_length(k.payload), k.key_id, k.scope, k.route,
       k.origin, k.content_type, k.request_id, k.source_ref, k.channel_ref, k.idempotency_key, k.traceparent,
-      k.user_agent, k.remote_addr, k.sha256, k.payload
+      k.user_agent, k.remote_addr, k.recipe, k.sha256, k.payload
     FROM (SELECT unnest(ids) AS id, unnest(company_ids) AS company_id, unnest(account_ids) AS account_id,
             unnest(received_ats) AS received_at, unnest(key_ids) AS key_id, unnest(scopes) AS scope,
             unnest(routes) AS route, unnest(origins) AS origin, unnest(content_types) AS content_type,
             unnest(request_ids) AS request_id, unnest(source_refs) AS source_ref, unnest(channel_refs) AS channel_ref,
             unnest(idempotency_keys) AS idempotency_key, unnest(traceparents) AS traceparent,
-            unnest(user_agents) AS user_agent, unnest(remote_addrs) AS remote_addr, unnest(sha256s) AS sha256,
+            unnest(user_agents) AS user_agent, unnest(remote_addrs) AS remote_addr, unnest(recipes) AS recipe,
+            unnest(sha256s) AS sha256,
             unnest(payloads) AS payload) k
     WHERE k.id IS NOT NULL;
     IF won = total THEN
@@ -250,10 +256,10 @@ BEGIN
     SELECT k.*
     FROM unnest(ids, minted_keys, digests, company_ids, account_ids, received_ats, key_ids, scopes, routes, origins,
                 content_types, request_ids, source_refs, channel_refs, idempotency_keys, traceparents, user_agents,
-                remote_addrs, sha256s, payloads) WITH ORDINALITY
+                remote_addrs, recipes, sha256s, payloads) WITH ORDINALITY
       AS k (id, minted_key, digest, company_id, account_id, received_at, key_id, scope, route, origin, content_type,
-            request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, sha256, payload,
-            n)
+            request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent, remote_addr, recipe, sha256,
+            payload, n)
     WHERE k.id IS NULL
     ORDER BY k.company_id, k.digest, k.n
   LOOP
@@ -292,11 +298,11 @@ BEGIN
     ELSE
       INSERT INTO intray.events (id, kind, revises, company_id, account_id, received_at, size, key_id, scope, route,
         origin, content_type, request_id, source_ref, channel_ref, idempotency_key, traceparent, user_agent,
-        remote_addr, sha256, payload)
+        remote_addr, recipe, sha256, payload)
       VALUES (nextval('intray.event_ids'), CASE WHEN gone THEN 'event' ELSE 'revision' END, first.event_id, item.company_id, item.account_id,
         item.received_at, octet_length(item.payload), item.key_id, item.scope, item.route, item.origin,
         item.content_type, item.request_id, item.source_ref, item.channel_ref, item.idempotency_key, item.traceparent,
-        item.user_agent, item.remote_addr, item.sha256, item.payload);
+        item.user_agent, item.remote_addr, item.recipe, item.sha256, item.payload);
     END IF;
   END LOOP;
 
@@ -524,6 +530,43 @@ CREATE TABLE intray.delivery_history (
 -- Only for retention, which names `number >= 0`, which is always true.
 CREATE INDEX delivery_history_by_age ON intray.delivery_history (company_id, account_id, at) WHERE number >= 0;
 
+-- Push: the URLs that subscriptions are delivered to. sealed: URL, headers and signing secrets; empty once removed. disabled_reason:
+-- the service disabled it. opened_at, retry_at, trips: its circuit. is_moved: its tenant is moved to another database. A removed
+-- row stays, so that every node learns of it.
+CREATE TABLE intray.endpoints (
+  company_id      bigint NOT NULL,
+  account_id      bigint NOT NULL,
+  subscription    bigint NOT NULL,
+  is_active       bigint NOT NULL CHECK (is_active IN (0, 1)),
+  timeout_ms      bigint NOT NULL,
+  concurrency     bigint NOT NULL,
+  created_at      bigint NOT NULL,
+  changed_at      bigint NOT NULL,
+  removed_at      bigint,
+  is_moved        bigint NOT NULL CHECK (is_moved IN (0, 1)),
+  opened_at       bigint,
+  retry_at        bigint,
+  trips           bigint NOT NULL,
+  revision        bigint NOT NULL,
+  generation      bigint NOT NULL,
+  id              text   NOT NULL,
+  body            text   NOT NULL CHECK (body IN ('event', 'raw')),
+  disabled_reason text,
+  sealed          bytea  NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+);
+
+CREATE INDEX endpoints_by_generation ON intray.endpoints (generation);
+
+-- The latest requests to an endpoint, as a JSON list. Only to be looked at: not copied, and without anything of the event.
+CREATE TABLE intray.endpoint_attempts (
+  company_id   bigint NOT NULL,
+  account_id   bigint NOT NULL,
+  subscription bigint NOT NULL,
+  attempts     text   NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+);
+
 -- Tokens, nodes, refusals ------------------------------------------------------------------------------------------------
 
 -- Few writers, under one lock, which also keeps a key id unique over all companies.
@@ -545,6 +588,8 @@ CREATE TABLE intray.tokens (
   moved_to     text,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   text,
+  -- Of a hook, such as telegram/1. NULL: a bearer token.
+  recipe       text,
   hash         bytea   NOT NULL,
   PRIMARY KEY (key_id, company_id)
 );
@@ -553,6 +598,27 @@ CREATE INDEX tokens_by_generation ON intray.tokens (generation);
 CREATE INDEX tokens_by_tenant ON intray.tokens (company_id, account_id, created_at, key_id);
 -- A token has one successor.
 CREATE UNIQUE INDEX tokens_by_predecessor ON intray.tokens (rotated_from, company_id) WHERE rotated_from IS NOT NULL;
+
+-- What a hook has beside its token. sealed: its address and the secrets of its signatures, encrypted (runtime/secret-box.ts).
+-- max_body: NULL: the setting applies.
+CREATE TABLE intray.hooks (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  max_body   bigint,
+  key_id     text   COLLATE "C" NOT NULL,
+  sealed     bytea  NOT NULL,
+  PRIMARY KEY (key_id, company_id)
+);
+
+-- Custom recipes, which events name by digest: kept for ever, so that the index can be built again.
+CREATE TABLE intray.recipes (
+  company_id bigint NOT NULL,
+  account_id bigint NOT NULL,
+  created_at bigint NOT NULL,
+  digest     text   COLLATE "C" NOT NULL,
+  recipe     text   NOT NULL,
+  PRIMARY KEY (company_id, account_id, digest)
+);
 
 -- seen_at is the database's time: a killed node stops updating it.
 CREATE TABLE intray.nodes (
@@ -569,6 +635,8 @@ CREATE TABLE intray.refusals (
   body_size   bigint NOT NULL,
   key_id      text   NOT NULL,
   code        text   NOT NULL,
+  -- The sentence of its answer, if it says more than the code.
+  reason      text,
   route       text   NOT NULL,
   request_id  text   NOT NULL,
   headers     text   NOT NULL,
@@ -580,6 +648,7 @@ CREATE TABLE intray.refusals (
   PRIMARY KEY (company_id, account_id, id)
 );
 
+CREATE INDEX refusals_by_key ON intray.refusals (company_id, account_id, key_id, id);
 CREATE INDEX refusals_by_age ON intray.refusals (company_id, account_id, received_at);
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------

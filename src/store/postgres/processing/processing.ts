@@ -36,6 +36,10 @@ const SELECT_CONVERSATION: Statement = {
 const DEAD = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
   AND state >= 'dead' AND state <= 'dead' AND entries >= 0 AND state <> 'done'
   AND ($4::bigint IS NULL OR lane = $4) AND settled_at >= $5 AND settled_at < $6`
+const SETTLED = `FROM intray.deliveries WHERE company_id = $1 AND account_id = $2 AND subscription = $3
+  AND event_id >= $4 AND event_id <= $5 AND state IN ('done', 'dead')`
+/** Events that are replayed in one transaction. */
+const REPLAY_ROWS = 200
 
 export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingStore {
   const conversationKeys = createConversationKeys(dedupeKey)
@@ -116,6 +120,24 @@ export function createProcessing(pool: Pool, dedupeKey: Uint8Array): ProcessingS
         const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count ${DEAD}`, values)
         return row!.count
       }),
+    countSettled: (name, { fromId, toId }) =>
+      pool.use(async (connection) => {
+        const queue = await queueOf(connection, name)
+        if (!queue) return null
+        const values = [...queue, fromId, toId]
+        const [row] = await connection.query<{ count: number }>(`SELECT count(*) AS count ${SETTLED}`, values)
+        return row!.count
+      }),
+    replay: ({ range, limit, now, keyId, ...name }) =>
+      inQueue(name, async (connection, queue) => {
+        const rows = await connection.query<{ event_id: number }>(
+          `SELECT event_id ${SETTLED} ORDER BY event_id LIMIT $6`,
+          [...queue, range.fromId, range.toId, Math.min(limit, REPLAY_ROWS)],
+        )
+        const ids = rows.map((row) => row.event_id)
+        const replayed = await runPlan(planRequeue(ids, now, keyId, ['done', 'dead']), connection, queue)
+        return { count: replayed.length, lastId: ids.at(-1) ?? null }
+      }),
     ready: (queues, now) => pool.use((connection) => readReady(connection, queues, now)),
     subscriptions: (tenant) => pool.use((connection) => readSubscriptions(connection, tenant)),
     createSubscription: (name, from, at, options) => createSubscription(pool, name, from, at, options),
@@ -151,7 +173,7 @@ async function evenUnsized<T>(pool: Pool, work: (connection: Connection, sizes: 
 
 const fewOf = (order: ClaimOrder): ClaimOrder => ({ ...order, limit: Math.min(order.limit, UNSIZED_EVENTS) })
 
-async function queueOf(connection: Connection, { tenant, subscription }: QueueName): Promise<Queue | null> {
+export async function queueOf(connection: Connection, { tenant, subscription }: QueueName): Promise<Queue | null> {
   const { companyId, accountId } = tenant
   if (subscription === DEFAULT_SUBSCRIPTION) return [companyId, accountId, 0]
   const [row] = await connection.query<{ id: number }>(SELECT_ID, [companyId, accountId, subscription])

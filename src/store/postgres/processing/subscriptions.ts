@@ -6,6 +6,7 @@ import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { QueueName, Subscription, SubscriptionOptions } from '../../contract/processing.ts'
 import { SUBSCRIPTION_COLUMNS, subscription as subscriptionOf, UNUSED_DEFAULT } from '../../rows.ts'
+import { lockEndpoints, removeEndpoint } from '../admin/endpoint-removal.ts'
 import type { Connection, Statement } from '../connection/connection.ts'
 import { LOCKS } from '../connection/locks.ts'
 import type { Pool } from '../connection/pool.ts'
@@ -72,9 +73,12 @@ export function createSubscription(
 export async function deleteSubscription(pool: Pool, { tenant, subscription }: QueueName, at: number) {
   if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
   const { companyId, accountId } = tenant
-  const [marked] = await pool.transaction((connection) =>
-    connection.query<{ id: number }>(MARK, [companyId, accountId, subscription, at]),
-  )
+  const marked = await pool.transaction(async (connection) => {
+    await lockEndpoints(connection)
+    const [row] = await connection.query<{ id: number }>(MARK, [companyId, accountId, subscription, at])
+    if (row) await removeEndpoint(connection, [companyId, accountId, row.id], at)
+    return row
+  })
   let step: Clearing | null = marked ? { subscription: marked.id, table: 0, after: 0 } : null
   while (step) {
     const from: Clearing = step

@@ -16,6 +16,7 @@ import { COPY_TABLES } from '../../copy-tables.ts'
 import { inTransaction, storeFailure } from '../connection.ts'
 import { readSequence, setSequence } from '../journal/sequence.ts'
 import { insertRows, removeRows } from './copy-rows.ts'
+import { setEndpointsMoved } from './endpoint-removal.ts'
 
 const OF_TENANT = 'company_id = ? AND account_id = ?'
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
@@ -68,11 +69,15 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
     return drawn
   }
 
+  function setMoved(tenant: Tenant, to: string | null): void {
+    db.prepare(SET_MOVED).run(to, tenant.companyId, tenant.accountId)
+    setEndpointsMoved(db, tenant, to !== null)
+  }
+
   return {
     state: (tenant) =>
       transaction(() => (has(HAS_TOKENS, tenant) ? (has(IS_MOVED, tenant) ? 'closed' : 'open') : null)),
-    close: ({ companyId, accountId }, address) =>
-      transaction(() => void db.prepare(SET_MOVED).run(address ?? '', companyId, accountId)),
+    close: (tenant, address) => transaction(() => setMoved(tenant, address ?? '')),
     seal: (tenant) =>
       transaction(() =>
         db.exec(`CREATE TRIGGER IF NOT EXISTS ${triggerOf(tenant)} BEFORE INSERT ON events
@@ -82,7 +87,7 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
     reopen: (tenant) =>
       transaction(() => {
         db.exec(`DROP TRIGGER IF EXISTS ${triggerOf(tenant)}`)
-        db.prepare(SET_MOVED).run(null, tenant.companyId, tenant.accountId)
+        setMoved(tenant, null)
       }),
     survey: ({ companyId, accountId }, table, after, upTo) =>
       transaction(() => {
@@ -158,7 +163,7 @@ export function createTenantMove(db: DatabaseSync): TenantMove {
     finish: (tenant, tokens) =>
       transaction(() => {
         insertRows(db, tokensTable(), tokens)
-        db.prepare(SET_MOVED).run(null, tenant.companyId, tenant.accountId)
+        setMoved(tenant, null)
         db.exec(`DROP TABLE ${idsOf(tenant)}`)
         db.prepare('DELETE FROM meta WHERE key = ?').run(metaKeyOf(tenant))
       }),

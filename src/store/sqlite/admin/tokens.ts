@@ -7,18 +7,18 @@ import { IMPORTED_END, IMPORTED_PREFIX } from '../../../model/imported-token.ts'
 import type { TokenRecord } from '../../../model/token.ts'
 import { formatRate } from '../../../runtime/rate.ts'
 import { StoreFailure } from '../../contract/failure.ts'
-import type { NewToken, TokenPosition, TokenQuery, TokenUse } from '../../contract/tokens.ts'
+import type { NewToken, TokenKind, TokenPosition, TokenQuery, TokenUse } from '../../contract/tokens.ts'
 import { TOKEN_COLUMNS, tokenRecord, tokenValues } from '../../rows.ts'
-import { tokenList } from '../../token-list.ts'
+import { OF_KIND, tokenList } from '../../token-list.ts'
 import { inTransaction } from '../connection.ts'
 
 const NEXT_GENERATION = '(SELECT coalesce(max(generation), 0) + 1 FROM tokens)'
 /** A new token of a tenant that was moved is answered as the others are. */
 const MOVED_TO = '(SELECT max(moved_to) FROM tokens WHERE company_id = ?4 AND account_id = ?3)'
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
-    rotated_from, rate_limit, generation, moved_to) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ${NEXT_GENERATION}, ${MOVED_TO})`
+    rotated_from, rate_limit, recipe, generation, moved_to) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11, ${NEXT_GENERATION}, ${MOVED_TO})`
 const SELECT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE key_id = ?`
-const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ?
+const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ? AND #kind
   AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
 const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
   ORDER BY company_id, account_id LIMIT 1`
@@ -31,6 +31,7 @@ const SET_ACTIVE = `UPDATE tokens SET is_active = ?, disabled_at = ?, generation
 const SET_RATE_LIMIT = `UPDATE tokens SET rate_limit = ?, generation = ${NEXT_GENERATION} WHERE key_id = ?`
 const SET_EXPIRY = `UPDATE tokens SET expires_at = min(coalesce(expires_at, ?1), ?1), generation = ${NEXT_GENERATION}
   WHERE key_id = ?2`
+const ADVANCE = `UPDATE tokens SET generation = ${NEXT_GENERATION} WHERE key_id = ?`
 const TOUCH = 'UPDATE tokens SET last_used_at = ?1 WHERE key_id = ?2 AND (last_used_at IS NULL OR last_used_at < ?1)'
 
 export function prepareTokenReads(db: DatabaseSync) {
@@ -48,9 +49,14 @@ export function prepareTokenReads(db: DatabaseSync) {
         .all(...values)
         .map(tokenRecord)
     },
-    listOf: ({ companyId, accountId }: Tenant, before: TokenPosition | null, limit: number): TokenRecord[] =>
+    listOf: (
+      { companyId, accountId }: Tenant,
+      before: TokenPosition | null,
+      limit: number,
+      kind: TokenKind = 'token',
+    ): TokenRecord[] =>
       db
-        .prepare(SELECT_OF_TENANT)
+        .prepare(SELECT_OF_TENANT.replace('#kind', OF_KIND[kind]))
         .all(companyId, accountId, before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '', limit)
         .map(tokenRecord),
     /** Skips from tenant to tenant by index instead of reading every token. */
@@ -88,7 +94,25 @@ export function prepareTokenWrites(db: DatabaseSync) {
     return find(keyId)
   }
 
+  function rotate(successor: NewToken, oldExpiresAt: number | null, now: number): TokenRecord | null {
+    const keyId = successor.rotatedFrom ?? ''
+    if (!find(keyId)) return null
+    if (successorOf(keyId) !== null) throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
+    insert(successor)
+    if (oldExpiresAt === null) return setActive(keyId, false, now)
+    db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)
+    return find(keyId)
+  }
+
+  /** For a change that is kept beside the token: every node reads it again. */
+  function advance(keyId: string): TokenRecord | null {
+    db.prepare(ADVANCE).run(keyId)
+    return find(keyId)
+  }
+
   return {
+    /** Inside of a transaction of the caller. */
+    inside: { insert, rotate, advance },
     createFirst: (token: NewToken): boolean =>
       inTransaction(db, () => {
         if (generation() > 0) return false
@@ -104,15 +128,7 @@ export function prepareTokenWrites(db: DatabaseSync) {
         return find(keyId)
       }),
     rotate: (successor: NewToken, oldExpiresAt: number | null, now: number): TokenRecord | null =>
-      inTransaction(db, () => {
-        const keyId = successor.rotatedFrom ?? ''
-        if (!find(keyId)) return null
-        if (successorOf(keyId) !== null) throw new StoreFailure('rejected', `token ${keyId} was rotated already`)
-        insert(successor)
-        if (oldExpiresAt === null) return setActive(keyId, false, now)
-        db.prepare(SET_EXPIRY).run(oldExpiresAt, keyId)
-        return find(keyId)
-      }),
+      inTransaction(db, () => rotate(successor, oldExpiresAt, now)),
     touch: (uses: readonly TokenUse[]): void =>
       inTransaction(db, () => {
         const touch = db.prepare(TOUCH)

@@ -15,13 +15,14 @@ import {
   type StepLimits,
   unreadable,
 } from '../../../model/index-step.ts'
-import { scanWhole } from '../../../model/message-scan.ts'
+import { createRecipeOf, readingOf } from '../../../model/payload-reading.ts'
 import { StoreFailure } from '../../contract/failure.ts'
+import { prepareDefinitionOf } from '../admin/hooks.ts'
 import { isDamage } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 
 const COLUMNS = `id, kind, revises, account_id, company_id, received_at, channel_ref, size, sha256, key_id, scope,
-  request_id, erased_at`
+  request_id, erased_at, content_type, recipe`
 const SELECT_EVENTS = `SELECT ${COLUMNS}, payload FROM events WHERE id > ? AND id <= ? ORDER BY id LIMIT ? + 0`
 const SELECT_EVENT = `SELECT ${COLUMNS}, payload FROM events WHERE id = ?`
 const SELECT_WITHOUT_PAYLOAD = `SELECT ${COLUMNS}, NULL FROM events WHERE id = ?`
@@ -62,10 +63,11 @@ export function prepareJournalRows(db: DatabaseSync, conversationKeys: Conversat
   const selectEvent = arrays(SELECT_EVENT)
   const selectWithoutPayload = arrays(SELECT_WITHOUT_PAYLOAD)
   const selectResends = db.prepare(SELECT_RESENDS)
+  const recipeOf = createRecipeOf(prepareDefinitionOf(db))
 
   const rowOf = (cells: unknown): JournalRow => journalRow(cells as readonly unknown[], conversationKeys)
   const derivedOf = (row: JournalRow, { extractBytes }: StepLimits): Derived =>
-    derive(row, row.payload === null ? undefined : scanWhole(row.payload, extractBytes))
+    derive(row, readingOf(row, recipeOf, extractBytes))
 
   /** Null if there is no such row. */
   function readOne(id: number, limits: StepLimits): Derived | 'lost' | null {
@@ -158,7 +160,9 @@ function journalRow(cells: readonly unknown[], conversationKeys: ConversationKey
     scope: cells[10] as string,
     requestId: cells[11] as string,
     erasedAt: cells[12] as number | null,
-    payload: cells[13] as Uint8Array | null,
+    contentType: cells[13] as string,
+    recipe: cells[14] as string | null,
+    payload: cells[15] as Uint8Array | null,
   }
   // A page with other content than it was written with.
   if (!isWhole(row)) throw new StoreFailure('damaged', 'a row of the journal makes no sense')

@@ -58,6 +58,8 @@ CREATE TABLE events (
   traceparent     TEXT,
   user_agent      TEXT,
   remote_addr     TEXT,
+  -- By which a hook read it; NULL: the sender's own source_ref, in the JSON of the inbox.
+  recipe          TEXT,
   payload         BLOB
 ) STRICT;
 
@@ -65,6 +67,9 @@ CREATE TABLE events (
 -- index).
 CREATE UNIQUE INDEX revisions_by_bytes ON events (revises, sha256) WHERE revises IS NOT NULL;
 CREATE INDEX revisions_in_order ON events (revises) WHERE revises IS NOT NULL;
+
+-- The latest deliveries of a hook. Other events have no row in it.
+CREATE INDEX events_by_hook ON events (key_id) WHERE recipe IS NOT NULL;
 
 -- A re-send whose bytes are already stored.
 CREATE TABLE resends (
@@ -155,6 +160,8 @@ CREATE TABLE tokens (
   moved_to     TEXT,
   -- The token's own limit as text: 100/1s, or off. NULL: the setting applies.
   rate_limit   TEXT,
+  -- Of a hook, such as telegram/1. NULL: a bearer token.
+  recipe       TEXT,
   generation   INTEGER NOT NULL
 ) STRICT;
 
@@ -162,6 +169,26 @@ CREATE INDEX tokens_by_generation ON tokens (generation);
 CREATE INDEX tokens_by_tenant ON tokens (company_id, account_id, created_at, key_id);
 -- A token has one successor.
 CREATE UNIQUE INDEX tokens_by_predecessor ON tokens (rotated_from) WHERE rotated_from IS NOT NULL;
+
+-- What a hook has beside its token. sealed: its address and the secrets of its signatures, encrypted (runtime/secret-box.ts).
+-- max_body: NULL: the setting applies.
+CREATE TABLE hooks (
+  key_id     TEXT    PRIMARY KEY,
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  max_body   INTEGER,
+  sealed     BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Custom recipes, which events name by digest: kept for ever, so that the index can be built again.
+CREATE TABLE recipes (
+  company_id INTEGER NOT NULL,
+  account_id INTEGER NOT NULL,
+  digest     TEXT    NOT NULL,
+  recipe     TEXT    NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, digest)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE nodes (
   node_id          TEXT    PRIMARY KEY,
@@ -175,6 +202,8 @@ CREATE TABLE refusals (
   received_at INTEGER NOT NULL,
   key_id      TEXT    NOT NULL,
   code        TEXT    NOT NULL,
+  -- The sentence of its answer, if it says more than the code.
+  reason      TEXT,
   route       TEXT    NOT NULL,
   request_id  TEXT    NOT NULL,
   headers     TEXT    NOT NULL,
@@ -187,6 +216,7 @@ CREATE TABLE refusals (
 ) STRICT;
 
 CREATE INDEX refusals_by_tenant ON refusals (company_id, account_id, id);
+CREATE INDEX refusals_by_key ON refusals (company_id, account_id, key_id, id);
 CREATE INDEX refusals_by_age ON refusals (company_id, account_id, received_at);
 
 -- Processing: written by processing alone, never touched by a rebuild of the index ----------------------------------------
@@ -284,6 +314,43 @@ CREATE TABLE delivery_history (
 
 -- Only for retention, which names `number >= 0`, which is always true.
 CREATE INDEX delivery_history_by_age ON delivery_history (company_id, account_id, at) WHERE number >= 0;
+
+-- Push: the URLs that subscriptions are delivered to. sealed: URL, headers and signing secrets; empty once removed. disabled_reason:
+-- the service disabled it. opened_at, retry_at, trips: its circuit. is_moved: its tenant is moved to another database. A removed
+-- row stays, so that every node learns of it.
+CREATE TABLE endpoints (
+  company_id      INTEGER NOT NULL,
+  account_id      INTEGER NOT NULL,
+  subscription    INTEGER NOT NULL,
+  id              TEXT    NOT NULL,
+  is_active       INTEGER NOT NULL CHECK (is_active IN (0, 1)),
+  body            TEXT    NOT NULL CHECK (body IN ('event', 'raw')),
+  timeout_ms      INTEGER NOT NULL,
+  concurrency     INTEGER NOT NULL,
+  sealed          BLOB    NOT NULL,
+  disabled_reason TEXT,
+  created_at      INTEGER NOT NULL,
+  changed_at      INTEGER NOT NULL,
+  removed_at      INTEGER,
+  is_moved        INTEGER NOT NULL CHECK (is_moved IN (0, 1)),
+  opened_at       INTEGER,
+  retry_at        INTEGER,
+  trips           INTEGER NOT NULL,
+  revision        INTEGER NOT NULL,
+  generation      INTEGER NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX endpoints_by_generation ON endpoints (generation);
+
+-- The latest requests to an endpoint, as a JSON list. Only to be looked at: not copied, and without anything of the event.
+CREATE TABLE endpoint_attempts (
+  company_id   INTEGER NOT NULL,
+  account_id   INTEGER NOT NULL,
+  subscription INTEGER NOT NULL,
+  attempts     TEXT    NOT NULL,
+  PRIMARY KEY (company_id, account_id, subscription)
+) STRICT, WITHOUT ROWID;
 
 -- The console: operators and what they did. Belongs to the installation and to no tenant -----------------------------------
 

@@ -21,6 +21,7 @@ import type {
   ExtendRequest,
   QueueName,
   ReleaseRequest,
+  ReplayRequest,
   RequeueRequest,
 } from '../../contract/processing.ts'
 import { UNSIZED_EVENTS } from '../../claim-around.ts'
@@ -92,6 +93,11 @@ export function prepareProcessing(db: DatabaseSync) {
         const queue = queueOf(db, request)
         if (!queue) return null
         return runPlan(planRequeue(request.filter.ids ?? [], request.now, request.keyId), answers, queue).length
+      }),
+    replay: ({ ids, now, keyId, ...name }: Omit<ReplayRequest, 'range' | 'limit'> & { ids: readonly number[] }) =>
+      inTransaction(db, () => {
+        const queue = queueOf(db, name)
+        return queue && runPlan(planRequeue(ids, now, keyId, ['done', 'dead']), answers, queue).length
       }),
   }
 }

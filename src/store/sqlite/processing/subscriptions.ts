@@ -6,6 +6,7 @@ import { DEFAULT_SUBSCRIPTION } from '../../../model/processing.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { QueueName, Subscription, SubscriptionOptions } from '../../contract/processing.ts'
 import { SUBSCRIPTION_COLUMNS, subscription as subscriptionOf, UNUSED_DEFAULT } from '../../rows.ts'
+import { removeEndpoint } from '../admin/endpoint-removal.ts'
 import { inTransaction } from '../connection.ts'
 import { readSequence } from '../journal/sequence.ts'
 
@@ -49,8 +50,13 @@ export function prepareSubscriptionWrites(db: DatabaseSync) {
     /** Where deleting its rows begins; null if there is no such subscription. */
     remove: ({ tenant, subscription }: QueueName, at: number): Clearing | null => {
       if (subscription === DEFAULT_SUBSCRIPTION) throw new StoreFailure('rejected', 'the default cannot be deleted')
-      const marked = db.prepare(MARK).get(at, tenant.companyId, tenant.accountId, subscription)
-      return marked ? { subscription: marked.id as number, table: 0, after: 0 } : null
+      const { companyId, accountId } = tenant
+      const id = inTransaction(db, () => {
+        const marked = db.prepare(MARK).get(at, companyId, accountId, subscription)?.id as number | undefined
+        if (marked !== undefined) removeEndpoint(db, [companyId, accountId, marked], at)
+        return marked
+      })
+      return id === undefined ? null : { subscription: id, table: 0, after: 0 }
     },
     /** One bounded step of deleting the rows of a deleted subscription. Null when nothing is left. */
     clear: ({ companyId, accountId }: Tenant, from: Clearing, maxRows: number): Clearing | null =>

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { createSha256 } from '../../../../src/model/dedupe.ts'
 import { derive, type JournalRow } from '../../../../src/model/index-step.ts'
-import { scanWhole } from '../../../../src/model/message-scan.ts'
+import { readingOf } from '../../../../src/model/payload-reading.ts'
 import { deriveInTurns, inTurns, TURN_BYTES } from '../../../../src/store/postgres/index/turns.ts'
 
 /** The most bytes that were worked on in one turn of the event loop. */
@@ -46,6 +46,8 @@ test('a row larger than a turn is worked on alone', async () => {
   assert.equal(await mostBytesInATurn([]), 0)
 })
 
+const NO_RECIPES = () => null
+
 function rowOf(id: number, text: string): JournalRow {
   const payload = Buffer.from(text)
   return {
@@ -63,6 +65,8 @@ function rowOf(id: number, text: string): JournalRow {
     keyId: 'AAAAAAAAAA',
     scope: 'cf',
     requestId: 'r',
+    contentType: 'application/json',
+    recipe: null,
     payload,
   }
 }
@@ -77,8 +81,8 @@ async function turnsFor(rows: readonly JournalRow[], extractBytes?: number): Pro
   }
   immediate = setImmediate(nextTurn)
   assert.deepEqual(
-    await deriveInTurns(rows, extractBytes),
-    rows.map((row) => derive(row, row.payload === null ? undefined : scanWhole(row.payload, extractBytes))),
+    await deriveInTurns(rows, NO_RECIPES, extractBytes),
+    rows.map((row) => derive(row, readingOf(row, NO_RECIPES, extractBytes))),
   )
   clearImmediate(immediate)
   return turns
