@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { secretsKeyFile } from '../../src/store/open.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { idOf, item } from '../store/rows.ts'
@@ -158,4 +159,16 @@ test('on SQLite the first endpoint makes the key file', async (t: TestContext) =
   await startServer(t, without)
   await store(url, 1)
   await until('it arrived', () => receiver.received.length === 1)
+})
+
+test('a key file that was lost is not replaced for a hook while an endpoint is sealed under it', async () => {
+  const { env, url } = await setting(drivers[0]!)
+  const { INTRAY_SECRETS_KEY: _left, ...without } = env
+  const set = await intray(['endpoint', 'set', '--url', 'https://example.com/', ...TENANT], without)
+  assert.equal(set.code, 0, set.stderr)
+  const file = secretsKeyFile(url)!
+  rmSync(file)
+  const { code, stderr } = await intray(['hook', 'create', '--recipe', 'telegram', ...TENANT], without)
+  assert.deepEqual([code, /key of secrets is missing: put back/.test(stderr)], [1, true], stderr)
+  assert.ok(!existsSync(file))
 })
