@@ -34,8 +34,8 @@ only counts them.`,
       const matched = await requireSubscription(await endpoints.countReplay(processor, subscription, range), context)
       const replayed = values.yes ? await replayAll(context, range) : 0
       if (values.json) printJson({ matched, replayed })
-      else if (values.yes) print(`${replayed} of ${matched} events are delivered again.`)
-      else print(`${matched} events of this range are done or dead. To deliver them again, add --yes.`)
+      else if (values.yes) print(`${replayed} of ${matched} events are delivered again.\n`)
+      else print(`${matched} events of this range are done or dead. To deliver them again, add --yes.\n`)
     })
   },
 })

@@ -147,7 +147,7 @@ const remove = command({
       if (!(await endpoints.remove(processor, subscription))) throw new CommandError(noEndpoint(subscription))
       await recordCommand(store, 'endpoint_remove', subscription, processor)
       if (values.json) printJson({ subscription })
-      else print(`The endpoint of ${subscription} is removed.`)
+      else print(`The endpoint of ${subscription} is removed.\n`)
     })
   },
 })
