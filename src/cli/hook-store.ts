@@ -8,7 +8,6 @@ import { hookDetail } from '../hooks/hook-view.ts'
 import type { HookSecrets } from '../model/hook.ts'
 import { secretProblem } from '../model/recipes/hook-secret.ts'
 import type { Recipe } from '../model/recipes/recipe.ts'
-import type { TokenRecord } from '../model/token.ts'
 import { hasSealedSecrets } from '../processing/push/pushing.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { Secrets } from '../runtime/secrets.ts'
@@ -94,8 +93,3 @@ export function readBytes(source: string | 0, name: string, maxBytes: number): B
 }
 
 export type HookJson = ReturnType<typeof hookJson>
-
-/** For a list, without the address. */
-export function tenantText({ accountId, companyId }: TokenRecord): string {
-  return `${accountId}/${companyId}`
-}

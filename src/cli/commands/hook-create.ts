@@ -30,7 +30,10 @@ Where the vendor makes the secret, it may come later: ./intray hook rotate KEY_I
 The printed address begins with INTRAY_PUBLIC_URL.`,
   flags: {
     recipe: { value: 'NAME', about: `How requests are read: ${NAMES.join(', ')}.` },
-    'recipe-file': { value: 'FILE', about: 'A recipe of your own instead, in JSON or YAML (docs/sending/recipes.md).' },
+    'recipe-file': {
+      value: 'FILE',
+      about: 'A recipe of your own instead, in JSON or YAML (docs/sending/custom-recipes.md).',
+    },
     ...TENANT_FLAGS,
     name: { value: 'TEXT', about: `A note for yourself, at most ${MAX_LABEL} characters.` },
     scope: { value: 'S', about: 'The scope of its events [the name of the recipe].' },

@@ -9,6 +9,7 @@ import { sampleOf, sampleRequest } from '../../hooks/samples.ts'
 import { createAccept } from '../../intake/accept.ts'
 import type { SubmitResult } from '../../intake/batcher.ts'
 import { HOOK_PATH } from '../../model/hook.ts'
+import { tenantText } from '../../model/principal.ts'
 import { needsSecret } from '../../model/recipes/recipe.ts'
 import { BUILT_IN_RECIPES } from '../../model/recipes/built-in.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
@@ -19,16 +20,7 @@ import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { flag, JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
-import {
-  checkSecret,
-  hookJson,
-  hooksOf,
-  knownHook,
-  readBytes,
-  SECRET_FLAGS,
-  secretOf,
-  tenantText,
-} from '../hook-store.ts'
+import { checkSecret, hookJson, hooksOf, knownHook, readBytes, SECRET_FLAGS, secretOf } from '../hook-store.ts'
 import { withStore } from '../open.ts'
 import { print, printable, printJson, printList, table } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect } from '../token-flags.ts'
@@ -186,7 +178,7 @@ const recipes = command({
       for (const step of guide.steps) print(`    ${step}\n`)
     }
     print(
-      '\nFor another sender, write a recipe file (docs/sending/recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n',
+      '\nFor another sender, write a recipe file (docs/sending/custom-recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n',
     )
   },
 })
