@@ -2,7 +2,8 @@
 
 import { DELIVERIES_SHOWN, type HookDeliveries, type HookRecord, type HookSecrets } from '../model/hook.ts'
 import type { Tenant } from '../model/principal.ts'
-import type { Recipe } from '../model/recipes/recipe.ts'
+import { vendorsSecret } from '../model/recipes/built-in.ts'
+import { needsSecret, type Recipe } from '../model/recipes/recipe.ts'
 import type { TokenRecord } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { randomBase62 } from '../runtime/id.ts'
@@ -98,6 +99,11 @@ export class TenantHooks {
   }
 }
 
+/** For a new hook, or a new secret of one; null: the recipe has none, or its vendor makes it. */
+export function hookSecretToMake(recipe: Recipe): string | null {
+  return needsSecret(recipe) && vendorsSecret(recipe) === null ? newHookSecret(recipe) : null
+}
+
 /** A secret that Intray makes: what vendors take everywhere, or the key itself where the recipe wants it in base64. */
 export function newHookSecret({ signature }: Pick<Recipe, 'signature'>): string {
   if (signature.kind !== 'hmac' || signature.secret !== 'base64') return randomBase62(SECRET_LENGTH)
@@ -106,6 +112,7 @@ export function newHookSecret({ signature }: Pick<Recipe, 'signature'>): string 
 
 /** 190 bits. */
 const SECRET_LENGTH = 32
+
 function isOf({ accountId, companyId }: Tenant, tenant: Tenant | null): boolean {
   return tenant === null || (accountId === tenant.accountId && companyId === tenant.companyId)
 }

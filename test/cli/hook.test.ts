@@ -63,7 +63,10 @@ test('the secret of a vendor is read from a file, and no flag takes it', async (
   const made = await intrayJson([...CREATE, '--recipe', 'stripe', '--secret-file', file], env)
   assert.deepEqual([made.secret, (made.secrets as object[]).length], [null, 1])
   const later = await intray([...CREATE, '--recipe', 'stripe'], env)
-  assert.match(later.stdout.toString(), /hook rotate \w{10} --secret-stdin/)
+  const [, keyId = ''] = /hook rotate (\w{10}) --secret-stdin/.exec(later.stdout.toString()) ?? []
+  const unmade = await intray(['hook', 'rotate', keyId], env)
+  assert.equal(unmade.code, 1)
+  assert.match(unmade.stderr, /The vendor makes the secret of hook .* --secret-stdin/)
   const missing = await intray([...CREATE, '--recipe', 'stripe', '--secret-file', `${file}-not`], env)
   assert.equal(missing.code, 1)
   const bad = await intray([...CREATE, '--recipe', 'stripe', '--secret-file', fileIn(env, 'bad', 'a b\n')], env)

@@ -1,7 +1,7 @@
 // `./intray hook …`: addresses for senders that can set neither a token nor references. A command that changes a hook in use returns
 // when the change is in effect on every running server. Every change is in the audit log.
 
-import { newHookSecret } from '../../auth/tenant-hooks.ts'
+import { hookSecretToMake } from '../../auth/tenant-hooks.ts'
 import { explain } from '../../hooks/explanation.ts'
 import { hookView } from '../../hooks/hook-view.ts'
 import { hookDeliveryViews } from '../../model/hook-delivery-view.ts'
@@ -11,7 +11,7 @@ import type { SubmitResult } from '../../intake/batcher.ts'
 import { HOOK_PATH } from '../../model/hook.ts'
 import { tenantText } from '../../model/principal.ts'
 import { needsSecret } from '../../model/recipes/recipe.ts'
-import { BUILT_IN_RECIPES } from '../../model/recipes/built-in.ts'
+import { BUILT_IN_RECIPES, vendorsSecret } from '../../model/recipes/built-in.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
 import { newUuid } from '../../runtime/id.ts'
@@ -101,7 +101,7 @@ const enable = activeCommand(true, 'Enables a hook that was disabled.')
 const rotate = command({
   args: 'KEY_ID',
   about: `Replaces the secret of a hook under the same address, or with --address the address. The old one stops working at once, or after
---overlap. Without --secret-file and --secret-stdin, Intray makes the new secret. Returns when this is in effect on every running server.`,
+--overlap. Without --secret-file and --secret-stdin, Intray makes the new secret, unless the vendor does. Returns when this is in effect on every running server.`,
   flags: {
     address: { about: 'Make a new address, with the same recipe, secrets, tenant and scope.' },
     ...SECRET_FLAGS,
@@ -158,8 +158,13 @@ async function newSecret(
       `Hook ${keyId} has no secret: its address is the secret. Replace that: ./intray hook rotate ${keyId} --address`,
     )
   checkSecret(recipe, given)
-  const made = given === undefined ? newHookSecret(recipe) : null
-  const changed = await hooks.rotateSecret(keyId, given ?? made!, overlapMs)
+  const made = given === undefined ? hookSecretToMake(recipe) : null
+  const secret = given ?? made
+  if (secret === null)
+    throw new CommandError(
+      `The vendor makes the secret of hook ${keyId} (${vendorsSecret(recipe)}). Make a new one there, and give it with --secret-stdin.`,
+    )
+  const changed = await hooks.rotateSecret(keyId, secret, overlapMs)
   if (!changed) throw new CommandError(`Hook ${keyId} is gone.`)
   await recordCommand(store, 'hook_rotate', keyId, changed.record)
   return { json: hookJson({ record: changed.record, hook: changed.hook, recipe }, changed.opened), made }

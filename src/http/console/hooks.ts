@@ -1,7 +1,7 @@
 // The hooks of a tenant: list, show, create, rotate, disable, enable; their latest deliveries; samples. The address of a hook may be
 // all that protects it, so only admins see it. A secret is shown once, when Intray makes it.
 
-import { type FoundTenantHook, newHookSecret } from '../../auth/tenant-hooks.ts'
+import { type FoundTenantHook, hookSecretToMake } from '../../auth/tenant-hooks.ts'
 import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import { parseCustomRecipe, MAX_RECIPE_BYTES } from '../../hooks/custom-recipe.ts'
 import { hookDetail, hookView, recipeViews } from '../../hooks/hook-view.ts'
@@ -10,7 +10,7 @@ import { hookDeliveryViews } from '../../model/hook-delivery-view.ts'
 import type { Problem } from '../../model/errors.ts'
 import { roleAllows } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
-import { newestRecipe } from '../../model/recipes/built-in.ts'
+import { newestRecipe, vendorsSecret } from '../../model/recipes/built-in.ts'
 import { secretProblem } from '../../model/recipes/hook-secret.ts'
 import { CUSTOM, needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
@@ -123,7 +123,11 @@ export function hookOperations(options: ConsoleOptions) {
       return invalidRequest('This hook has no secret: its address is the secret. Rotate the address.')
     const wrong = given === undefined ? null : secretProblem(recipe.signature, given)
     if (wrong) return invalidRequest(wrong)
-    const secret = given ?? newHookSecret(recipe)
+    const secret = given ?? hookSecretToMake(recipe)
+    if (secret === null)
+      return invalidRequest(
+        `The vendor makes this secret (${vendorsSecret(recipe)}). Make a new one there, and send it.`,
+      )
     const changed = await hooks.rotateSecret(record.keyId, secret, overlapMs)
     if (!changed) return NOT_FOUND
     const detail = detailOf(call, { record: changed.record, hook: changed.hook, recipe }, changed.opened)
@@ -174,15 +178,13 @@ async function unlessSealed(work: () => Promise<Outcome>): Promise<Outcome> {
 interface Chosen {
   readonly recipe: Recipe
   readonly definition: string | null
-  /** Whether the vendor makes the secret, so that it may come later. */
-  readonly isGiven: boolean
 }
 
 function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
   if (name === CUSTOM) {
     if (definition === undefined) return invalidRequest('A custom hook needs definition: the text of the recipe file.')
     const read = parseCustomRecipe(definition)
-    if ('recipe' in read) return { ...read, isGiven: false }
+    if ('recipe' in read) return read
     const fields = read.problems
       .slice(0, MAX_PROBLEMS)
       .map(({ path, message }) => ({ path: `/definition${path}`, code: 'invalid_recipe', message }))
@@ -192,13 +194,13 @@ function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
   if (!recipe || (name.includes('/') && recipeRef(recipe) !== name))
     return invalidRequest('recipe takes a name of GET /v1/console/recipes, or custom.')
   if (definition !== undefined) return invalidRequest('definition belongs to the recipe custom.')
-  return { recipe, definition: null, isGiven: recipe.guide.secret?.from === 'vendor' }
+  return { recipe, definition: null }
 }
 
 function termsOf(given: Given, now: number) {
   const chosen = recipeOf(given)
   if ('code' in chosen) return chosen
-  const { recipe, definition, isGiven } = chosen
+  const { recipe, definition } = chosen
   const { scope = recipe.name, name: label = '' } = given
   if (!isScope(scope)) return invalidRequest('scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-".')
   if (label.length > MAX_LABEL) return invalidRequest(`name takes at most ${MAX_LABEL} characters.`)
@@ -206,7 +208,7 @@ function termsOf(given: Given, now: number) {
   if (lifeMs === null) return invalidRequest(`expires_in ${LIFE}`)
   const wrong = given.secret === undefined ? null : secretProblem(recipe.signature, given.secret)
   if (wrong) return invalidRequest(wrong)
-  const made = given.secret === undefined && needsSecret(recipe) && !isGiven ? newHookSecret(recipe) : null
+  const made = given.secret === undefined ? hookSecretToMake(recipe) : null
   try {
     return {
       recipe,
