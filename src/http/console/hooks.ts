@@ -15,12 +15,11 @@ import { secretProblem } from '../../model/recipes/hook-secret.ts'
 import { CUSTOM, needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { parseRate } from '../../runtime/rate.ts'
-import { SecretUnreadable } from '../../runtime/secret-box.ts'
-import { SecretsKeyMissing } from '../../runtime/secrets.ts'
 import { type Call, callerOf, jsonAnswer, operatorOf, type Outcome } from '../call.ts'
 import { DEFAULT_LIMIT, limitParameter, pageOf } from '../paging.ts'
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
+import { orSecretsUnavailable } from '../unavailable.ts'
 import { sampleOperation } from './hook-samples.ts'
 import type { ConsoleOptions } from './options.ts'
 import { parseLifetime, withTextFields } from './text-fields.ts'
@@ -71,7 +70,7 @@ export function hookOperations(options: ConsoleOptions) {
   })
 
   const createHook = withTextFields(CREATE_FIELDS, MAX_CREATE_BYTES, (call, given) =>
-    unlessSealed(async () => {
+    orSecretsUnavailable(async () => {
       const terms = termsOf(given, clock.now())
       if ('code' in terms) return terms
       const { recipe, shownSecret, ref, ...rest } = terms
@@ -84,7 +83,7 @@ export function hookOperations(options: ConsoleOptions) {
 
   /** `what`: `address` (a successor under another key id) or `secret` (a new one under the same address). */
   const rotateHook = withTextFields(['what', 'secret', 'overlap', 'expires_in'], MAX_COMMAND_BYTES, (call, given) =>
-    unlessSealed(async () => {
+    orSecretsUnavailable(async () => {
       const [overlapMs, lifeMs] = [parseLifetime(given.overlap), parseLifetime(given.expires_in)]
       if (overlapMs === null || lifeMs === null) return invalidRequest(`overlap and expires_in ${LIFE}`)
       const found = await find(call)
@@ -161,17 +160,6 @@ export function hookOperations(options: ConsoleOptions) {
     hookDeliveries,
     sendHookSample: sampleOperation(options, find),
     listRecipes: withQuery({}, () => jsonAnswer({ recipes: recipeViews() })),
-  }
-}
-
-/** A missing or wrong key of secrets is a failure of the service. */
-async function unlessSealed(work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof SecretsKeyMissing) return { code: 'secrets_unavailable', message: error.message }
-    if (error instanceof SecretUnreadable) return { code: 'secrets_unavailable' }
-    throw error
   }
 }
 
