@@ -48,7 +48,7 @@ has no references, so that it is never taken for a message of the vendor.`,
       })
       if ('problem' in result) throw new CommandError(`The sample was not stored: ${result.problem.code}.`)
       await recordCommand(store, 'hook_sample', keyId, record)
-      if (values.json) return printJson({ id: result.id, read })
+      if (values.json) return printJson({ id: result.id, key_id: keyId, read })
       print(`Stored as test event ${result.id}. The recipe reads:\n`)
       for (const [name, text] of linesOf(read)) print(`  ${name}: ${text === null ? '-' : printable(text)}\n`)
     })

@@ -41,6 +41,6 @@ export function sampleOperation(
     if ('problem' in result) return result.problem
     exchange.eventId = result.id
     exchange.outcome = result.outcome
-    return jsonAnswer({ id: result.id, read })
+    return jsonAnswer({ id: result.id, key_id: keyId, read })
   })
 }
