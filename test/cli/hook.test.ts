@@ -128,7 +128,10 @@ test('doctor and backup: the key of secrets is needed, and named when it is miss
   const before = await intray(['backup', join(folderOf(env), 'none.bak')], env)
   assert.doesNotMatch(before.stderr, /secrets/)
   const made = await intrayJson([...CREATE, '--recipe', 'github'], env)
-  assert.match((await secretsCheck()).summary, /sealed secrets of 1 hooks open with .*intray\.secrets\.key/)
+  assert.match(
+    (await secretsCheck()).summary,
+    /sealed secrets of 1 hooks and endpoints open with .*intray\.secrets\.key/,
+  )
   const backup = await intray(['backup', join(folderOf(env), 'some.bak')], env)
   assert.match(backup.stderr, /their key is not in it\. Keep a copy of it apart/)
   const other = await secretsCheck({ INTRAY_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') })
