@@ -2,7 +2,8 @@
 
 import { DELIVERIES_SHOWN, type HookDeliveries, type HookRecord, type HookSecrets } from '../model/hook.ts'
 import type { Tenant } from '../model/principal.ts'
-import type { Recipe } from '../model/recipes/recipe.ts'
+import { vendorsSecret } from '../model/recipes/built-in.ts'
+import { needsSecret, type Recipe } from '../model/recipes/recipe.ts'
 import type { TokenRecord } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { randomBase62 } from '../runtime/id.ts'
@@ -33,6 +34,8 @@ export interface TenantHooksOptions {
   readonly tokens: TokenStore
   readonly hooks: HookStore
   readonly secrets: Secrets
+  /** Whether anything is sealed in this database, be it of another kind. */
+  readonly hasSealed: () => Promise<boolean>
   readonly clock: Clock
 }
 
@@ -91,9 +94,14 @@ export class TenantHooks {
   }
 
   #boxForSealing() {
-    const { secrets, hooks } = this.#options
-    return secrets.boxForSealing(async () => (await hooks.list('', 1)).length > 0)
+    const { secrets, hasSealed } = this.#options
+    return secrets.boxForSealing(hasSealed)
   }
+}
+
+/** For a new hook, or a new secret of one; null: the recipe has none, or its vendor makes it. */
+export function hookSecretToMake(recipe: Recipe): string | null {
+  return needsSecret(recipe) && vendorsSecret(recipe) === null ? newHookSecret(recipe) : null
 }
 
 /** A secret that Intray makes: what vendors take everywhere, or the key itself where the recipe wants it in base64. */
@@ -104,6 +112,7 @@ export function newHookSecret({ signature }: Pick<Recipe, 'signature'>): string 
 
 /** 190 bits. */
 const SECRET_LENGTH = 32
+
 function isOf({ accountId, companyId }: Tenant, tenant: Tenant | null): boolean {
   return tenant === null || (accountId === tenant.accountId && companyId === tenant.companyId)
 }

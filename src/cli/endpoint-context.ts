@@ -1,6 +1,6 @@
 // What the commands of endpoints share: endpoints with the key of secrets, on the store itself, for any tenant.
 
-import type { Config } from '../config.ts'
+import { loadConfig } from '../config.ts'
 import type { Tenant } from '../model/principal.ts'
 import { AddressGuard } from '../processing/push/address-guard.ts'
 import { Endpoints, type Missing } from '../processing/push/endpoints.ts'
@@ -19,9 +19,9 @@ export interface EndpointContext extends ProcessingContext {
 export async function withEndpoints<T>(
   tenant: Tenant,
   subscription: string,
-  config: Config,
   work: (context: EndpointContext) => Promise<T>,
 ): Promise<T> {
+  const config = loadConfig(process.env)
   return withProcessing(tenant, subscription, async (context) => {
     const { store, claims } = context
     const endpoints = new Endpoints({

@@ -8,7 +8,7 @@ import { hookDetail } from '../hooks/hook-view.ts'
 import type { HookSecrets } from '../model/hook.ts'
 import { secretProblem } from '../model/recipes/hook-secret.ts'
 import type { Recipe } from '../model/recipes/recipe.ts'
-import type { TokenRecord } from '../model/token.ts'
+import { hasSealedSecrets } from '../processing/push/pushing.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { Secrets } from '../runtime/secrets.ts'
 import type { Store } from '../store/contract/store.ts'
@@ -24,7 +24,8 @@ export const SECRET_FLAGS = {
 
 /** As in the database of the settings. */
 export function hooksOf(store: Store, config: Config = loadConfig(process.env)): TenantHooks {
-  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets: secretsOf(config), clock: systemClock })
+  const hasSealed = () => hasSealedSecrets(store)
+  return new TenantHooks({ ...store, secrets: secretsOf(config), hasSealed, clock: systemClock })
 }
 
 export function secretsOf({ secretsKey, databaseUrl }: Pick<Config, 'secretsKey' | 'databaseUrl'>): Secrets {
@@ -92,8 +93,3 @@ export function readBytes(source: string | 0, name: string, maxBytes: number): B
 }
 
 export type HookJson = ReturnType<typeof hookJson>
-
-/** For a list, without the address. */
-export function tenantText({ accountId, companyId }: TokenRecord): string {
-  return `${accountId}/${companyId}`
-}

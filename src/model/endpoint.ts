@@ -24,7 +24,7 @@ export const ENDPOINT_LIMITS = {
   headerValueUnits: 2048,
   /** Two can be in use during a rotation; a third would make the header of signatures long for nothing. */
   secrets: 2,
-  overlapMs: { min: 60_000, max: 30 * 86_400_000, fallback: 86_400_000 },
+  overlapMs: { min: 60_000, max: 30 * 86_400_000 },
   /** Kept for each endpoint, to be looked at. */
   attempts: 100,
 } as const

@@ -217,7 +217,7 @@ export const ERRORS = {
     kind: 'unavailable',
     retryable: true,
     message:
-      'The server lacks the key under which the secrets of this hook are sealed, and nothing was stored. Its operator finds out ' +
+      'The server lacks the key under which these secrets are sealed, and nothing was stored or changed. Its operator finds out ' +
       'more with ./intray doctor. Send it again after Retry-After seconds.',
   },
   storage_damaged: {

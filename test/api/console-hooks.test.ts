@@ -224,6 +224,8 @@ for (const driver of drivers) {
       const refused = await post(pathOf(hook), '{"id":"evt_1"}', { 'Stripe-Signature': 't=1,v1=aa' })
       assert.deepEqual([refused.status, refused.json?.error], [401, 'invalid_signature'])
       assert.match(String(refused.json?.message), /no secret/)
+      const unmade = await operator.post(`${HOOKS}/${hook.key_id}/rotate`, { what: 'secret' })
+      assert.deepEqual([unmade.status, /The vendor makes this secret/.test(unmade.text)], [400, true])
       const set = await operator.post(`${HOOKS}/${hook.key_id}/rotate`, { what: 'secret', secret: 'whsec_abcdef' })
       assert.deepEqual(
         [(set.json!.hook as Detail).secret, (set.json!.hook as Detail).secrets],

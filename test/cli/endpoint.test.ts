@@ -2,9 +2,10 @@
 
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { secretsKeyFile } from '../../src/store/open.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { idOf, item } from '../store/rows.ts'
@@ -20,6 +21,8 @@ interface Setting {
   readonly url: string
   /** Runs a command that must succeed, and parses what it prints. */
   run(...args: string[]): Promise<Record<string, unknown>>
+  /** The same without --json: what people read. */
+  told(...args: string[]): Promise<string>
   fails(code: number, ...args: string[]): Promise<string>
 }
 
@@ -32,14 +35,16 @@ async function setting(driver: Driver): Promise<Setting> {
   }
   assert.equal((await intray(['init'], env)).code, 0)
   await withStore(url, (store) => createToken(store))
+  const told = async (...args: string[]) => {
+    const { code, stdout, stderr } = await intray(['endpoint', ...args, ...TENANT], env)
+    assert.equal(code, 0, stderr)
+    return stdout.toString()
+  }
   return {
     env,
     url,
-    run: async (...args) => {
-      const { code, stdout, stderr } = await intray(['endpoint', ...args, ...TENANT, '--json'], env)
-      assert.equal(code, 0, stderr)
-      return JSON.parse(stdout.toString()) as Record<string, unknown>
-    },
+    told,
+    run: async (...args) => JSON.parse(await told(...args, '--json')) as Record<string, unknown>,
     fails: async (code, ...args) => {
       const finished = await intray(['endpoint', ...args, ...TENANT], env)
       assert.equal(finished.code, code, finished.stderr)
@@ -60,7 +65,7 @@ const auditOf = (url: string) =>
 
 for (const driver of drivers) {
   test(`${driver.name}: an endpoint is set, changed, paused, resumed, rotated, replayed and removed, on every server within seconds`, async (t) => {
-    const { env, url, run, fails } = await setting(driver)
+    const { env, url, run, told, fails } = await setting(driver)
     const receiver = await startReceiver(t)
     const servers = [await startServer(t, env)]
     // SQLite has one server.
@@ -104,7 +109,7 @@ for (const driver of drivers) {
       return matched === 2 && { matched, replayed }
     })
     assert.equal(counted.replayed, 0)
-    assert.equal((await run('replay', ...range, '--yes')).replayed, 2)
+    assert.equal(await told('replay', ...range, '--yes'), '2 of 2 events are delivered again.\n')
     await until('they arrived again', () => receiver.received.length === 5)
     assert.equal(receiver.received.filter(({ id }) => id === one.id).length, 2)
 
@@ -116,7 +121,7 @@ for (const driver of drivers) {
 
     const listed = await intray(['endpoint', 'list', '--json'], env)
     assert.equal((JSON.parse(listed.stdout.toString()) as { subscription: string }).subscription, 'default')
-    await run('remove')
+    assert.equal(await told('remove'), 'The endpoint of default is removed.\n')
     assert.match(await fails(1, 'show'), /has no endpoint. Set one: \.\/intray endpoint set/)
     const actions = ['set', 'pause', 'resume', 'rotate', 'replay', 'test', 'test', 'remove'].map(
       (name) => `endpoint_${name}`,
@@ -132,12 +137,9 @@ test('what is wrong with an endpoint is said before anything is stored', async (
   assert.match(await fails(2, 'set', '--url', 'ftp://example.com'), /--url must be a URL that begins with https/)
   assert.match(await fails(2, 'set', '--url', 'https://u:p@example.com'), /must not hold a user or password/)
   assert.match(await fails(2, 'set', '--url', url, '--timeout', '2h'), /--timeout must be a duration from 1s to 60s/)
-  assert.match(await fails(2, 'set', '--url', url, '--concurrency', '65'), /from 1 to 64/)
-  assert.match(await fails(2, 'set', '--url', url, '--body', 'xml'), /must be one of event, raw/)
   assert.match(await fails(2, 'set', '--url', url, '--header', 'nothing'), /must be written as Name: value/)
   assert.match(await fails(2, 'set', '--url', url, '--header', 'Host: x'), /names Host, which the service sets/)
   assert.match(await fails(1, 'set', '--url', url, '--subscription', 'crm'), /inbox subscription crm/)
-  assert.match(await fails(1, 'pause'), /has no endpoint/)
   assert.equal((await run('set', '--url', url)).state, 'active')
 })
 
@@ -158,6 +160,18 @@ test('on SQLite the first endpoint makes the key file', async (t: TestContext) =
   await startServer(t, without)
   await store(url, 1)
   await until('it arrived', () => receiver.received.length === 1)
+})
+
+test('a key file that was lost is not replaced for a hook while an endpoint is sealed under it', async () => {
+  const { env, url } = await setting(drivers[0]!)
+  const { INTRAY_SECRETS_KEY: _left, ...without } = env
+  const set = await intray(['endpoint', 'set', '--url', 'https://example.com/', ...TENANT], without)
+  assert.equal(set.code, 0, set.stderr)
+  const file = secretsKeyFile(url)!
+  rmSync(file)
+  const { code, stderr } = await intray(['hook', 'create', '--recipe', 'telegram', ...TENANT], without)
+  assert.deepEqual([code, /key of secrets is missing: put back/.test(stderr)], [1, true], stderr)
+  assert.ok(!existsSync(file))
 })
 
 for (const driver of drivers) {

@@ -63,7 +63,10 @@ test('the secret of a vendor is read from a file, and no flag takes it', async (
   const made = await intrayJson([...CREATE, '--recipe', 'stripe', '--secret-file', file], env)
   assert.deepEqual([made.secret, (made.secrets as object[]).length], [null, 1])
   const later = await intray([...CREATE, '--recipe', 'stripe'], env)
-  assert.match(later.stdout.toString(), /hook rotate \w{10} --secret-stdin/)
+  const [, keyId = ''] = /hook rotate (\w{10}) --secret-stdin/.exec(later.stdout.toString()) ?? []
+  const unmade = await intray(['hook', 'rotate', keyId], env)
+  assert.equal(unmade.code, 1)
+  assert.match(unmade.stderr, /The vendor makes the secret of hook .* --secret-stdin/)
   const missing = await intray([...CREATE, '--recipe', 'stripe', '--secret-file', `${file}-not`], env)
   assert.equal(missing.code, 1)
   const bad = await intray([...CREATE, '--recipe', 'stripe', '--secret-file', fileIn(env, 'bad', 'a b\n')], env)
@@ -125,7 +128,10 @@ test('doctor and backup: the key of secrets is needed, and named when it is miss
   const before = await intray(['backup', join(folderOf(env), 'none.bak')], env)
   assert.doesNotMatch(before.stderr, /secrets/)
   const made = await intrayJson([...CREATE, '--recipe', 'github'], env)
-  assert.match((await secretsCheck()).summary, /sealed secrets of 1 hooks open with .*intray\.secrets\.key/)
+  assert.match(
+    (await secretsCheck()).summary,
+    /sealed secrets of 1 hooks and endpoints open with .*intray\.secrets\.key/,
+  )
   const backup = await intray(['backup', join(folderOf(env), 'some.bak')], env)
   assert.match(backup.stderr, /their key is not in it\. Keep a copy of it apart/)
   const other = await secretsCheck({ INTRAY_SECRETS_KEY: Buffer.alloc(32, 1).toString('base64') })

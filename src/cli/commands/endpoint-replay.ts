@@ -1,6 +1,5 @@
 // `./intray endpoint replay`: delivers a range of events again. Counts first, and asks for --yes before it changes anything.
 
-import { loadConfig } from '../../config.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { recordCommand } from '../audit.ts'
 import { command, UsageError } from '../command.ts'
@@ -29,13 +28,13 @@ only counts them.`,
     if (fromId === undefined || toId === undefined) throw new UsageError('endpoint replay needs --from ID and --to ID.')
     if (fromId > toId) throw new UsageError('--to must not be below --from.')
     const range = { fromId, toId }
-    await withEndpoints(tenantOf(values), subscriptionOf(values), loadConfig(process.env), async (context) => {
+    await withEndpoints(tenantOf(values), subscriptionOf(values), async (context) => {
       const { endpoints, processor, subscription } = context
       const matched = await requireSubscription(await endpoints.countReplay(processor, subscription, range), context)
       const replayed = values.yes ? await replayAll(context, range) : 0
       if (values.json) printJson({ matched, replayed })
-      else if (values.yes) print(`${replayed} of ${matched} events are delivered again.`)
-      else print(`${matched} events of this range are done or dead. To deliver them again, add --yes.`)
+      else if (values.yes) print(`${replayed} of ${matched} events are delivered again.\n`)
+      else print(`${matched} events of this range are done or dead. To deliver them again, add --yes.\n`)
     })
   },
 })

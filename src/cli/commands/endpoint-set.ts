@@ -1,6 +1,5 @@
 // `./intray endpoint set`: makes the endpoint of a subscription, or changes it.
 
-import { loadConfig } from '../../config.ts'
 import { BODY_FORMS, type BodyForm, ENDPOINT_LIMITS, type HeaderField } from '../../model/endpoint.ts'
 import { endpointView } from '../../processing/push/endpoint-views.ts'
 import { headerProblem, parseHeaderLine } from '../../processing/push/header-field.ts'
@@ -49,7 +48,7 @@ changes nothing. Prints the signing secret of a new one once.`,
       headers: headersOf(values),
       secret: signingSecretOf(values['secret-file']),
     }
-    await withEndpoints(tenantOf(values), subscription, loadConfig(process.env), async (context) => {
+    await withEndpoints(tenantOf(values), subscription, async (context) => {
       const { endpoints, processor, store } = context
       const made = present(await endpoints.set(processor, subscription, change), subscription)
       await recordCommand(store, 'endpoint_set', subscription, processor)

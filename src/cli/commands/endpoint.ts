@@ -1,7 +1,6 @@
 // `./intray endpoint …`: the URLs that subscriptions are delivered to. A change is in effect on every running server within seconds.
 // Every change is in the audit log.
 
-import { loadConfig } from '../../config.ts'
 import { ENDPOINT_LIMITS } from '../../model/endpoint.ts'
 import type { AuditAction } from '../../model/operator.ts'
 import { type Tenant, tenantText } from '../../model/principal.ts'
@@ -43,7 +42,7 @@ const list = command({
   async run(values) {
     const number = wholeNumber(1, Number.MAX_SAFE_INTEGER)
     const [account, company] = [flag('account', values.account, number), flag('company', values.company, number)]
-    await withEndpoints(ALL, DEFAULT_SUBSCRIPTION, loadConfig(process.env), async ({ endpoints }) => {
+    await withEndpoints(ALL, DEFAULT_SUBSCRIPTION, async ({ endpoints }) => {
       const all = await endpoints.list(null)
       const found = all
         .filter(({ endpoint }) => account === undefined || endpoint.accountId === account)
@@ -147,7 +146,7 @@ const remove = command({
       if (!(await endpoints.remove(processor, subscription))) throw new CommandError(noEndpoint(subscription))
       await recordCommand(store, 'endpoint_remove', subscription, processor)
       if (values.json) printJson({ subscription })
-      else print(`The endpoint of ${subscription} is removed.`)
+      else print(`The endpoint of ${subscription} is removed.\n`)
     })
   },
 })
@@ -165,7 +164,7 @@ interface EndpointFlags {
 }
 
 function inEndpoints<T>(values: EndpointFlags, work: (context: EndpointContext) => Promise<T>): Promise<T> {
-  return withEndpoints(tenantOf(values), subscriptionOf(values), loadConfig(process.env), work)
+  return withEndpoints(tenantOf(values), subscriptionOf(values), work)
 }
 
 function changing(

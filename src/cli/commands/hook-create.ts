@@ -1,11 +1,11 @@
 // `./intray hook create`: makes a hook, and says what to paste where.
 
-import { newHookSecret } from '../../auth/tenant-hooks.ts'
+import { hookSecretToMake } from '../../auth/tenant-hooks.ts'
 import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import { isScope } from '../../model/principal.ts'
 import { SECRET_PLACE } from '../../hooks/hook-view.ts'
 import { BUILT_IN_RECIPES, newestRecipe } from '../../model/recipes/built-in.ts'
-import { needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
+import { type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { systemClock } from '../../runtime/clock.ts'
 import { nearest } from '../../runtime/nearest.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
@@ -30,7 +30,10 @@ Where the vendor makes the secret, it may come later: ./intray hook rotate KEY_I
 The printed address begins with INTRAY_PUBLIC_URL.`,
   flags: {
     recipe: { value: 'NAME', about: `How requests are read: ${NAMES.join(', ')}.` },
-    'recipe-file': { value: 'FILE', about: 'A recipe of your own instead, in JSON or YAML (docs/sending/recipes.md).' },
+    'recipe-file': {
+      value: 'FILE',
+      about: 'A recipe of your own instead, in JSON or YAML (docs/sending/custom-recipes.md).',
+    },
     ...TENANT_FLAGS,
     name: { value: 'TEXT', about: `A note for yourself, at most ${MAX_LABEL} characters.` },
     scope: { value: 'S', about: 'The scope of its events [the name of the recipe].' },
@@ -51,8 +54,7 @@ The printed address begins with INTRAY_PUBLIC_URL.`,
     if (label.length > MAX_LABEL) throw new UsageError(`--name takes at most ${MAX_LABEL} characters.`)
     const given = secretOf(values)
     checkSecret(recipe, given)
-    const isVendors = newestRecipe(recipe.name)?.guide.secret?.from === 'vendor'
-    const made = given === undefined && needsSecret(recipe) && !isVendors ? newHookSecret(recipe) : null
+    const made = given === undefined ? hookSecretToMake(recipe) : null
     const terms = {
       recipe: recipeRef(recipe),
       definition,

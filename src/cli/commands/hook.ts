@@ -1,41 +1,26 @@
 // `./intray hook …`: addresses for senders that can set neither a token nor references. A command that changes a hook in use returns
 // when the change is in effect on every running server. Every change is in the audit log.
 
-import { newHookSecret } from '../../auth/tenant-hooks.ts'
-import { explain } from '../../hooks/explanation.ts'
+import { hookSecretToMake } from '../../auth/tenant-hooks.ts'
 import { hookView } from '../../hooks/hook-view.ts'
 import { hookDeliveryViews } from '../../model/hook-delivery-view.ts'
-import { sampleOf, sampleRequest } from '../../hooks/samples.ts'
-import { createAccept } from '../../intake/accept.ts'
-import type { SubmitResult } from '../../intake/batcher.ts'
-import { HOOK_PATH } from '../../model/hook.ts'
+import { tenantText } from '../../model/principal.ts'
 import { needsSecret } from '../../model/recipes/recipe.ts'
-import { BUILT_IN_RECIPES } from '../../model/recipes/built-in.ts'
+import { BUILT_IN_RECIPES, vendorsSecret } from '../../model/recipes/built-in.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
 import { isoTime, systemClock } from '../../runtime/clock.ts'
-import { newUuid } from '../../runtime/id.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { flag, JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
-import {
-  checkSecret,
-  hookJson,
-  hooksOf,
-  knownHook,
-  readBytes,
-  SECRET_FLAGS,
-  secretOf,
-  tenantText,
-} from '../hook-store.ts'
+import { checkSecret, hookJson, hooksOf, knownHook, SECRET_FLAGS, secretOf } from '../hook-store.ts'
 import { withStore } from '../open.ts'
-import { print, printable, printJson, printList, table } from '../output.ts'
+import { print, printJson, printList, table } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect } from '../token-flags.ts'
 import { hookCheck } from './hook-check.ts'
 import { hookCreate, printHook } from './hook-create.ts'
-
-const MAX_SAMPLE_BYTES = 1_048_576
+import { hookSendSample } from './hook-send-sample.ts'
 
 const list = command({
   about: 'Lists the hooks of all tenants, or those that match all flags, without their addresses.',
@@ -109,7 +94,7 @@ const enable = activeCommand(true, 'Enables a hook that was disabled.')
 const rotate = command({
   args: 'KEY_ID',
   about: `Replaces the secret of a hook under the same address, or with --address the address. The old one stops working at once, or after
---overlap. Without --secret-file and --secret-stdin, Intray makes the new secret. Returns when this is in effect on every running server.`,
+--overlap. Without --secret-file and --secret-stdin, Intray makes the new secret, unless the vendor does. Returns when this is in effect on every running server.`,
   flags: {
     address: { about: 'Make a new address, with the same recipe, secrets, tenant and scope.' },
     ...SECRET_FLAGS,
@@ -166,8 +151,13 @@ async function newSecret(
       `Hook ${keyId} has no secret: its address is the secret. Replace that: ./intray hook rotate ${keyId} --address`,
     )
   checkSecret(recipe, given)
-  const made = given === undefined ? newHookSecret(recipe) : null
-  const changed = await hooks.rotateSecret(keyId, given ?? made!, overlapMs)
+  const made = given === undefined ? hookSecretToMake(recipe) : null
+  const secret = given ?? made
+  if (secret === null)
+    throw new CommandError(
+      `The vendor makes the secret of hook ${keyId} (${vendorsSecret(recipe)}). Make a new one there, and give it with --secret-stdin.`,
+    )
+  const changed = await hooks.rotateSecret(keyId, secret, overlapMs)
   if (!changed) throw new CommandError(`Hook ${keyId} is gone.`)
   await recordCommand(store, 'hook_rotate', keyId, changed.record)
   return { json: hookJson({ record: changed.record, hook: changed.hook, recipe }, changed.opened), made }
@@ -186,72 +176,15 @@ const recipes = command({
       for (const step of guide.steps) print(`    ${step}\n`)
     }
     print(
-      '\nFor another sender, write a recipe file (docs/sending/recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n',
+      '\nFor another sender, write a recipe file (docs/sending/custom-recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n',
     )
   },
 })
 
-const sendSample = command({
-  args: 'KEY_ID',
-  about: `Stores a sample request of the recipe as a test event, and says what the recipe reads of it. Its signature is not checked, and it
-has no references, so that it is never taken for a message of the vendor.`,
-  flags: {
-    body: { value: 'FILE', about: "A body of your own instead of the recipe's sample." },
-    type: { value: 'TYPE', about: 'Its Content-Type [application/json].' },
-    ...JSON_FLAG,
-  },
-  async run(values, [keyId = '']) {
-    const own = values.body === undefined ? null : readBytes(values.body, values.body, MAX_SAMPLE_BYTES).toString()
-    await withStore(async (store) => {
-      const { record, recipe } = await knownHook(hooksOf(store), keyId)
-      const ref = record.recipe!
-      const contentType = values.type ?? 'application/json'
-      const sample = own === null ? sampleOf(ref) : { body: own, contentType, headers: {} }
-      if (recipe === null || sample === null)
-        throw new CommandError('This recipe brings no sample. Give one: --body FILE.')
-      const request = sampleRequest(sample, `${HOOK_PATH}sample`)
-      const { outcome, extract } = explain(recipe, request, { secrets: [], publicUrl: null, now: systemClock.now() })
-      if (outcome.kind !== 'message') throw new CommandError('The recipe does not read this body as a message.')
-      const accept = createAccept({ clock: systemClock, submit: (item) => submitOne(store, item) })
-      const result = await accept({
-        principal: record,
-        route: '/v1/console/hooks/{key_id}/samples',
-        requestId: newUuid(),
-        payload: request.payload,
-        contentType: sample.contentType,
-        idempotencyKeys: [],
-        traceparent: null,
-        userAgent: null,
-        remoteAddr: null,
-        hook: { recipe: ref, sourceRef: null, channelRef: null, warnings: [] },
-        origin: 'test',
-      })
-      if ('problem' in result) throw new CommandError(`The sample was not stored: ${result.problem.code}.`)
-      await recordCommand(store, 'hook_sample', keyId, record)
-      const read = {
-        source_ref: outcome.sourceRef,
-        channel_ref: outcome.channelRef,
-        contact_name: extract?.contactName ?? null,
-        contact_email: extract?.contactEmail ?? null,
-        message_type: extract?.messageType ?? null,
-        snippet: extract?.snippet ?? null,
-      }
-      if (values.json) return printJson({ id: result.id, read })
-      print(`Stored as test event ${result.id}. The recipe reads:\n`)
-      for (const [name, value] of Object.entries(read)) print(`  ${name}: ${value === null ? '-' : printable(value)}\n`)
-    })
-  },
-})
-
-async function submitOne(store: Store, item: Parameters<Store['journal']['append']>[0][number]): Promise<SubmitResult> {
-  const [outcome] = await store.journal.append([item])
-  return outcome && outcome.outcome !== 'failed' ? outcome : { problem: { code: 'internal_error' } }
-}
-
 export const hook = commandGroup(
   'Manages hooks, addresses for senders that cannot set a token',
   'A hook is an address for a sender that can set neither a token nor references, such as Telegram, Stripe or a form builder.',
-  { create: hookCreate, list, show, disable, enable, rotate, recipes, check: hookCheck, 'send-sample': sendSample },
+  { create: hookCreate, list, show, disable, enable, rotate, recipes, check: hookCheck, 'send-sample': hookSendSample },
 )
 
 function activeCommand(isActive: boolean, about: string): Command {

@@ -1,10 +1,7 @@
-// "Send a sample": stores a sample request of a hook's recipe as a test event, and says what the recipe read. Its signature is not
-// checked, and it has no references, so that it can never be taken for a message of the vendor.
+// "Send a sample": stores a sample request of a hook's recipe as a test event, and says what the recipe reads (hooks/sample-message.ts).
 
 import type { FoundTenantHook } from '../../auth/tenant-hooks.ts'
-import { explain } from '../../hooks/explanation.ts'
-import { type HookSample, sampleOf, sampleRequest } from '../../hooks/samples.ts'
-import { HOOK_PATH } from '../../model/hook.ts'
+import { sampleMessage } from '../../hooks/sample-message.ts'
 import type { Problem } from '../../model/errors.ts'
 import { type Call, callerOf, jsonAnswer, type Operation } from '../call.ts'
 import { invalidRequest } from '../problem.ts'
@@ -23,48 +20,27 @@ export function sampleOperation(
     const found = await find(call)
     if (!found?.recipe) return NOT_FOUND
     const { record, recipe } = found
-    const sample = sampleFrom(record.recipe!, given)
-    if (sample === null) return invalidRequest('This recipe brings no sample. Send one as body, with its content_type.')
-    const request = sampleRequest(sample, `${HOOK_PATH}sample`)
-    const { outcome, extract } = explain(recipe, request, { secrets: [], publicUrl: null, now: clock.now() })
-    if (outcome.kind !== 'message') return invalidRequest('The recipe does not read this body as a message.')
+    const sample = sampleMessage(recipe, { body: given.body, contentType: given.content_type }, clock.now())
+    if (sample === 'no_sample')
+      return invalidRequest('This recipe brings no sample. Send one as body, with its content_type.')
+    if (sample === 'no_message') return invalidRequest('The recipe does not read this body as a message.')
+    const { read, ...message } = sample
     const { keyId, scope } = record
     const { exchange } = call
     const result = await accept({
+      ...message,
       principal: { ...callerOf(call), keyId, scope },
       route: call.route.path,
       requestId: exchange.requestId,
-      payload: request.payload,
-      contentType: sample.contentType,
       idempotencyKeys: [],
       traceparent: null,
       userAgent: null,
       remoteAddr: remoteAddress(exchange.address, remoteAddr),
-      hook: { recipe: record.recipe!, sourceRef: null, channelRef: null, warnings: [] },
       origin: 'test',
     })
     if ('problem' in result) return result.problem
     exchange.eventId = result.id
     exchange.outcome = result.outcome
-    return jsonAnswer({
-      id: result.id,
-      key_id: keyId,
-      read: {
-        source_ref: outcome.sourceRef,
-        channel_ref: outcome.channelRef,
-        is_batch: outcome.isBatch,
-        contact: { name: extract?.contactName ?? null, email: extract?.contactEmail ?? null },
-        message_type: extract?.messageType ?? null,
-        snippet: extract?.snippet ?? null,
-        warnings: [...outcome.warnings, ...(extract?.warnings ?? [])],
-      },
-    })
+    return jsonAnswer({ id: result.id, key_id: keyId, read })
   })
-}
-
-function sampleFrom(
-  ref: string,
-  { body, content_type: contentType = 'application/json' }: Partial<Record<'body' | 'content_type', string>>,
-): HookSample | null {
-  return body === undefined ? sampleOf(ref) : { body, contentType, headers: {} }
 }

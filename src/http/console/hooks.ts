@@ -1,7 +1,7 @@
 // The hooks of a tenant: list, show, create, rotate, disable, enable; their latest deliveries; samples. The address of a hook may be
 // all that protects it, so only admins see it. A secret is shown once, when Intray makes it.
 
-import { type FoundTenantHook, newHookSecret } from '../../auth/tenant-hooks.ts'
+import { type FoundTenantHook, hookSecretToMake } from '../../auth/tenant-hooks.ts'
 import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import { parseCustomRecipe, MAX_RECIPE_BYTES } from '../../hooks/custom-recipe.ts'
 import { hookDetail, hookView, recipeViews } from '../../hooks/hook-view.ts'
@@ -10,17 +10,16 @@ import { hookDeliveryViews } from '../../model/hook-delivery-view.ts'
 import type { Problem } from '../../model/errors.ts'
 import { roleAllows } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
-import { newestRecipe } from '../../model/recipes/built-in.ts'
+import { newestRecipe, vendorsSecret } from '../../model/recipes/built-in.ts'
 import { secretProblem } from '../../model/recipes/hook-secret.ts'
 import { CUSTOM, needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { parseRate } from '../../runtime/rate.ts'
-import { SecretUnreadable } from '../../runtime/secret-box.ts'
-import { SecretsKeyMissing } from '../../runtime/secrets.ts'
 import { type Call, callerOf, jsonAnswer, operatorOf, type Outcome } from '../call.ts'
 import { DEFAULT_LIMIT, limitParameter, pageOf } from '../paging.ts'
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
+import { orSecretsUnavailable } from '../unavailable.ts'
 import { sampleOperation } from './hook-samples.ts'
 import type { ConsoleOptions } from './options.ts'
 import { parseLifetime, withTextFields } from './text-fields.ts'
@@ -71,7 +70,7 @@ export function hookOperations(options: ConsoleOptions) {
   })
 
   const createHook = withTextFields(CREATE_FIELDS, MAX_CREATE_BYTES, (call, given) =>
-    unlessSealed(async () => {
+    orSecretsUnavailable(async () => {
       const terms = termsOf(given, clock.now())
       if ('code' in terms) return terms
       const { recipe, shownSecret, ref, ...rest } = terms
@@ -84,7 +83,7 @@ export function hookOperations(options: ConsoleOptions) {
 
   /** `what`: `address` (a successor under another key id) or `secret` (a new one under the same address). */
   const rotateHook = withTextFields(['what', 'secret', 'overlap', 'expires_in'], MAX_COMMAND_BYTES, (call, given) =>
-    unlessSealed(async () => {
+    orSecretsUnavailable(async () => {
       const [overlapMs, lifeMs] = [parseLifetime(given.overlap), parseLifetime(given.expires_in)]
       if (overlapMs === null || lifeMs === null) return invalidRequest(`overlap and expires_in ${LIFE}`)
       const found = await find(call)
@@ -123,7 +122,11 @@ export function hookOperations(options: ConsoleOptions) {
       return invalidRequest('This hook has no secret: its address is the secret. Rotate the address.')
     const wrong = given === undefined ? null : secretProblem(recipe.signature, given)
     if (wrong) return invalidRequest(wrong)
-    const secret = given ?? newHookSecret(recipe)
+    const secret = given ?? hookSecretToMake(recipe)
+    if (secret === null)
+      return invalidRequest(
+        `The vendor makes this secret (${vendorsSecret(recipe)}). Make a new one there, and send it.`,
+      )
     const changed = await hooks.rotateSecret(record.keyId, secret, overlapMs)
     if (!changed) return NOT_FOUND
     const detail = detailOf(call, { record: changed.record, hook: changed.hook, recipe }, changed.opened)
@@ -160,29 +163,16 @@ export function hookOperations(options: ConsoleOptions) {
   }
 }
 
-/** A missing or wrong key of secrets is a failure of the service. */
-async function unlessSealed(work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work()
-  } catch (error) {
-    if (error instanceof SecretsKeyMissing) return { code: 'secrets_unavailable', message: error.message }
-    if (error instanceof SecretUnreadable) return { code: 'secrets_unavailable' }
-    throw error
-  }
-}
-
 interface Chosen {
   readonly recipe: Recipe
   readonly definition: string | null
-  /** Whether the vendor makes the secret, so that it may come later. */
-  readonly isGiven: boolean
 }
 
 function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
   if (name === CUSTOM) {
     if (definition === undefined) return invalidRequest('A custom hook needs definition: the text of the recipe file.')
     const read = parseCustomRecipe(definition)
-    if ('recipe' in read) return { ...read, isGiven: false }
+    if ('recipe' in read) return read
     const fields = read.problems
       .slice(0, MAX_PROBLEMS)
       .map(({ path, message }) => ({ path: `/definition${path}`, code: 'invalid_recipe', message }))
@@ -192,13 +182,13 @@ function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
   if (!recipe || (name.includes('/') && recipeRef(recipe) !== name))
     return invalidRequest('recipe takes a name of GET /v1/console/recipes, or custom.')
   if (definition !== undefined) return invalidRequest('definition belongs to the recipe custom.')
-  return { recipe, definition: null, isGiven: recipe.guide.secret?.from === 'vendor' }
+  return { recipe, definition: null }
 }
 
 function termsOf(given: Given, now: number) {
   const chosen = recipeOf(given)
   if ('code' in chosen) return chosen
-  const { recipe, definition, isGiven } = chosen
+  const { recipe, definition } = chosen
   const { scope = recipe.name, name: label = '' } = given
   if (!isScope(scope)) return invalidRequest('scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-".')
   if (label.length > MAX_LABEL) return invalidRequest(`name takes at most ${MAX_LABEL} characters.`)
@@ -206,7 +196,7 @@ function termsOf(given: Given, now: number) {
   if (lifeMs === null) return invalidRequest(`expires_in ${LIFE}`)
   const wrong = given.secret === undefined ? null : secretProblem(recipe.signature, given.secret)
   if (wrong) return invalidRequest(wrong)
-  const made = given.secret === undefined && needsSecret(recipe) && !isGiven ? newHookSecret(recipe) : null
+  const made = given.secret === undefined ? hookSecretToMake(recipe) : null
   try {
     return {
       recipe,

@@ -7,13 +7,11 @@ import { readEndpoint, readReplay, readRotation } from '../../processing/push/en
 import { attemptSummary, attemptView, endpointView, testView } from '../../processing/push/endpoint-views.ts'
 import type { ChangedEndpoint, Endpoints, Missing } from '../../processing/push/endpoints.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import { SecretUnreadable } from '../../runtime/secret-box.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
-import { SecretsKeyMissing } from '../../runtime/secrets.ts'
 import { type Call, callerOf, jsonAnswer, type Operation, type Outcome } from '../call.ts'
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
-import { orUnavailable } from '../unavailable.ts'
+import { orSecretsUnavailable, orUnavailable } from '../unavailable.ts'
 import { NO_SUBSCRIPTION } from './claims.ts'
 import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
 
@@ -52,10 +50,11 @@ export function createEndpointOperations(endpoints: Endpoints, clock: Clock) {
     }),
     setEndpoint: withCommand(
       readEndpoint,
-      secretly(async (call, change) => {
-        const result = await endpoints.set(callerOf(call), nameIn(call), change)
-        return changed(result, typeof result === 'string' ? {} : { created: result.created })
-      }),
+      (call, change) =>
+        orSecretsUnavailable(async () => {
+          const result = await endpoints.set(callerOf(call), nameIn(call), change)
+          return changed(result, typeof result === 'string' ? {} : { created: result.created })
+        }),
       MAX_ENDPOINT_BYTES,
     ),
     removeEndpoint: withoutQuery(async (call) =>
@@ -74,9 +73,8 @@ export function createEndpointOperations(endpoints: Endpoints, clock: Clock) {
     resumeEndpoint: withoutQuery(async (call) =>
       changed(await endpoints.setActive(callerOf(call), nameIn(call), true)),
     ),
-    rotateEndpointSecret: withCommand(
-      readRotation,
-      secretly(async (call, rotation) => changed(await endpoints.rotateSecret(callerOf(call), nameIn(call), rotation))),
+    rotateEndpointSecret: withCommand(readRotation, (call, rotation) =>
+      orSecretsUnavailable(async () => changed(await endpoints.rotateSecret(callerOf(call), nameIn(call), rotation))),
     ),
     testEndpoint: withoutQuery(async (call) => {
       const tested = await endpoints.test(callerOf(call), nameIn(call))
@@ -108,24 +106,5 @@ function nameIn({ params }: Call): string {
 }
 
 function withoutQuery(work: (call: Call) => Promise<Outcome>): Operation {
-  return withQuery({}, (call) => orUnavailable(() => secretly(work)(call), OUTCOME_UNKNOWN))
-}
-
-/** Secrets that cannot be opened or sealed are the operator's matter. */
-function secretly<A extends unknown[]>(work: (...args: A) => Promise<Outcome>): (...args: A) => Promise<Outcome> {
-  return async (...args) => {
-    try {
-      return await work(...args)
-    } catch (error) {
-      if (error instanceof SecretsKeyMissing || error instanceof SecretUnreadable) return SECRETS_UNAVAILABLE
-      throw error
-    }
-  }
-}
-
-const SECRETS_UNAVAILABLE: Problem = {
-  code: 'secrets_unavailable',
-  message:
-    'The server lacks the key under which the secrets of this endpoint are sealed, and nothing was changed. Its operator finds out more ' +
-    'with ./intray doctor.',
+  return withQuery({}, (call) => orUnavailable(() => orSecretsUnavailable(() => work(call)), OUTCOME_UNKNOWN))
 }

@@ -39,6 +39,12 @@ export function newestRecipe(name: string): BuiltInRecipe | null {
   return BUILT_IN_RECIPES.find((recipe) => recipe.name === name) ?? null
 }
 
+/** What the vendor calls the secret that it makes; null: Intray makes it, or there is none. */
+export function vendorsSecret({ name }: Pick<BuiltInRecipe, 'name'>): string | null {
+  const secret = newestRecipe(name)?.guide.secret
+  return secret?.from === 'vendor' ? secret.name : null
+}
+
 /** Null for a custom recipe, and for one of a newer Intray. */
 export function builtInRecipe(ref: RecipeRef): BuiltInRecipe | null {
   return BY_REF.get(ref) ?? null

@@ -110,13 +110,13 @@ export class Endpoints {
       madeSecret = old || change.secret ? null : makeSecret()
       const secret = change.secret ?? madeSecret
       const current: SigningSecret[] = secret === null ? [] : [{ secret, createdAt: now, endsAt: null }]
-      const { endpoint, target } = old ?? { endpoint: null, target: null }
+      const { endpoint, target } = old ?? { endpoint: NEW, target: null }
       return {
-        isActive: endpoint === null || endpoint.isActive || endpoint.disabledReason !== null,
+        isActive: endpoint.isActive || endpoint.disabledReason !== null,
         disabledReason: null,
-        body: change.body ?? endpoint?.body ?? 'event',
-        timeoutMs: change.timeoutMs ?? endpoint?.timeoutMs ?? ENDPOINT_LIMITS.timeoutMs.fallback,
-        concurrency: change.concurrency ?? endpoint?.concurrency ?? ENDPOINT_LIMITS.concurrency.fallback,
+        body: change.body ?? endpoint.body,
+        timeoutMs: change.timeoutMs ?? endpoint.timeoutMs,
+        concurrency: change.concurrency ?? endpoint.concurrency,
         target: {
           url,
           headers: change.headers ?? target?.headers ?? [],
