@@ -6,14 +6,18 @@ import { FailedTokenLimiter } from './auth/failed-token-limiter.ts'
 import { Principals } from './auth/principals.ts'
 import { isSessionKey, Sessions } from './auth/sessions.ts'
 import { SignInBackOff } from './auth/sign-in-back-off.ts'
+import { HookAccesses } from './auth/hook-access.ts'
+import { TenantHooks } from './auth/tenant-hooks.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
 import { AUTO_READY_DELAY_MS, type Config, tlsFiles } from './config.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
+import { createHookHandler } from './http/hook-handler.ts'
 import { createIntakeHandler } from './http/intake-handler.ts'
 import { MetricsListener } from './http/metrics-listener.ts'
 import { ReadyDelay } from './http/ready-delay.ts'
 import { ByteRates } from './http/byte-rates.ts'
+import { createPublicAddress } from './http/wire/public-address.ts'
 import { BodyMemory } from './http/wire/body-memory.ts'
 import { isConsoleRoute, pathsOf, ROUTES } from './http/routes.ts'
 import { HttpServer } from './http/server.ts'
@@ -34,6 +38,7 @@ import { StoreHealth } from './maintenance/store-health.ts'
 import { ERRORS, type Problem } from './model/errors.ts'
 import { RETENTION_SERVICE } from './model/operator.ts'
 import type { Tenant } from './model/principal.ts'
+import type { Refusal } from './model/refusal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
@@ -41,10 +46,12 @@ import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
 import { OtlpExport } from './runtime/otlp-export.ts'
 import { redactText } from './runtime/redact.ts'
+import { Secrets } from './runtime/secrets.ts'
 import { ServiceMetrics } from './runtime/service-metrics.ts'
 import { registeredTracing, Tracing } from './runtime/tracing.ts'
 import { VERSION } from './runtime/version.ts'
 import type { Store } from './store/contract/store.ts'
+import { secretsKeyFile } from './store/open.ts'
 
 /** Most bytes of journal that one step of the indexer reads. */
 const INDEX_BATCH_BYTES = 8 * 1024 * 1024
@@ -149,7 +156,9 @@ export async function startApp(options: AppOptions): Promise<App> {
     version: VERSION,
     driver: String(store.facts.driver),
     routes: pathsOf(ROUTES),
-    sheddableRoutes: pathsOf(ROUTES.filter(({ scope }) => ['intake', 'processor', 'admin'].includes(scope))),
+    sheddableRoutes: pathsOf(
+      ROUTES.filter(({ scope, operation }) => operation === 'hook' || ['intake', 'processor', 'admin'].includes(scope)),
+    ),
     errors: Object.keys(ERRORS),
     store: async () => {
       const [{ lag, searchLag }, stored, lastBackupAt] = await Promise.all([
@@ -256,6 +265,18 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
   const resumePointOf = (tenant: Tenant, cursor: number) => store.recovery.resumePointOf(tenant, cursor)
   const bodyMemory = new BodyMemory(config.receivingMaxBytes)
+  const intake = {
+    auth,
+    accept,
+    recordRefusal: (tenant: string, make: () => Promise<Refusal>) => refusals.record(tenant, make),
+    byteRates: new ByteRates(config.tenantBytesPerSecond, clock),
+    clock,
+    bodyMemory,
+    maxBodyBytes: config.maxBodyBytes,
+    remoteAddr: config.remoteAddr,
+  }
+  const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
+  const publicAddress = createPublicAddress(config.trustedProxies)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
     ...config,
@@ -266,15 +287,12 @@ export async function startApp(options: AppOptions): Promise<App> {
     ),
     auth,
     loadShedder,
-    intakeHandler: createIntakeHandler({
-      auth,
-      accept,
-      recordRefusal: (tenant, make) => refusals.record(tenant, make),
-      byteRates: new ByteRates(config.tenantBytesPerSecond, clock),
-      clock,
-      bodyMemory,
-      maxBodyBytes: config.maxBodyBytes,
-      remoteAddr: config.remoteAddr,
+    intakeHandler: createIntakeHandler(intake),
+    hookHandler: createHookHandler({
+      ...intake,
+      hooks: new HookAccesses({ hooks: store.hooks, secrets, clock, onTrouble }),
+      publicUrl: config.publicUrl,
+      publicAddress,
     }),
     readiness: (address) => {
       readyDelay.asked(address)
@@ -314,6 +332,9 @@ export async function startApp(options: AppOptions): Promise<App> {
       remoteAddr: config.remoteAddr,
       maxBodyBytes: config.maxBodyBytes,
       tokens: new TenantTokens({ tokens: store.tokens, nodes: store.nodes, clock }),
+      hooks: new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets, clock }),
+      publicUrl: config.publicUrl,
+      publicAddress,
       traffic: store.traffic,
       indexLag: async () => (await store.index.progress()).lag,
       findRefusal: (tenant, id) => store.refusals.find(tenant, id),

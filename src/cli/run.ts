@@ -16,6 +16,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   serve: async () => (await import('./commands/serve.ts')).serve,
   init: async () => (await import('./commands/init.ts')).init,
   token: async () => (await import('./commands/token.ts')).token,
+  hook: async () => (await import('./commands/hook.ts')).hook,
   operator: async () => (await import('./commands/operator.ts')).operator,
   send: async () => (await import('./commands/send.ts')).send,
   inbox: async () => (await import('./commands/inbox.ts')).inbox,

@@ -163,6 +163,14 @@ function keyOf({ secret: encoding, secretPrefix = '' }: HmacRule, secret: string
   return Buffer.from(text, encoding === 'base64' ? 'base64' : 'utf8')
 }
 
+/** For people: `the header x-signature`. */
 function placeNames(templates: readonly string[]): string {
-  return templates.join(' or ')
+  return templates
+    .map((template) =>
+      template
+        .replace(/\{header:([^}]*)\}/g, 'the header $1')
+        .replace(/\{form:([^}]*)\}/g, 'the field $1')
+        .replace(/\{(\/[^}]*)\}/g, '$1'),
+    )
+    .join(' or ')
 }

@@ -1,9 +1,9 @@
 // Twilio's signature: HMAC-SHA1 in base64 over the public URL that Twilio called, followed by the form's fields, sorted by name, each name
 // and value. A body that is no form is signed by its SHA-256 in the query parameter bodySHA256.
 
-import { createHmac, hash } from 'node:crypto'
+import { createHash, createHmac, type Hash } from 'node:crypto'
 import { mediaTypeOf } from '../model/recipes/body-kind.ts'
-import { MAX_VALUE_BYTES, readFormField } from '../model/recipes/form-fields.ts'
+import { readFormField } from '../model/recipes/form-fields.ts'
 import type { HookRequest } from './request.ts'
 import { decodeSignature, equalSignatures } from './secret-comparison.ts'
 import { refused, type SignatureCheck, type SignatureContext, type SignatureVerdict } from './signature-verdict.ts'
@@ -16,11 +16,16 @@ const SHA1_BYTES = 20
 export class TwilioCheck implements SignatureCheck {
   readonly #request: HookRequest
   readonly #context: SignatureContext
+  readonly #isForm: boolean
+  /** Of a body that is no form. */
+  readonly #hash: Hash = createHash('sha256')
+  #hashed = 0
   #verdict: SignatureVerdict | null = null
 
   constructor(request: HookRequest, context: SignatureContext) {
     this.#request = request
     this.#context = context
+    this.#isForm = mediaTypeOf(request.contentType) === 'application/x-www-form-urlencoded'
   }
 
   get isDone(): boolean {
@@ -31,14 +36,21 @@ export class TwilioCheck implements SignatureCheck {
     return this.#verdict!
   }
 
-  /** In one go: bounded by what may be signed. A digest of 1 MiB takes about 1 ms. */
-  run(_maxBytes: number): number {
-    this.#verdict = this.#check()
-    return this.#request.payload.length
+  /** A form in one go: what may be signed is bounded. */
+  run(maxBytes: number): number {
+    const { payload } = this.#request
+    if (this.#isForm || this.#hashed === payload.length) {
+      this.#verdict = this.#check()
+      return this.#isForm ? payload.length : 0
+    }
+    const slice = payload.subarray(this.#hashed, this.#hashed + maxBytes)
+    this.#hash.update(slice)
+    this.#hashed += slice.length
+    return slice.length
   }
 
   #check(): SignatureVerdict {
-    const { payload, contentType } = this.#request
+    const { payload } = this.#request
     const given = this.#request.header(HEADER)
     if (given === null)
       return refused('missing_signature', `The header ${HEADER} is missing. Only Twilio can send to this hook.`)
@@ -46,13 +58,12 @@ export class TwilioCheck implements SignatureCheck {
     if (signature === null) return refused('malformed_signature', `The header ${HEADER} is no SHA-1 in base64.`)
     if (this.#context.publicUrl === null)
       return refused('no_public_url', 'INTRAY_PUBLIC_URL is not set. Set it to the address that Twilio calls.')
-    const isForm = mediaTypeOf(contentType) === 'application/x-www-form-urlencoded'
-    if (isForm && payload.length > MAX_SIGNED_FORM_BYTES)
+    if (this.#isForm && payload.length > MAX_SIGNED_FORM_BYTES)
       return refused('too_large', `The form has more than ${MAX_SIGNED_FORM_BYTES} bytes, which Twilio does not send.`)
     const bodySha256 = queryParameter(this.#request.target, 'bodySHA256')
-    if (!isForm && bodySha256?.toLowerCase() !== hash('sha256', payload, 'hex'))
+    if (!this.#isForm && bodySha256?.toLowerCase() !== this.#hash.digest('hex'))
       return refused('wrong_signature', 'The parameter bodySHA256 of the URL is not the SHA-256 of the body.')
-    const fields = isForm ? signedFields(payload) : ''
+    const fields = this.#isForm ? signedFields(payload) : ''
     const secret = this.#context.secrets.findIndex((one) =>
       this.#urls(this.#context.publicUrl!).some((url) =>
         equalSignatures(
@@ -74,17 +85,17 @@ export class TwilioCheck implements SignatureCheck {
   #urls(publicUrl: string): readonly string[] {
     const { target } = this.#request
     const url = publicUrl.replace(/\/+$/, '')
-    const [, scheme = '', host = '', port] = /^(https?:\/\/)([^/]*?)(?::(\d+))?$/i.exec(url) ?? []
+    const [, scheme = '', host = '', port, path = ''] = /^(https?:\/\/)([^/]*?)(?::(\d+))?(\/.*)?$/i.exec(url) ?? []
     if (host === '') return [url + target]
     const usual = scheme.toLowerCase() === 'https://' ? '443' : '80'
-    return [`${scheme}${host}${target}`, `${scheme}${host}:${port ?? usual}${target}`]
+    return [`${scheme}${host}${path}${target}`, `${scheme}${host}:${port ?? usual}${path}${target}`]
   }
 }
 
 /** Sorted by name. Of a repeated name each value once, sorted, as Twilio's library does. */
 function signedFields(payload: Buffer): string {
   const fields = new Map<string, Set<string>>()
-  for (let at = 0; at < payload.length && payload.length <= MAX_VALUE_BYTES; ) {
+  for (let at = 0; at < payload.length; ) {
     const { field, next } = readFormField(payload, at)
     if (next > at + 1) fields.set(field.name, (fields.get(field.name) ?? new Set()).add(field.value))
     at = next

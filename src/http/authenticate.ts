@@ -3,11 +3,11 @@
 
 import { bearerToken, type Credentials } from '../auth/bearer.ts'
 import type { FailedTokenLimiter } from '../auth/failed-token-limiter.ts'
-import type { Authentication, Principals, PresentedToken } from '../auth/principals.ts'
+import type { Authentication, Grant, Principals, PresentedToken } from '../auth/principals.ts'
 import type { TokenBucket } from '../auth/rate-limit.ts'
 import { scopeAllows, scopeNeeded } from '../auth/scope.ts'
 import type { FoundSession } from '../auth/sessions.ts'
-import type { Problem } from '../model/errors.ts'
+import type { ErrorCode, Problem } from '../model/errors.ts'
 import { maySee, operatorKeyId, roleAllows } from '../model/operator.ts'
 import { OPERATOR_SCOPE, type Principal, parseTenant, type Tenant } from '../model/principal.ts'
 import type { Clock } from '../runtime/clock.ts'
@@ -46,6 +46,13 @@ const TOKEN_IN_QUERY: Problem = {
     'This address takes no token in the query. Send the header "Authorization: Bearer <API token>" instead, ' +
     'and rotate that token: addresses end up in logs.',
 }
+const HOOK_CODES: Partial<Record<ErrorCode, ErrorCode>> = {
+  invalid_token: 'unknown_hook',
+  token_disabled: 'hook_disabled',
+  token_expired: 'hook_expired',
+}
+const TOO_MANY_HOOKS =
+  'The address of this hook is not known here, and too many unknown ones came from your address. Check it; a valid one is accepted at once.'
 const TOKEN_FOR_SESSION: Problem = {
   code: 'not_signed_in',
   message: 'This address takes a session of the console, not a token. Sign in at /console.',
@@ -95,7 +102,21 @@ export function admit(
   return answer instanceof Promise ? answer.then(decide) : decide(answer)
 }
 
-function scopeProblem(auth: AuthServices, route: Route, principal: Principal): Problem | null {
+/** By the id in its address. Sets the exchange's principal once the whole id matched. */
+export async function admitHook(auth: AuthServices, hookId: string, exchange: Exchange): Promise<Grant | Problem> {
+  const found = await auth.principals.authenticateHook({ token: hookId })
+  if ('problem' in found) {
+    const { code, ...rest } = failureProblem(auth, found.problem, exchange)
+    if (code === 'too_many_failures') return { ...rest, code, message: TOO_MANY_HOOKS }
+    return { ...rest, code: HOOK_CODES[code] ?? code }
+  }
+  exchange.principal = found.principal
+  const forbidden = scopeProblem(auth, { scope: 'intake' }, found.principal)
+  const refused = found.bucket === null ? forbidden : rateProblem(auth, found.bucket, forbidden, exchange)
+  return refused ?? found
+}
+
+function scopeProblem(auth: AuthServices, route: Pick<Route, 'scope'>, principal: Principal): Problem | null {
   const { scope } = principal
   return scopeAllows(route.scope, scope, auth.intakeScopes)
     ? null

@@ -16,6 +16,7 @@ import { overviewOperations } from './console/overview.ts'
 import { refusalOperations } from './console/refusals.ts'
 import { sessionOperations } from './console/session.ts'
 import { tenantOperations } from './console/tenants.ts'
+import { hookOperations } from './console/hooks.ts'
 import { tokenOperations } from './console/tokens.ts'
 import { type Exchange, exchangeOf } from './exchange.ts'
 import { createFrontDoor } from './front-door.ts'
@@ -24,6 +25,8 @@ import { conversationOperations } from './inbox/conversations.ts'
 import { erasureOperations } from './inbox/erasures.ts'
 import { eventOperations } from './inbox/events.ts'
 import { listOperations } from './inbox/lists.ts'
+import type { HookHandler } from './hook-handler.ts'
+import { nodeCall } from './intake-call.ts'
 import type { InboxOptions } from './inbox/options.ts'
 import type { ProcessingOperations } from './inbox/processing.ts'
 import { createNearestRoute } from './nearest-route.ts'
@@ -44,6 +47,7 @@ export interface ControlPlaneOptions {
   readonly auth: AuthServices
   readonly loadShedder: LoadShedder
   readonly intakeHandler: Handler
+  readonly hookHandler: HookHandler
   readonly inbox: InboxOptions
   readonly streamHandler: Handler
   readonly processing: ProcessingOperations
@@ -117,10 +121,14 @@ function handlerOf(
 ): Handler {
   if (route.operation === 'intake') return options.intakeHandler
   if (route.operation === 'stream') return options.streamHandler
+  if (route.operation === 'hook') {
+    const hookId = params.hook_id ?? ''
+    return (...request) => options.hookHandler(nodeCall(...request), hookId)
+  }
   return operationHandler(options, operations[route.operation], params)
 }
 
-type Operations = Record<Exclude<Route['operation'], 'intake' | 'stream'>, Operation>
+type Operations = Record<Exclude<Route['operation'], 'intake' | 'hook' | 'stream'>, Operation>
 
 function createOperations(options: ControlPlaneOptions): Operations {
   const { auth } = options
@@ -137,6 +145,7 @@ function createOperations(options: ControlPlaneOptions): Operations {
     ...tenantOperations(options.console),
     ...overviewOperations(options.console),
     ...tokenOperations(options.console),
+    ...hookOperations(options.console),
     ...refusalOperations(options.console),
     ...auditOperations(options.console),
     ping: (call) => pingAnswer(callerOf(call)),

@@ -2,73 +2,33 @@
 // encoding, media type, size, JSON, refs, capacity. Framing, path and method were checked before.
 
 import type { Accept, AcceptResult } from '../intake/accept.ts'
-import { keptBody } from '../intake/refused-body.ts'
-import type { ErrorCode, Problem } from '../model/errors.ts'
+import type { Problem } from '../model/errors.ts'
 import { tenantText } from '../model/principal.ts'
-import { REFUSAL_BODY_BYTES, type Refusal } from '../model/refusal.ts'
-import type { Clock } from '../runtime/clock.ts'
-import { redactText } from '../runtime/redact.ts'
 import { admitBearer, type AuthServices } from './authenticate.ts'
 import type { ByteRates } from './byte-rates.ts'
-import type { Exchange } from './exchange.ts'
-import type { Handler } from './handler.ts'
-import { renderProblem, type TextAnswer } from './problem.ts'
+import { answerProblem, type IntakeCall } from './intake-call.ts'
+import type { TextAnswer } from './problem.ts'
+import { createRefuse, type RefuseOptions } from './refuse.ts'
 import { remoteAddress } from './remote-address.ts'
-import type { Route } from './routes.ts'
 import { warningsHeader } from './warnings-header.ts'
-import { JSON_CONTENT, sendAnswer } from './wire/answer.ts'
-import { type CollectedBody, collectBodyStart, collectBody } from './wire/body.ts'
-import { declaredLength, type RequestHead } from './wire/head.ts'
-import { credentialsOf, type IntakeHead, intakeHead, MAX_HEADER_KEPT } from './wire/intake-head.ts'
+import { JSON_CONTENT } from './wire/answer.ts'
 import type { BodyMemory, BodyReservation } from './wire/body-memory.ts'
 import { gunzipBody } from './wire/gunzip.ts'
+import { declaredLength, type RequestHead } from './wire/head.ts'
+import { credentialsOf, type IntakeHead, intakeHead } from './wire/intake-head.ts'
 
-export interface IntakeHandlerOptions {
+export interface IntakeHandlerOptions extends RefuseOptions {
   readonly auth: AuthServices
   readonly accept: Accept
-  /** `make` is called when there is time for it, or not at all. */
-  readonly recordRefusal: (tenant: string, make: () => Promise<Refusal>) => void
   readonly byteRates: ByteRates
-  readonly clock: Clock
   readonly bodyMemory: BodyMemory
   readonly maxBodyBytes: number
   readonly remoteAddr: 'full' | 'truncated' | 'off'
 }
 
-/** An intake request, from the fast path or from Node. */
-export interface IntakeCall {
-  readonly route: Route
-  readonly head: RequestHead
-  readonly exchange: Exchange
-  /** Called at most once. Synchronous if the body has arrived. */
-  readBody(maxBytes: number, reservation: BodyReservation): CollectedBody | Promise<CollectedBody>
-  /** The start of a body that is not read otherwise, as much as arrives. */
-  readBodyStart(maxBytes: number): Buffer | Promise<Buffer>
-  answer(answer: TextAnswer): void
-}
-
 export type IntakeHandler = (call: IntakeCall) => Promise<void>
 
-/** Refusals that are kept for the integrator: those that its request caused. */
-const KEPT_CODES: ReadonlySet<ErrorCode> = new Set([
-  'forbidden_scope',
-  'payload_too_large',
-  'unsupported_media_type',
-  'unsupported_encoding',
-  'invalid_json',
-  'invalid_payload',
-])
-const KEPT_HEADERS = [
-  'content-type',
-  'content-encoding',
-  'content-length',
-  'transfer-encoding',
-  'user-agent',
-  'host',
-] as const
-
-const NOTHING = Buffer.alloc(0)
-const TOO_MANY_BYTES: Problem = {
+export const TOO_MANY_BYTES: Problem = {
   code: 'rate_limited',
   message: 'This tenant sends too many bytes a second. Nothing was stored: send it again after Retry-After seconds.',
 }
@@ -76,20 +36,7 @@ const TOO_MANY_BYTES: Problem = {
 export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandler {
   const { auth, accept, byteRates, maxBodyBytes } = options
 
-  /** Answers with a problem and, for the codes above, records the refusal. */
-  async function refuse(call: IntakeCall, problem: Problem, body?: Buffer): Promise<void> {
-    if (call.exchange.principal === null || !KEPT_CODES.has(problem.code)) return answerProblem(call, problem)
-    // The answer does not wait for the rest of the body.
-    const start = body ?? call.readBodyStart(REFUSAL_BODY_BYTES)
-    answerProblem(call, problem)
-    const bytes = Buffer.isBuffer(start) ? start : await start
-    // A copy of the start, so that a waiting refusal does not keep a whole body.
-    const beginning = bytes.length > REFUSAL_BODY_BYTES ? Buffer.from(bytes.subarray(0, REFUSAL_BODY_BYTES)) : bytes
-    const refusal = refusalOf(call, problem, bytes.length, options.clock.now())
-    const encoding = call.head.headers['content-encoding']
-    const make = async () => ({ ...refusal, body: await keptBody(beginning, encoding) })
-    options.recordRefusal(tenantText(refusal), make)
-  }
+  const refuse = createRefuse(options)
 
   function unpack({ exchange }: IntakeCall, bytes: Buffer, reservation: BodyReservation): Promise<Buffer | Problem> {
     return gunzipBody(bytes, { maxBytes: maxBodyBytes, holder: tenantText(exchange.principal!), reservation })
@@ -149,31 +96,6 @@ export function createIntakeHandler(options: IntakeHandlerOptions): IntakeHandle
   }
 }
 
-/** The intake handler for requests that Node parses. */
-export function createNodeIntakeHandler(handler: IntakeHandler): Handler {
-  return (route, req, res, exchange) =>
-    handler({
-      route,
-      head: req,
-      exchange,
-      readBody: (maxBytes, reservation) => {
-        if (exchange.awaitsContinue) {
-          res.writeContinue()
-          exchange.awaitsContinue = false
-        }
-        return collectBody(req, maxBytes, reservation)
-      },
-      readBodyStart: (maxBytes) =>
-        exchange.awaitsContinue ? NOTHING : collectBodyStart(req, maxBytes).then(({ bytes }) => bytes),
-      answer: (answer) => sendAnswer(req, res, exchange, answer),
-    })
-}
-
-export function answerProblem(call: IntakeCall, problem: Problem): void {
-  call.exchange.error = problem.code
-  call.answer(renderProblem(problem, call.exchange.requestId))
-}
-
 /** Checks of the headers: encoding, media type, declared size. */
 function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, maxBodyBytes: number): Problem | null {
   if (typeof encoding !== 'string') return encoding
@@ -184,7 +106,7 @@ function headProblem({ encoding, mediaProblem }: IntakeHead, head: RequestHead, 
 const RECEIPT_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT })
 const REPLAYED_HEADERS = Object.freeze({ 'Content-Type': JSON_CONTENT, 'Idempotent-Replayed': 'true' })
 
-function receiptAnswer(
+export function receiptAnswer(
   { outcome, id }: Exclude<AcceptResult, { problem: Problem }>,
   warnings: string | null,
 ): TextAnswer {
@@ -195,26 +117,5 @@ function receiptAnswer(
     status: 200,
     headers: warnings === null ? headers : { ...headers, 'Intray-Warnings': warnings },
     body: `{"ok":true,"id":${id}${flags}}`,
-  }
-}
-
-function refusalOf(call: IntakeCall, problem: Problem, size: number, receivedAt: number): Omit<Refusal, 'body'> {
-  const { route, head, exchange } = call
-  const principal = exchange.principal!
-  const headers: Record<string, string> = {}
-  for (const name of KEPT_HEADERS) {
-    const value = head.headers[name]
-    if (value !== undefined) headers[name] = redactText(value).slice(0, MAX_HEADER_KEPT)
-  }
-  return {
-    accountId: principal.accountId,
-    companyId: principal.companyId,
-    receivedAt,
-    keyId: principal.keyId,
-    code: problem.code,
-    route: route.path,
-    requestId: exchange.requestId,
-    headers,
-    bodySize: Math.max(size, declaredLength(head) ?? 0),
   }
 }

@@ -16,7 +16,8 @@ import { createAccessLog, type LogRequest, type SentAnswer } from './access-log.
 import { type ControlPlaneOptions, createControlPlane } from './control-plane.ts'
 import { beginExchange, Exchange } from './exchange.ts'
 import { type Handler, runHandler } from './handler.ts'
-import { answerProblem, createNodeIntakeHandler, type IntakeCall, type IntakeHandler } from './intake-handler.ts'
+import { answerProblem, type IntakeCall, nodeCall } from './intake-call.ts'
+import type { IntakeHandler } from './intake-handler.ts'
 import { invalidRequest } from './problem.ts'
 import type { Route } from './routes.ts'
 import { sendProblem } from './wire/answer.ts'
@@ -101,7 +102,7 @@ export class HttpServer implements Service {
     const { host, port, listenFd, tls, headersTimeout, logger } = this.#options
     const { clock } = this.#options.auth
     if (tls) this.#tls = new Tls({ files: tls, handshakeTimeout: headersTimeout, clock, logger })
-    const intakeHandler = createNodeIntakeHandler(this.#options.intakeHandler)
+    const intakeHandler: Handler = (...request) => this.#options.intakeHandler(nodeCall(...request))
     const onClientError = createClientErrorHandler(logger)
     let server: Server | undefined
     const fastify = createControlPlane({

@@ -3,7 +3,7 @@
 
 import type { FieldProblem, Problem } from '../model/errors.ts'
 import type { Warning } from '../model/event.ts'
-import type { JsonScan } from '../model/json/scan.ts'
+import type { JsonScan, ScanProblem } from '../model/json/scan.ts'
 import { CHANNEL_REF, scanWhole, SOURCE_REF, warningsOf } from '../model/message-scan.ts'
 
 export const MAX_REF_UNITS = 512
@@ -57,14 +57,17 @@ export function objectOf(scan: JsonScan, payload: Buffer): ObjectResult {
 function jsonProblem(scan: JsonScan): Problem | null {
   const { problem } = scan
   if (scan.byteLength === 0) return invalidJson('The body is empty. Send one JSON object: {…}.')
-  if (problem === 'not_utf8') return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
-  if (problem !== null) {
-    if (FORM.test(scan.beginning(200))) return invalidJson(FORM_SENT)
-    const place =
-      problem === 'ends_too_early' ? ': it ends too early' : ` at line ${problem.line}, column ${problem.column}`
-    return invalidJson(`The body is not valid JSON${place}. Correct it and send it again.`)
-  }
+  if (problem !== null && problem !== 'not_utf8' && FORM.test(scan.beginning(200))) return invalidJson(FORM_SENT)
+  if (problem !== null) return invalidJsonAt(problem)
   return scan.isObject ? null : invalidJson('The body is JSON, but not an object. Send one JSON object: {…}.')
+}
+
+/** Of a body that is not JSON. */
+export function invalidJsonAt(problem: ScanProblem): Problem {
+  if (problem === 'not_utf8') return invalidJson('The body is not valid UTF-8. Encode it as UTF-8 and send it again.')
+  const place =
+    problem === 'ends_too_early' ? ': it ends too early' : ` at line ${problem.line}, column ${problem.column}`
+  return invalidJson(`The body is not valid JSON${place}. Correct it and send it again.`)
 }
 
 /** The beginning of a form: URL-encoded, or in several parts. JSON begins with neither. */

@@ -1,7 +1,9 @@
 // A hook: an address for a sender that can set neither a token nor references. It is a token with a recipe: the token carries
 // tenant, scope, state, expiry and rate limit; here is what a hook has beside it.
 
+import type { EventIndexEntry, StoredEvent } from './event.ts'
 import type { Tenant } from './principal.ts'
+import type { StoredRefusal } from './refusal.ts'
 
 export interface HookRecord extends Tenant {
   readonly keyId: string
@@ -30,6 +32,15 @@ export const HOOK_PATH = '/v1/hooks/'
 
 /** Secrets of one hook that are valid at once: a rotation keeps older ones for an overlap. */
 export const MAX_HOOK_SECRETS = 5
+
+/** What the console and `./intray hook show` list. */
+export const DELIVERIES_SHOWN = 10
+
+/** The latest deliveries of a hook, each kind newest first. An event that is not indexed yet has no entry. */
+export interface HookDeliveries {
+  readonly events: readonly { readonly event: StoredEvent; readonly entry: EventIndexEntry | null }[]
+  readonly refusals: readonly StoredRefusal[]
+}
 
 /** A custom recipe, found by its digest. */
 export interface StoredRecipe extends Tenant {

@@ -73,7 +73,9 @@ export function isWhole(row: Omit<JournalRow, 'channelKey'>): boolean {
   const { id, kind, revises, accountId, companyId, receivedAt, channelRef, size, sha256, erasedAt, payload } = row
   return (
     [id, accountId, companyId, receivedAt, size, revises ?? 0, erasedAt ?? 0].every(Number.isSafeInteger) &&
-    [kind, row.keyId, row.scope, row.requestId, row.contentType, row.recipe ?? '', channelRef ?? ''].every((text) => typeof text === 'string') &&
+    [kind, row.keyId, row.scope, row.requestId, row.contentType, row.recipe ?? '', channelRef ?? ''].every(
+      (text) => typeof text === 'string',
+    ) &&
     (kind === 'event' || (kind === 'revision' && revises !== null)) &&
     sha256 instanceof Uint8Array &&
     (payload === null || payload instanceof Uint8Array)

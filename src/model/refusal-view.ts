@@ -8,6 +8,7 @@ export function refusalView(refusal: StoredRefusal) {
     id: refusal.id,
     received_at: isoTime(refusal.receivedAt),
     error: refusal.code,
+    reason: refusal.reason,
     key_id: refusal.keyId,
     route: refusal.route,
     request_id: refusal.requestId,

@@ -10,6 +10,8 @@ export interface Refusal extends Tenant {
   readonly receivedAt: number
   readonly keyId: string
   readonly code: ErrorCode
+  /** The sentence that the sender got, if it says more than that of the code. */
+  readonly reason: string | null
   readonly route: string
   readonly requestId: string
   /** Only headers from a list that holds no secrets. */

@@ -274,6 +274,7 @@ export const COPY_TABLES: readonly CopyTable[] = [
       received_at: 'integer',
       key_id: 'text',
       code: 'text',
+      reason: 'text',
       route: 'text',
       request_id: 'text',
       headers: 'text',

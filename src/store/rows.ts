@@ -209,6 +209,7 @@ export function storedRefusal(row: Row): StoredRefusal {
     receivedAt: row.received_at as number,
     keyId: row.key_id as string,
     code: row.code as Refusal['code'],
+    reason: row.reason as string | null,
     route: row.route as string,
     requestId: row.request_id as string,
     headers: JSON.parse(row.headers as string) as Record<string, string>,

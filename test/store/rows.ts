@@ -64,6 +64,7 @@ export function refusal(fields: Partial<Refusal> = {}): Refusal {
     receivedAt: NOON,
     keyId: 'AAAAAAAAAA',
     code: 'invalid_json',
+    reason: null,
     route: '/v1/inbox/events',
     requestId: newUuid(),
     headers: { 'content-type': 'text/plain' },

@@ -53,6 +53,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
     INTRAY_PORT: '0',
     INTRAY_DATABASE_URL: databaseUrl,
     INTRAY_QUEUE_MAX_WAIT: '10m',
+    INTRAY_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
   }
   for (const [name, value] of Object.entries(options.settings ?? {}))
     environment[variableName(name as SettingName)] = value

@@ -6,13 +6,24 @@ import { tokenKeyId } from '../../src/auth/token.ts'
 import type { OperationName, Route } from '../../src/http/routes.ts'
 import type { TestApp } from './app.ts'
 import { readerOf } from './inbox.ts'
+import { createHook, type TestHook } from './hooks.ts'
 import { idOf, jsonHeaders } from './intake.ts'
 import { cookieOf, operatorOf, operatorWith, signIn, signInCode, type TestOperator } from './operators.ts'
 import { until } from './until.ts'
 
 interface Sample {
   /** What stands in the path's place. */
-  readonly id?: 'event' | 'spareEvent' | 'revision' | 'subscription' | 'refusal' | 'keyId' | 'spareKeyId' | 'page'
+  readonly id?:
+    | 'event'
+    | 'spareEvent'
+    | 'revision'
+    | 'subscription'
+    | 'refusal'
+    | 'keyId'
+    | 'spareKeyId'
+    | 'hookKeyId'
+    | 'spareHookKeyId'
+    | 'page'
   readonly body?: string | ((data: SampleData) => object)
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true
@@ -24,12 +35,20 @@ interface Sample {
   readonly isLast?: true
 }
 
+const CHALLENGED = JSON.stringify({
+  title: 'Sample',
+  bodies: ['json'],
+  signature: { kind: 'none' },
+  challenge: { kind: 'hub' },
+})
+
 const ofLease = ({ event, leaseId }: SampleData) => ({ events: [{ id: event, lease_id: leaseId }] })
 
 const SAMPLES: Record<OperationName, Sample> = {
   ping: { ignoresQuery: true },
   tester: { ignoresQuery: true },
   intake: { body: '{}', ignoresQuery: true },
+  hook: { body: '{"id":7}', ignoresQuery: true },
   listEvents: {},
   showEvent: { id: 'event' },
   eventPayload: { id: 'event' },
@@ -66,6 +85,15 @@ const SAMPLES: Record<OperationName, Sample> = {
   acceptRefusal: { id: 'refusal', body: '{}' },
   sendTestEvent: { body: '{}' },
   listAudit: {},
+  listHooks: {},
+  createHook: { body: '{"recipe":"elementor"}' },
+  showHook: { id: 'hookKeyId' },
+  rotateHook: { id: 'spareHookKeyId', body: '{"what":"address"}', isOnce: true },
+  disableHook: { id: 'spareHookKeyId' },
+  enableHook: { id: 'hookKeyId' },
+  hookDeliveries: { id: 'hookKeyId' },
+  sendHookSample: { id: 'hookKeyId', body: '{"body":"{}"}' },
+  listRecipes: {},
   frontDoor: { ignoresQuery: true },
   consolePage: { ignoresQuery: true },
   consoleFile: { id: 'page', ignoresQuery: true },
@@ -97,6 +125,10 @@ export interface SampleData {
   /** Tokens that nothing else uses. */
   readonly keyId: string
   readonly spareKeyId: string
+  /** A hook that answers a challenge, its key id, and a hook that nothing else uses. */
+  readonly hook: TestHook
+  readonly hookKeyId: string
+  readonly spareHookKeyId: string
   /** A page of the console. */
   readonly page: string
   /** An admin of all tenants, signed in twice, and a link for once more. */
@@ -122,6 +154,7 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
   const refused = await until('the refusal is kept', async () => (await app.store.refusals.list(tenant, 1e15, 1))[0])
   const operator = await operatorOf(app)
   const again = await signIn(app, { link: await signInCode(app, operator.name) })
+  const hook = await createHook(app, CHALLENGED)
   return {
     processorToken: reader.token,
     adminToken: await app.createToken({ scope: 'admin' }),
@@ -133,6 +166,9 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
     refusal: refused.id,
     keyId: tokenKeyId(await app.createToken())!,
     spareKeyId: tokenKeyId(await app.createToken())!,
+    hook,
+    hookKeyId: hook.keyId,
+    spareHookKeyId: (await createHook(app, 'telegram')).keyId,
     page: 'queue',
     operator,
     leaving: operatorWith(app, operator.name, cookieOf(again)),
@@ -141,12 +177,13 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
 }
 
 export function sampleRequest(app: TestApp, data: SampleData, route: Route): SampleRequest {
-  const { id, body, isLast } = SAMPLES[route.operation]
+  const { id, isLast, ...sample } = SAMPLES[route.operation]
+  const body = route.method === 'GET' ? undefined : sample.body
   const tokens = { processor: data.processorToken, admin: data.adminToken } as Partial<Record<string, string>>
   const token = tokens[route.scope] ?? app.token
   return {
     method: route.method,
-    path: id ? route.path.replace(/\{\w+\}/, String(data[id])) : route.path,
+    path: route.operation === 'hook' ? hookPath(data.hook, route) : pathFor(route, id && String(data[id])),
     headers: {
       ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(route.scope === 'operator'
@@ -155,6 +192,14 @@ export function sampleRequest(app: TestApp, data: SampleData, route: Route): Sam
     },
     ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body(data)) }),
   }
+}
+
+function pathFor({ path }: Route, value: string | undefined): string {
+  return value === undefined ? path : path.replace(/\{\w+\}/, value)
+}
+
+function hookPath({ path, verifyToken }: TestHook, { method }: Route): string {
+  return method === 'GET' ? `${path}?hub.mode=subscribe&hub.verify_token=${verifyToken}&hub.challenge=1` : path
 }
 
 /** Whether it can be sent again for the same answer. */

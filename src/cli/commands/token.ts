@@ -1,33 +1,21 @@
 // `./intray token …`: creates, shows, disables, enables, limits and rotates tokens, whether a server runs or not. A command
 // that changes a token in use returns when the change is in effect on every running server. Every change is in the audit log.
 
-import { issueToken, MAX_LABEL, rotateToken, TOKEN_LIFE_MS, waitUntilInEffect } from '../../auth/token-lifecycle.ts'
+import { issueToken, MAX_LABEL, rotateToken } from '../../auth/token-lifecycle.ts'
 import type { AuditAction } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
-import type { TokenRateLimit } from '../../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
 import { systemClock } from '../../runtime/clock.ts'
-import { parseDuration } from '../../runtime/duration.ts'
-import { parseRate } from '../../runtime/rate.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
-import { type Command, command, CommandError, commandGroup, type Flags, UsageError } from '../command.ts'
+import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { JSON_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson, record } from '../output.ts'
+import { durationMs, EXPIRES_FLAG, expiry, inEffect, RATE_LIMIT, rateLimit } from '../token-flags.ts'
 import { tokenJson } from '../token-json.ts'
 import { tokenImport } from './token-import.ts'
 import { tokenList } from './token-list.ts'
-
-const IN_EFFECT_TIMEOUT_MS = 10_000
-
-const EXPIRES_FLAG = {
-  expires: { value: 'E', about: 'When it expires: 2s to 365d from now, or an ISO time such as 2027-01-31T00:00:00Z.' },
-} as const satisfies Flags
-const RATE_LIMIT = {
-  value: 'R',
-  about: 'Requests it may make on each node, such as 100/1s; off: no limit; default: INTRAY_RATE_LIMIT.',
-} as const
 
 const create = command({
   about: 'Creates a token for one account and one company, and shows it once. Only its digest is stored.',
@@ -109,6 +97,8 @@ when this is in effect on every running server.`,
     const overlapMs = values.overlap === undefined ? null : durationMs(values.overlap, 'overlap')
     const issued = await inEffect(async (store) => {
       const old = known(await store.tokens.find(keyId), keyId)
+      if (old.recipe !== null)
+        throw new CommandError(`${keyId} is a hook. Rotate it: ./intray hook rotate ${keyId} --address`)
       const made = await rotateToken(store.tokens, old, { overlapMs, expiresAt }, now)
       if ('successor' in made) {
         throw new CommandError(
@@ -159,17 +149,6 @@ function change(
   })
 }
 
-/** Makes a change and waits until every running server has confirmed it. */
-function inEffect<T>(work: (store: Store) => Promise<T>): Promise<T> {
-  return withStore(async (store) => {
-    const changed = await work(store)
-    if (await waitUntilInEffect(store, IN_EFFECT_TIMEOUT_MS)) return changed
-    throw new CommandError(
-      'The change is stored, but a running server has not confirmed it. Look at its log; restart it to be sure.',
-    )
-  })
-}
-
 function known(found: TokenRecord | null, keyId: string): TokenRecord {
   if (found) return found
   throw new CommandError(`There is no token with key id ${keyId}. './intray token list' lists all tokens.`)
@@ -188,41 +167,4 @@ function showToken(one: TokenRecord, isJson = false): void {
   const json = tokenJson(one)
   if (isJson) printJson(json)
   else print(record({ ...json, state: tokenState(one, systemClock.now()) }))
-}
-
-/** Null: the limit of the setting. */
-function rateLimit(text: string | undefined): TokenRateLimit | null {
-  if (text === undefined || text === 'default') return null
-  try {
-    return parseRate(text.trim())
-  } catch (error) {
-    throw new UsageError(`--rate-limit ${(error as Error).message}, or default.`)
-  }
-}
-
-function durationMs(text: string, name: string): number {
-  const ms = parseDuration(text.trim())
-  if (ms === null || ms < TOKEN_LIFE_MS.min || ms > TOKEN_LIFE_MS.max) {
-    throw new UsageError(`--${name} takes 2s to 365d, for example 30m, 24h or 30d.`)
-  }
-  return ms
-}
-
-const ISO_TIME = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,3})?)?(Z|[+-]\d{2}:\d{2}))?$/
-
-function expiry(text: string | undefined, now: number): number | null {
-  if (text === undefined) return null
-  const value = text.trim()
-  if (!ISO_TIME.test(value)) {
-    if (parseDuration(value) === null) {
-      throw new UsageError('--expires takes 2s to 365d, or an ISO time with its zone, such as 2027-01-31T00:00:00Z.')
-    }
-    return now + durationMs(value, 'expires')
-  }
-  const time = Date.parse(value)
-  // Date.parse reads 30 February as 2 March.
-  const day = value.slice(0, 10)
-  if (Number.isNaN(time) || new Date(`${day}T00:00:00Z`).toISOString().slice(0, 10) !== day)
-    throw new UsageError(`--expires: ${value} is not a date that exists.`)
-  return time
 }

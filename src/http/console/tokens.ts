@@ -1,21 +1,21 @@
 // The tokens of a tenant: list, create, rotate, disable, enable. A secret is shown once, when the token is created.
 
-import { MAX_LABEL, TOKEN_LIFE_MS } from '../../auth/token-lifecycle.ts'
+import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import type { Problem } from '../../model/errors.ts'
 import { isScope } from '../../model/principal.ts'
 import { type TokenRecord, tokenState } from '../../model/token.ts'
 import { isoTime } from '../../runtime/clock.ts'
-import { parseDuration } from '../../runtime/duration.ts'
-import { type Call, callerOf, jsonAnswer, type Operation, type Outcome, readCommand } from '../call.ts'
+import { callerOf, jsonAnswer } from '../call.ts'
 import { cursorParameter, DEFAULT_LIMIT, limitParameter, pageOf } from '../paging.ts'
 import { invalidRequest } from '../problem.ts'
 import { withQuery } from '../query.ts'
 import type { ConsoleOptions } from './options.ts'
+import { parseLifetime, withTextFields } from './text-fields.ts'
 
 const MAX_COMMAND_BYTES = 4096
 const NOT_FOUND: Problem = { code: 'not_found' }
 
-const tokenCursor = cursorParameter((text) => {
+export const tokenCursor = cursorParameter((text) => {
   const match = /^(\d{1,15})\.([0-9A-Za-z]{1,32})$/.exec(text)
   return match && { createdAt: Number(match[1]), keyId: match[2]! }
 })
@@ -30,7 +30,7 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
     return jsonAnswer({ tokens: page.map(view), next })
   })
 
-  const createToken = withTextFields(['scope', 'label', 'expires_in'], async (call, given) => {
+  const createToken = withTextFields(['scope', 'label', 'expires_in'], MAX_COMMAND_BYTES, async (call, given) => {
     const scope = given.scope ?? ''
     if (scope !== '' && !isScope(scope)) {
       return invalidRequest('scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-", starting with a letter or digit.')
@@ -45,11 +45,13 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
     return jsonAnswer({ token: { ...view(made.record), secret: made.token } })
   })
 
-  const rotateToken = withTextFields(['overlap', 'expires_in'], async (call, given) => {
+  const rotateToken = withTextFields(['overlap', 'expires_in'], MAX_COMMAND_BYTES, async (call, given) => {
     const [overlapMs, lifeMs] = [parseLifetime(given.overlap), parseLifetime(given.expires_in)]
     if (overlapMs === null || lifeMs === null) {
       return invalidRequest('overlap and expires_in take 2s to 365d, for example 30m, 24h or 30d.')
     }
+    // A hook is rotated at an address of its own.
+    if ((await tokens.find(callerOf(call), call.params.key_id ?? ''))?.recipe) return NOT_FOUND
     const made = await tokens.rotate(callerOf(call), call.params.key_id ?? '', {
       overlapMs: overlapMs ?? null,
       expiresAt: lifeMs === undefined ? undefined : clock.now() + lifeMs,
@@ -72,28 +74,6 @@ export function tokenOperations({ tokens, clock }: ConsoleOptions) {
     })
 
   return { listTokens, createToken, rotateToken, disableToken: setActive(false), enableToken: setActive(true) }
-}
-
-/** An operation whose body may have these fields, all strings. */
-function withTextFields<N extends string>(
-  names: readonly N[],
-  work: (call: Call, given: Partial<Record<N, string>>) => Promise<Outcome>,
-): Operation {
-  return withQuery({}, async (call) => {
-    const read = await readCommand(call, MAX_COMMAND_BYTES)
-    if ('problem' in read) return read.problem
-    const isKnown = ([name, value]: [string, unknown]) => names.includes(name as N) && typeof value === 'string'
-    if (!Object.entries(read.body).every(isKnown))
-      return invalidRequest(`The body has another field, or one that is not a string. Send only ${names.join(', ')}.`)
-    return work(call, read.body as Partial<Record<N, string>>)
-  })
-}
-
-/** Undefined if absent, null if out of range or malformed. */
-function parseLifetime(text: string | undefined): number | null | undefined {
-  if (text === undefined) return undefined
-  const ms = parseDuration(text)
-  return ms === null || ms < TOKEN_LIFE_MS.min || ms > TOKEN_LIFE_MS.max ? null : ms
 }
 
 function tokenView(one: TokenRecord, now: number) {

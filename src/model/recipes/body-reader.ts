@@ -35,6 +35,8 @@ export class BodyReader {
   readonly #json: PointerScan | null
   readonly #separator: Buffer | null
   readonly #fields = new Map<string, string>()
+  /** Decoded texts: many templates may ask for one place. */
+  readonly #texts = new Map<string, string | null>()
   #allFields = ''
   #at = 0
   #left: number
@@ -77,7 +79,7 @@ export class BodyReader {
   }
 
   pointer(pointer: string): string | null {
-    return this.#json?.textOf(pointer, MAX_VALUE_BYTES) ?? null
+    return this.#once(pointer, () => this.#json?.textOf(pointer, MAX_VALUE_BYTES) ?? null)
   }
 
   /** A value that is longer than `pointer` reads of it: as sent. */
@@ -88,13 +90,10 @@ export class BodyReader {
 
   /** All strings at and below a place. */
   strings(strings: StringsBelow): string | null {
-    const texts = this.#json?.stringsOf(strings, MAX_JOINED_UNITS) ?? []
-    return texts.length === 0
-      ? null
-      : texts
-          .filter((text) => text.trim() !== '')
-          .join('\n')
-          .slice(0, MAX_JOINED_UNITS)
+    return this.#once(`strings ${this.#wanted.pointers.placeOf(strings)}`, () => {
+      const texts = this.#json?.stringsOf(strings, MAX_JOINED_UNITS).filter((text) => text.trim() !== '') ?? []
+      return texts.length === 0 ? null : texts.join('\n').slice(0, MAX_JOINED_UNITS)
+    })
   }
 
   field(name: string): string | null {
@@ -106,8 +105,16 @@ export class BodyReader {
     return this.#allFields === '' ? null : this.#allFields.slice(0, -1)
   }
 
-  text(): string {
-    return bodyText(this.#body.kind, this.#body.contentType, this.#bytes)
+  text(): string | null {
+    return this.#once('body', () => bodyText(this.#body.kind, this.#body.contentType, this.#bytes))
+  }
+
+  #once(name: string, read: () => string | null): string | null {
+    const known = this.#texts.get(name)
+    if (known !== undefined) return known
+    const text = read()
+    this.#texts.set(name, text)
+    return text
   }
 
   /** Returns how many bytes it took. */

@@ -27,6 +27,8 @@ type FieldPlace = { readonly from: 'field'; readonly name: string }
 export type Template = readonly (string | Place)[]
 
 export const MAX_TEMPLATE_UNITS = 512
+/** In one template: each may be as long as a reader reads (form-fields.ts). */
+export const MAX_PLACES = 8
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9a-z-]+$/i
 
 /** One sentence for a text that is no template. */
@@ -57,6 +59,8 @@ export function parseTemplate(text: string): Template {
       at += 1
     }
   }
+  if (parts.filter((part) => typeof part !== 'string').length > MAX_PLACES)
+    throw new TemplateProblem(`A template has more than ${MAX_PLACES} places. Remove some.`)
   return literal === '' ? parts : [...parts, literal]
 }
 

@@ -5,11 +5,9 @@
 //   change of a token.
 // - A custom recipe is never deleted: the events that name it can be indexed again.
 
-import type { HookRecord, StoredRecipe } from '../../model/hook.ts'
+import type { HookDeliveries, HookRecord, StoredRecipe } from '../../model/hook.ts'
 import type { Tenant } from '../../model/principal.ts'
-import type { StoredRefusal } from '../../model/refusal.ts'
 import type { TokenRecord } from '../../model/token.ts'
-import type { ListedEvent } from './inbox.ts'
 import type { NewToken } from './tokens.ts'
 
 export interface NewHook {
@@ -18,12 +16,6 @@ export interface NewHook {
   readonly hook: HookRecord
   /** Null: it is built in, or stored already. */
   readonly recipe: StoredRecipe | null
-}
-
-/** The latest deliveries of a hook, each kind newest first. An event that is not indexed yet has no entry. */
-export interface HookDeliveries {
-  readonly events: readonly { readonly event: ListedEvent['event']; readonly entry: ListedEvent['entry'] | null }[]
-  readonly refusals: readonly StoredRefusal[]
 }
 
 export interface HookStore {

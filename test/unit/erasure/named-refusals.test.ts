@@ -7,7 +7,7 @@ import type { StoredRefusal } from '../../../src/model/refusal.ts'
 
 const refused = (id: number, body: string, more: Partial<StoredRefusal> = {}): StoredRefusal => ({
   ...{ id, accountId: 7, companyId: 42, receivedAt: 0, keyId: 'A', code: 'invalid_json', route: '/', requestId: 'r' },
-  ...{ headers: {}, body: Buffer.from(body), bodySize: body.length, acceptedAs: null, ...more },
+  ...{ headers: {}, body: Buffer.from(body), bodySize: body.length, reason: null, acceptedAs: null, ...more },
 })
 
 /** They are in the store, newest first, and are read once. */

@@ -38,7 +38,11 @@ const row: JournalRow = {
   recipe: null,
   payload,
 }
-const read = (one: JournalRow) => derive(one, readingOf(one, () => null))
+const read = (one: JournalRow) =>
+  derive(
+    one,
+    readingOf(one, () => null),
+  )
 const derived = read(row)
 const revision = read({ ...row, id: 6, kind: 'revision', revises: 5 })
 const [repeats] = countRepeats([revision], [])

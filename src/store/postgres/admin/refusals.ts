@@ -12,9 +12,9 @@ import type { Pool } from '../connection/pool.ts'
 const INSERT: Statement = {
   name: 'intray_insert_refusals',
   text: `INSERT INTO intray.refusals (account_id, company_id, received_at, body_size, key_id, code, route, request_id,
-    headers, body)
-  SELECT k.* FROM (SELECT ${unnested('bigint bigint bigint bigint text text text text text bytea')})
-    AS k (account_id, company_id, received_at, body_size, key_id, code, route, request_id, headers, body)
+    headers, body, reason)
+  SELECT k.* FROM (SELECT ${unnested('bigint bigint bigint bigint text text text text text bytea text')})
+    AS k (account_id, company_id, received_at, body_size, key_id, code, route, request_id, headers, body, reason)
   WHERE k.received_at > coalesce((SELECT e.erased_at FROM intray.erasures e
     WHERE e.company_id = k.company_id AND e.account_id = k.account_id ORDER BY e.id DESC LIMIT 1), -1)`,
 }
@@ -23,7 +23,7 @@ const DELETE_EXCESS: Statement = {
   text: `DELETE FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id <= (
     SELECT id FROM intray.refusals WHERE company_id = $1 AND account_id = $2 ORDER BY id DESC LIMIT 1 OFFSET $3)`,
 }
-export const REFUSAL_COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
+export const REFUSAL_COLUMNS = `id, account_id, company_id, received_at, key_id, code, reason, route, request_id, headers, body_size, body,
   accepted_as`
 const SELECT = `SELECT ${REFUSAL_COLUMNS} FROM intray.refusals WHERE company_id = $1 AND account_id = $2 AND id < $3
   ORDER BY id DESC LIMIT $4`
@@ -75,5 +75,6 @@ function columnsOf(refusals: readonly Refusal[]): Buffer[] {
     texted((one) => one.requestId),
     texted((one) => JSON.stringify(one.headers)),
     byteas(refusals.map((one) => one.body)),
+    texts(refusals.map((one) => one.reason)),
   ]
 }

@@ -101,7 +101,11 @@ export async function readOneByOne(
     if (rows === null || (found && !isWhole(found))) lost.push(position)
     if (!found || !isWhole(found)) continue
     const row = { ...found, channelKey: keys.ofRow(found) }
-    derived.push(...(whole === null ? [unreadable(row)] : await deriveInTurns([row], await customRecipesOf(connection, [row]), extractBytes)))
+    derived.push(
+      ...(whole === null
+        ? [unreadable(row)]
+        : await deriveInTurns([row], await customRecipesOf(connection, [row]), extractBytes)),
+    )
     bytes += row.size
   }
   return { after, derived, lost, position }

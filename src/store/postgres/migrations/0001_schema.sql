@@ -635,6 +635,8 @@ CREATE TABLE intray.refusals (
   body_size   bigint NOT NULL,
   key_id      text   NOT NULL,
   code        text   NOT NULL,
+  -- What the sender was told, if more than the code says.
+  reason      text,
   route       text   NOT NULL,
   request_id  text   NOT NULL,
   headers     text   NOT NULL,

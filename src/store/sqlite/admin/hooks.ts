@@ -1,11 +1,11 @@
 // Hooks on SQLite. A hook and its token are written in one transaction.
 
 import type { DatabaseSync } from 'node:sqlite'
-import type { HookRecord, StoredRecipe } from '../../../model/hook.ts'
+import type { HookDeliveries, HookRecord, StoredRecipe } from '../../../model/hook.ts'
 import type { DefinitionOf } from '../../../model/payload-reading.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { TokenRecord } from '../../../model/token.ts'
-import type { HookDeliveries, NewHook } from '../../contract/hooks.ts'
+import type { NewHook } from '../../contract/hooks.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
 import { hookRecord, hookValues, recipeValues, storedRefusal } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'

@@ -8,11 +8,11 @@ import { storedRefusal } from '../../rows.ts'
 import { inTransaction } from '../connection.ts'
 
 const INSERT = `INSERT INTO refusals (account_id, company_id, received_at, key_id, code, route, request_id, headers,
-    body_size, body) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+    body_size, body, reason) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
   WHERE ?3 > ifnull((SELECT erased_at FROM erasures WHERE company_id = ?2 AND account_id = ?1 ORDER BY id DESC LIMIT 1), -1)`
 const DELETE_EXCESS = `DELETE FROM refusals WHERE company_id = ?1 AND account_id = ?2 AND id <= (
     SELECT id FROM refusals WHERE company_id = ?1 AND account_id = ?2 ORDER BY id DESC LIMIT 1 OFFSET ?3)`
-export const REFUSAL_COLUMNS = `id, account_id, company_id, received_at, key_id, code, route, request_id, headers, body_size, body,
+export const REFUSAL_COLUMNS = `id, account_id, company_id, received_at, key_id, code, reason, route, request_id, headers, body_size, body,
   accepted_as`
 const SELECT = `SELECT ${REFUSAL_COLUMNS} FROM refusals WHERE company_id = ? AND account_id = ? AND id < ?
   ORDER BY id DESC LIMIT ? + 0`
@@ -38,6 +38,7 @@ export function prepareRefusalWrites(db: DatabaseSync) {
             JSON.stringify(one.headers),
             one.bodySize,
             one.body,
+            one.reason,
           )
           tenants.set(`${one.companyId}:${one.accountId}`, one)
         }

@@ -202,6 +202,8 @@ CREATE TABLE refusals (
   received_at INTEGER NOT NULL,
   key_id      TEXT    NOT NULL,
   code        TEXT    NOT NULL,
+  -- What the sender was told, if more than the code says.
+  reason      TEXT,
   route       TEXT    NOT NULL,
   request_id  TEXT    NOT NULL,
   headers     TEXT    NOT NULL,
