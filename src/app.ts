@@ -10,6 +10,7 @@ import { HookAccesses } from './auth/hook-access.ts'
 import { TenantHooks } from './auth/tenant-hooks.ts'
 import { TenantTokens } from './auth/tenant-tokens.ts'
 import { AUTO_READY_DELAY_MS, type Config, tlsFiles } from './config.ts'
+import { createEndpointOperations } from './http/inbox/endpoints.ts'
 import { createStreamHandler, HEARTBEAT, renderEvent } from './http/inbox/stream.ts'
 import { createProcessingOperations } from './http/inbox/processing.ts'
 import { createHookHandler } from './http/hook-handler.ts'
@@ -41,6 +42,7 @@ import type { Tenant } from './model/principal.ts'
 import type { Refusal } from './model/refusal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
+import { createPushing } from './processing/push/pushing.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -194,6 +196,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       overdueSeconds: retention.overdueMs / 1000,
       lastRunSeconds: retention.lastAt === null ? null : Math.max(0, clock.now() - retention.lastAt) / 1000,
     }),
+    push: () => push.counts,
     certificateExpiresAt: () => server.certificateExpiresAt,
     isReady: () => readiness() === null,
   })
@@ -245,6 +248,20 @@ export async function startApp(options: AppOptions): Promise<App> {
         origin: { requestId: null, address: null },
       }),
     onDeleted: (kind, rows) => metrics.deleted(kind, rows),
+    onTrouble,
+  })
+  const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
+  const { push, endpoints } = createPushing({
+    ...config,
+    endpoints: store.endpoints,
+    claims,
+    secrets,
+    hasSealed: async () => (await store.endpoints.hasSealed()) || (await store.hooks.list('', 1)).length > 0,
+    clock,
+    logger,
+    tracing,
+    audit,
+    onAttempt: (attempt) => metrics.pushed(attempt),
     onTrouble,
   })
   const erasurePurge = new ErasurePurge({ erasures: store.erasures, onTrouble })
@@ -324,7 +341,10 @@ export async function startApp(options: AppOptions): Promise<App> {
       },
     },
     streamHandler: createStreamHandler({ auth, hub: streams, loadShedder, resumePointOf, onTrouble }),
-    processing: createProcessingOperations(claims, store.events, tracing),
+    processing: {
+      ...createProcessingOperations(claims, store.events, tracing),
+      ...createEndpointOperations(endpoints, clock),
+    },
     console: {
       sessions,
       audit,
@@ -363,6 +383,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     // Measuring the event loop wakes the process 50 times a second, so only if metrics are served.
     ...(config.metrics ? [metrics] : []),
     metricsListener,
+    push,
     server,
     claims,
     streams,
@@ -370,6 +391,8 @@ export async function startApp(options: AppOptions): Promise<App> {
   const stopServices = async () => {
     // The port closes first: a stream or claim that ends here begins again on another node.
     void server.stop()
+    // Pushes that are under way have the same time to end as requests.
+    void push.stop()
     for (const service of services.toReversed()) await service.stop()
   }
   try {

@@ -186,6 +186,15 @@ export const SETTINGS = {
   streamHeartbeat: duration('15s', '100ms', '5m', 'An idle stream gets a comment line this often'),
   streamDrainTimeout: duration('30s', '100ms', '1h', 'A stream whose reader takes nothing for this long is closed'),
   maxAttempts: integer(5, 1, 1000, 'Failed attempts until an event is dead; a subscription may have its own number'),
+  pushAllow: networks(
+    'Private, local or reserved addresses that endpoints may have all the same: addresses, networks such as 10.0.0.0/8, loopback. Not set: public addresses only',
+  ),
+  pushMaxRequests: integer(
+    256,
+    1,
+    10_000,
+    'Requests to endpoints in progress on a node; further ones wait, endpoints in turn',
+  ),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept this long, without a rule of retention'),
   retentionEvery: duration('1h', '1s', '30d', 'How often what is too old by the rules of retention is deleted'),

@@ -48,6 +48,17 @@ export type OperationName =
   | 'subscriptions'
   | 'createSubscription'
   | 'deleteSubscription'
+  // Endpoints of subscriptions, in http/inbox/.
+  | 'listEndpoints'
+  | 'showEndpoint'
+  | 'setEndpoint'
+  | 'removeEndpoint'
+  | 'endpointAttempts'
+  | 'pauseEndpoint'
+  | 'resumeEndpoint'
+  | 'rotateEndpointSecret'
+  | 'testEndpoint'
+  | 'replayToEndpoint'
   | 'eraseEvent'
   | 'erase'
   // Operations of the console, in http/console/.
@@ -141,6 +152,22 @@ export const ROUTES: readonly Route[] = [
   inboxRoute('GET', '/v1/inbox/subscriptions', 'subscriptions', 'viewer'),
   inboxRoute('POST', '/v1/inbox/subscriptions', 'createSubscription', 'admin', 'subscription_create'),
   inboxRoute('DELETE', '/v1/inbox/subscriptions/{name}', 'deleteSubscription', 'admin', 'subscription_delete'),
+  inboxRoute('GET', '/v1/inbox/endpoints', 'listEndpoints', 'viewer'),
+  inboxRoute('GET', '/v1/inbox/subscriptions/{name}/endpoint', 'showEndpoint', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint', 'setEndpoint', 'admin', 'endpoint_set'),
+  inboxRoute('DELETE', '/v1/inbox/subscriptions/{name}/endpoint', 'removeEndpoint', 'admin', 'endpoint_remove'),
+  inboxRoute('GET', '/v1/inbox/subscriptions/{name}/endpoint/attempts', 'endpointAttempts', 'viewer'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/pause', 'pauseEndpoint', 'admin', 'endpoint_pause'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/resume', 'resumeEndpoint', 'admin', 'endpoint_resume'),
+  inboxRoute(
+    'POST',
+    '/v1/inbox/subscriptions/{name}/endpoint/secret',
+    'rotateEndpointSecret',
+    'admin',
+    'endpoint_rotate',
+  ),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/test', 'testEndpoint', 'admin', 'endpoint_test'),
+  inboxRoute('POST', '/v1/inbox/subscriptions/{name}/endpoint/replay', 'replayToEndpoint', 'admin', 'endpoint_replay'),
   publicRoute('POST', '/v1/console/session', 'signIn'),
   { ...consoleRoute('GET', '/v1/console/session', 'showSession', 'viewer'), tenant: 'none' },
   { ...consoleRoute('DELETE', '/v1/console/session', 'signOut', 'viewer'), tenant: 'none' },

@@ -65,6 +65,14 @@ export type AuditAction =
   | 'test_event'
   | 'subscription_create'
   | 'subscription_delete'
+  | 'endpoint_set'
+  | 'endpoint_remove'
+  | 'endpoint_pause'
+  | 'endpoint_resume'
+  | 'endpoint_rotate'
+  | 'endpoint_test'
+  | 'endpoint_replay'
+  | 'endpoint_disable'
   | 'operator_add'
   | 'operator_password'
   | 'operator_role'
@@ -80,6 +88,9 @@ export const COMMAND_LINE = '(command line)'
 
 /** The operator's name in audit entries of retention. */
 export const RETENTION_SERVICE = '(retention)'
+
+/** The operator's name in audit entries of pushes: an endpoint said that it is gone. */
+export const PUSH_SERVICE = '(push)'
 
 /** Most tenants that one operator may be limited to: every request searches the list. */
 export const MAX_OPERATOR_TENANTS = 1000

@@ -170,7 +170,7 @@ function readItems(body: Body, common: readonly string[], own: readonly string[]
   return { fields, items: items as { fields: Fields; item: LeaseItem }[], isSingle }
 }
 
-const IDS = { min: 1, max: Number.MAX_SAFE_INTEGER }
+export const IDS = { min: 1, max: Number.MAX_SAFE_INTEGER }
 
 interface Range {
   readonly min: number
@@ -178,7 +178,7 @@ interface Range {
 }
 
 /** The fields of one object; collects their problems. `null` counts as absent. */
-class Fields {
+export class Fields {
   readonly #body: Body
   readonly #at: string
   readonly #problems: FieldProblem[]
@@ -222,6 +222,10 @@ class Fields {
     return this.addProblem(name, 'not_a_boolean', 'must be true or false')
   }
 
+  has(name: string): boolean {
+    return this.#value(name) !== null
+  }
+
   text(name: string, maxUnits: number): string | null {
     const value = this.#value(name)
     if (value === null) return null
@@ -256,9 +260,8 @@ class Fields {
     return this.addProblem(name, 'not_an_object', 'must be an object')
   }
 
-  list(name: string, known: readonly string[]): Fields[] {
+  list(name: string, known: readonly string[], { min, max }: Range = CLAIM_LIMITS.items): Fields[] {
     const value = this.#value(name)
-    const { min, max } = CLAIM_LIMITS.items
     if (!Array.isArray(value) || value.length < min || value.length > max) {
       this.addProblem(name, 'not_a_list', `must be a list of ${min} to ${max} objects`)
       return []

@@ -20,6 +20,11 @@ const TOKEN_REFUSALS = [
   'rate_limited',
   'too_many_failures',
 ]
+/** What requests to endpoints come to; a status of the third, fourth or fifth hundred is a failure. */
+const PUSH_RESULTS = [
+  ...['delivered', '1xx', '3xx', '4xx', '5xx'],
+  ...['forbidden_address', 'unresolved', 'refused', 'timeout', 'reset', 'tls', 'invalid_answer'],
+]
 /** The route of a request to an unknown path. */
 const NO_ROUTE = 'none'
 /** Store metrics are cached for this long. */
@@ -71,6 +76,13 @@ export interface MetricSources {
     readonly overdueSeconds: number
     readonly lastRunSeconds: number | null
   }
+  /** Endpoints by what is the matter with them. */
+  readonly push: () => {
+    readonly active: number
+    readonly disabled: number
+    readonly circuitsOpen: number
+    readonly unreadable: number
+  }
   /** In ms; null without TLS. */
   readonly certificateExpiresAt: () => number | null
   readonly isReady: () => boolean
@@ -108,6 +120,18 @@ export class ServiceMetrics implements Service {
     'Rows that retention deleted, by kind.',
     ['kind'],
     [['events'], ['refusals'], ['history']],
+  )
+
+  readonly #pushes = this.#metrics.counter(
+    'intray_push_attempts_total',
+    'Requests to endpoints, by result.',
+    ['result'],
+    PUSH_RESULTS.map((result) => [result]),
+  )
+  readonly #pushSeconds = this.#metrics.histogram(
+    'intray_push_seconds',
+    'Time of a request to an endpoint until its status.',
+    SECONDS,
   )
 
   constructor(sources: MetricSources) {
@@ -199,6 +223,16 @@ export class ServiceMetrics implements Service {
     metrics.gauge('intray_retention_last_run_seconds', 'Time since retention last ended on this node.', () => {
       return sources.retention().lastRunSeconds
     })
+    metrics.gauge('intray_endpoints_active', 'Endpoints that are pushed to.', () => sources.push().active)
+    metrics.gauge('intray_endpoints_disabled', 'Endpoints that answered 410 and were disabled.', () => {
+      return sources.push().disabled
+    })
+    metrics.gauge('intray_endpoints_circuit_open', 'Endpoints whose events wait, because they fail.', () => {
+      return sources.push().circuitsOpen
+    })
+    metrics.gauge('intray_endpoints_unreadable', 'Endpoints that the key of secrets in use does not open.', () => {
+      return sources.push().unreadable
+    })
     metrics.gauge(
       'intray_tls_certificate_expires_timestamp_seconds',
       'When the certificate in use expires, as a Unix time.',
@@ -237,6 +271,11 @@ export class ServiceMetrics implements Service {
     this.#batches.observe(events)
     this.#appends.observe(seconds)
     if (failure !== null) this.#failures.add()
+  }
+
+  pushed({ status, failure, ms }: { status: number | null; failure: string | null; ms: number }): void {
+    this.#pushes.add(failure === null ? 'delivered' : status === null ? failure : `${Math.floor(status / 100)}xx`)
+    this.#pushSeconds.observe(ms / 1000)
   }
 
   deleted(kind: string, rows: number): void {

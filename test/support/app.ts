@@ -12,6 +12,9 @@ import { openStore } from '../../src/store/open.ts'
 import { type SendOptions, send, type TestAnswer } from './client.ts'
 import type { Driver } from './drivers.ts'
 
+/** Made for tests. */
+export const SECRETS_KEY = Buffer.alloc(32, 7).toString('base64')
+
 export interface TokenOptions {
   readonly accountId?: number
   readonly companyId?: number
@@ -52,6 +55,7 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
   const environment: Record<string, string> = {
     INTRAY_PORT: '0',
     INTRAY_DATABASE_URL: databaseUrl,
+    INTRAY_SECRETS_KEY: SECRETS_KEY,
     INTRAY_QUEUE_MAX_WAIT: '10m',
     INTRAY_SECRETS_KEY: Buffer.alloc(32, 7).toString('base64'),
   }

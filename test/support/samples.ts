@@ -24,6 +24,8 @@ interface Sample {
     | 'hookKeyId'
     | 'spareHookKeyId'
     | 'page'
+    | 'pushed'
+    | 'spare'
   readonly body?: string | ((data: SampleData) => object)
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true
@@ -71,6 +73,16 @@ const SAMPLES: Record<OperationName, Sample> = {
   subscriptions: {},
   createSubscription: { body: '{"name":"another"}' },
   deleteSubscription: { id: 'subscription', isOnce: true },
+  listEndpoints: {},
+  showEndpoint: { id: 'pushed' },
+  setEndpoint: { id: 'pushed', body: '{"url":"http://127.0.0.1:9/"}' },
+  removeEndpoint: { id: 'spare', isOnce: true },
+  endpointAttempts: { id: 'pushed' },
+  pauseEndpoint: { id: 'pushed' },
+  resumeEndpoint: { id: 'pushed' },
+  rotateEndpointSecret: { id: 'pushed', body: '{}' },
+  testEndpoint: { id: 'pushed' },
+  replayToEndpoint: { id: 'pushed', body: '{"from":1,"to":1}' },
   signIn: { body: ({ link }) => ({ link }), isOnce: true },
   showSession: {},
   signOut: { isOnce: true, isLast: true },
@@ -121,6 +133,9 @@ export interface SampleData {
   readonly revision: number
   readonly leaseId: string
   readonly subscription: string
+  /** Subscriptions with an endpoint that cannot be reached; nothing else uses the second. */
+  readonly pushed: string
+  readonly spare: string
   readonly refusal: number
   /** Tokens that nothing else uses. */
   readonly keyId: string
@@ -149,6 +164,10 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
   const [{ id, lease_id: leaseId }] = claimed.json!.events as [{ id: number; lease_id: string }]
   assert.equal(id, event)
   await command('/v1/inbox/subscriptions', { name: 'sample' })
+  for (const name of ['pushed', 'spare']) {
+    await command('/v1/inbox/subscriptions', { name })
+    await command(`/v1/inbox/subscriptions/${name}/endpoint`, { url: 'http://127.0.0.1:9/' })
+  }
   await app.post('not json')
   const tenant = { accountId: 7, companyId: 42 }
   const refused = await until('the refusal is kept', async () => (await app.store.refusals.list(tenant, 1e15, 1))[0])
@@ -163,6 +182,8 @@ export async function createSampleData(app: TestApp): Promise<SampleData> {
     revision: revisions[0]!.id,
     leaseId,
     subscription: 'sample',
+    pushed: 'pushed',
+    spare: 'spare',
     refusal: refused.id,
     keyId: tokenKeyId(await app.createToken())!,
     spareKeyId: tokenKeyId(await app.createToken())!,

@@ -12,6 +12,7 @@ import { withQuery } from '../query.ts'
 import { orUnavailable } from '../unavailable.ts'
 import { createClaimOperations, NO_SUBSCRIPTION } from './claims.ts'
 import { OUTCOME_UNKNOWN, withCommand } from './command.ts'
+import type { EndpointOperations } from './endpoints.ts'
 
 type Subscription = Awaited<ReturnType<Claims['subscriptions']>>[number]
 
@@ -68,7 +69,7 @@ export function createProcessingOperations(claims: Claims, events: EventReader, 
   } satisfies Record<string, Operation>
 }
 
-export type ProcessingOperations = ReturnType<typeof createProcessingOperations>
+export type ProcessingOperations = ReturnType<typeof createProcessingOperations> & EndpointOperations
 
 function withoutQuery(work: (call: Call) => Promise<Outcome>): Operation {
   return withQuery({}, (call) => orUnavailable(() => work(call), OUTCOME_UNKNOWN))

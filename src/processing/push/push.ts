@@ -77,8 +77,14 @@ export class Push implements Service {
     })
     const { onTrouble } = options
     const attempt = (doing: string, work: () => Promise<void>) => () => work().catch((error) => onTrouble(doing, error))
-    this.#follower = new PeriodicTask(POLL_MS, attempt('follow endpoints', () => this.#follow()))
-    this.#flusher = new PeriodicTask(FLUSH_MS, attempt('record push attempts', () => this.#flush()))
+    this.#follower = new PeriodicTask(
+      POLL_MS,
+      attempt('follow endpoints', () => this.#follow()),
+    )
+    this.#flusher = new PeriodicTask(
+      FLUSH_MS,
+      attempt('record push attempts', () => this.#flush()),
+    )
   }
 
   async start(): Promise<void> {
@@ -208,7 +214,7 @@ export class Push implements Service {
       const changed = await endpoints.put(queueOf(endpoint), settings, revision, clock.now())
       if (changed === null || changed === 'changed') return
       logger.warn('an endpoint answered 410 and was disabled', named(endpoint))
-      await onDisabled(endpoint, endpoint.subscription)
+      await onDisabled({ accountId: endpoint.accountId, companyId: endpoint.companyId }, endpoint.subscription)
       // Nothing more is sent from now on, and not only from the next poll.
       if (!this.#stopped) this.#apply(changed)
     } catch (error) {

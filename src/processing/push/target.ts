@@ -20,5 +20,8 @@ export function liveSecrets({ secrets }: EndpointTarget, now: number): SigningSe
 
 /** What must not appear in a text that is kept. */
 export function secretTexts({ headers, secrets }: EndpointTarget): string[] {
-  return [...headers.filter(({ isSecret }) => isSecret).map(({ value }) => value), ...secrets.map(({ secret }) => secret)]
+  return [
+    ...headers.filter(({ isSecret }) => isSecret).map(({ value }) => value),
+    ...secrets.map(({ secret }) => secret),
+  ]
 }

@@ -46,7 +46,11 @@ export function answerText(status: number, body: Buffer, secrets: readonly strin
 
 export function keptText(body: Buffer, secrets: readonly string[]): string {
   // A character that is cut in two would be a replacement character.
-  const whole = body.toString('utf8').replaceAll('\0', '\uFFFD').replace(/\uFFFD+$/, '').trim()
+  const whole = body
+    .toString('utf8')
+    .replaceAll('\0', '\uFFFD')
+    .replace(/\uFFFD+$/, '')
+    .trim()
   return redactBeginning(withoutSecrets(whole, secrets), MAX_ANSWER_BYTES)
 }
 

@@ -1,0 +1,48 @@
+// Composes what pushes: the part that delivers, and the part that makes and changes endpoints.
+
+import { type AuditAction, PUSH_SERVICE } from '../../model/operator.ts'
+import type { Tenant } from '../../model/principal.ts'
+import type { EndpointStore } from '../../store/contract/endpoints.ts'
+import { AddressGuard } from './address-guard.ts'
+import { Endpoints, type EndpointsOptions } from './endpoints.ts'
+import { Push, type PushOptions } from './push.ts'
+import { createResolver } from './resolver.ts'
+
+interface DisabledEndpoint {
+  readonly action: AuditAction
+  readonly operator: { readonly id: string; readonly name: string }
+  readonly tenant: Tenant
+  readonly target: string
+  readonly origin: { readonly requestId: null; readonly address: null }
+}
+
+/** The settings, and the services of the process. */
+export interface PushingOptions
+  extends Pick<PushOptions, 'claims' | 'secrets' | 'clock' | 'logger' | 'tracing' | 'onAttempt' | 'onTrouble'>,
+    Pick<EndpointsOptions, 'hasSealed'> {
+  readonly endpoints: EndpointStore
+  readonly pushAllow: readonly string[]
+  readonly pushMaxRequests: number
+  readonly stopTimeout: number
+  readonly audit: (entry: DisabledEndpoint) => Promise<void>
+}
+
+export function createPushing(options: PushingOptions): { readonly push: Push; readonly endpoints: Endpoints } {
+  const { endpoints: store, pushAllow, pushMaxRequests, stopTimeout, audit } = options
+  const targets = { guard: new AddressGuard(pushAllow), resolve: createResolver() }
+  const push = new Push({
+    ...options,
+    ...targets,
+    maxRequests: pushMaxRequests,
+    stopMs: stopTimeout,
+    onDisabled: (tenant, subscription) =>
+      audit({
+        action: 'endpoint_disable',
+        operator: { id: '', name: PUSH_SERVICE },
+        tenant,
+        target: subscription,
+        origin: { requestId: null, address: null },
+      }),
+  })
+  return { push, endpoints: new Endpoints({ ...options, ...targets, store }) }
+}
