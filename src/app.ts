@@ -292,7 +292,6 @@ export async function startApp(options: AppOptions): Promise<App> {
     maxBodyBytes: config.maxBodyBytes,
     remoteAddr: config.remoteAddr,
   }
-  const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
   const publicAddress = createPublicAddress(config.trustedProxies)
   const loadShedder = new LoadShedder({ ...config, isUnderPressure: () => batcher.isUnderPressure })
   const server = new HttpServer({
