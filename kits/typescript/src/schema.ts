@@ -23,7 +23,7 @@ export type AuditEntry = {
   readonly id: string
   readonly at: Time
   readonly operator: string | null
-  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link" | "retention_set" | "retention_delete"
+  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "hook_create" | "hook_rotate" | "hook_disable" | "hook_enable" | "hook_sample" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link" | "retention_set" | "retention_delete"
   readonly tenant: Tenant | null
   readonly target: string | null
   readonly request_id: string | null
@@ -34,6 +34,17 @@ export type AuditPage = {
   readonly ok: true
   readonly entries: readonly (AuditEntry)[]
   readonly next: Next
+}
+
+export type ChangedEndpoint = {
+  readonly ok: true
+  readonly endpoint: EndpointWithSecret
+}
+
+export type ChangedHook = {
+  readonly ok: true
+  readonly hook: HookDetail
+  readonly in_force: boolean
 }
 
 export type ChangedToken = {
@@ -137,6 +148,135 @@ export type Delivery = {
 
 export type DeliveryState = "pending" | "leased" | "done" | "dead"
 
+export type Endpoint = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+}
+
+export type EndpointAttempt = {
+  readonly at: string
+  readonly event_id: EventId
+  readonly attempt: number
+  readonly status: number | null
+  readonly failure: string | null
+  readonly ms: number
+}
+
+export type EndpointAttempts = {
+  readonly ok: true
+  readonly attempts: readonly (EndpointAttempt)[]
+}
+
+export type EndpointCircuit = {
+  readonly opened_at: string | null
+  readonly next_try_at: string | null
+  readonly trips: number
+}
+
+export type EndpointCommand = {
+  readonly url?: string | null
+  readonly body?: "event" | "raw" | null
+  readonly timeout_s?: number | null
+  readonly concurrency?: number | null
+  readonly headers?: readonly (EndpointHeaderCommand)[] | null
+  readonly secret?: string | null
+}
+
+export type EndpointHeader = {
+  readonly name: string
+  readonly value: string | null
+  readonly secret: boolean
+}
+
+export type EndpointHeaderCommand = {
+  readonly name: string
+  readonly value: string
+  readonly secret?: boolean | null
+}
+
+export type EndpointRotation = {
+  readonly overlap_s?: number | null
+  readonly secret?: string | null
+}
+
+export type EndpointSecret = {
+  readonly created_at: string
+  readonly ends_at: string | null
+}
+
+export type EndpointSummary = {
+  readonly count: number
+  readonly failed: number
+  readonly p50_ms: number | null
+  readonly p95_ms: number | null
+  readonly last_delivered_at: string | null
+  readonly last_failed_at: string | null
+}
+
+export type EndpointTest = {
+  readonly ok: true
+  readonly test: EndpointTestResult
+}
+
+export type EndpointTestResult = {
+  readonly webhook_id: string
+  readonly status: number | null
+  readonly failure: string | null
+  readonly reason: string | null
+  readonly ms: number
+  readonly body: string
+}
+
+export type EndpointWithSecret = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+  readonly secret?: string
+}
+
+export type EndpointWithSummary = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+  readonly recent: EndpointSummary
+}
+
+export type Endpoints = {
+  readonly ok: true
+  readonly endpoints: readonly (Endpoint)[]
+}
+
 export type EraseCommand = {
   readonly event?: number | null
   readonly conversation?: number | null
@@ -217,6 +357,7 @@ export type EventDetail = {
   readonly traceparent: string | null
   readonly user_agent: string | null
   readonly remote_addr: string | null
+  readonly recipe: string | null
   readonly resends: number
   readonly revisions: number
   readonly last_seen_at: Time
@@ -284,6 +425,122 @@ export type HistoryEntry = {
   readonly attempts: number
   readonly key_id: string | null
   readonly error: string | null
+}
+
+export type Hook = {
+  readonly key_id: string
+  readonly name: string
+  readonly recipe: string
+  readonly scope: string
+  readonly state: "active" | "disabled" | "expired"
+  readonly created_at: Time
+  readonly expires_at: string | null
+  readonly disabled_at: string | null
+  readonly last_used_at: string | null
+  readonly rotated_from: string | null
+  readonly rate_limit: string | null
+}
+
+export type HookAnswer = {
+  readonly ok: true
+  readonly hook: HookDetail
+}
+
+export type HookCommand = {
+  readonly recipe: string
+  readonly definition?: string
+  readonly name?: string
+  readonly scope?: string
+  readonly secret?: string
+  readonly expires_in?: string
+  readonly rate_limit?: string
+  readonly max_body_bytes?: string
+}
+
+export type HookDeliveries = {
+  readonly ok: true
+  readonly deliveries: readonly (HookDelivery)[]
+}
+
+export type HookDelivery = {
+  readonly received_at: Time
+  readonly verdict: string
+  readonly kind: "event" | "revision" | null
+  readonly is_sample: boolean
+  readonly event_id: number | null
+  readonly refusal_id: number | null
+  readonly reason: string | null
+  readonly request_id: string
+  readonly recipe: string | null
+  readonly source_ref: string | null
+  readonly channel_ref: string | null
+  readonly content_type: string
+  readonly size: number
+  readonly contact: Contact
+  readonly message_type: string | null
+  readonly snippet: string | null
+  readonly warnings: readonly (Warning)[]
+  readonly is_indexed: boolean
+}
+
+export type HookDetail = {
+  readonly key_id: string
+  readonly name: string
+  readonly recipe: string
+  readonly scope: string
+  readonly state: "active" | "disabled" | "expired"
+  readonly created_at: Time
+  readonly expires_at: string | null
+  readonly disabled_at: string | null
+  readonly last_used_at: string | null
+  readonly rotated_from: string | null
+  readonly rate_limit: string | null
+  readonly title: string | null
+  readonly max_body_bytes: number | null
+  readonly url: string | null
+  readonly verify_token: string | null
+  readonly signature: {
+    readonly kind: "none" | "header" | "hmac" | "twilio"
+    readonly needs_secret: boolean
+  } | null
+  readonly secrets: readonly ({
+    readonly until: string | null
+  })[] | null
+  readonly setup: {
+    readonly secret: {
+      readonly from: "intray" | "vendor"
+      readonly name: string
+    } | null
+    readonly steps: readonly (string)[]
+  } | null
+  readonly secret?: string | null
+}
+
+export type HookPage = {
+  readonly ok: true
+  readonly hooks: readonly (Hook)[]
+  readonly next: Next
+}
+
+export type HookReceipt = Readonly<Record<string, unknown>>
+
+export type HookSample = {
+  readonly ok: true
+  readonly id: number
+  readonly read: {
+    readonly source_ref: string | null
+    readonly channel_ref: string | null
+    readonly is_batch: boolean
+    readonly contact: Contact
+    readonly message_type: string | null
+    readonly snippet: string | null
+    readonly warnings: readonly (Warning)[]
+  }
+}
+
+export type HookSampleCommand = {
+  readonly body?: string
+  readonly content_type?: string
 }
 
 export type InboxEvent = {
@@ -369,10 +626,39 @@ export type Receipt = {
   readonly conflict?: true
 }
 
+export type Recipe = {
+  readonly recipe: string
+  readonly name: string
+  readonly version: string
+  readonly title: string
+  readonly bodies: readonly (string)[]
+  readonly signature: {
+    readonly kind: "none" | "header" | "hmac" | "twilio"
+    readonly needs_secret: boolean
+  } | null
+  readonly has_challenge: boolean
+  readonly source_ref: readonly (string)[]
+  readonly channel_ref: readonly (string)[]
+  readonly setup: {
+    readonly secret: {
+      readonly from: "intray" | "vendor"
+      readonly name: string
+    } | null
+    readonly steps: readonly (string)[]
+  } | null
+  readonly has_sample: boolean
+}
+
+export type RecipeList = {
+  readonly ok: true
+  readonly recipes: readonly (Recipe)[]
+}
+
 export type Refusal = {
   readonly id: number
   readonly received_at: Time
   readonly error: string
+  readonly reason: string | null
   readonly key_id: string
   readonly route: string
   readonly request_id: string
@@ -397,6 +683,7 @@ export type RefusalDetail = {
   readonly id: number
   readonly received_at: Time
   readonly error: string
+  readonly reason: string | null
   readonly key_id: string
   readonly route: string
   readonly request_id: string
@@ -438,6 +725,26 @@ export type ReleasedEvent = {
   readonly delay_s?: Delay
   readonly error?: ProcessingError
   readonly dead?: Dead
+}
+
+export type RemovedEndpoint = {
+  readonly ok: true
+  readonly subscription: string
+}
+
+export type ReplayCommand = {
+  readonly from: number
+  readonly to: number
+  readonly limit?: number | null
+  readonly dry_run?: boolean | null
+}
+
+export type Replayed = {
+  readonly ok: true
+  readonly dry_run: boolean
+  readonly matched: number
+  readonly replayed: number
+  readonly next: number | null
 }
 
 export type RequestId = string
@@ -482,6 +789,13 @@ export type RotateCommand = {
   readonly expires_in?: string
 }
 
+export type RotateHookCommand = {
+  readonly what: "address" | "secret"
+  readonly secret?: string
+  readonly overlap?: string
+  readonly expires_in?: string
+}
+
 export type Scope = string
 
 export type Sender = {
@@ -498,6 +812,12 @@ export type SessionAnswer = {
   readonly expires_at: Time
 }
 
+export type SetEndpoint = {
+  readonly ok: true
+  readonly created: boolean
+  readonly endpoint: EndpointWithSecret
+}
+
 export type SettledEvent = {
   readonly id: EventId
   readonly ok: boolean
@@ -510,6 +830,11 @@ export type SettledEvent = {
 export type SettledEvents = {
   readonly ok: true
   readonly events: readonly (SettledEvent)[]
+}
+
+export type ShownEndpoint = {
+  readonly ok: true
+  readonly endpoint: EndpointWithSummary
 }
 
 export type SignInCommand = {
@@ -546,6 +871,12 @@ export type SubscriptionName = string
 export type Subscriptions = {
   readonly ok: true
   readonly subscriptions: readonly (Subscription)[]
+}
+
+export type SwitchedHook = {
+  readonly ok: true
+  readonly hook: Hook
+  readonly in_force: boolean
 }
 
 export type Tenant = {
@@ -626,6 +957,16 @@ export interface Operations {
     body: undefined
     answer: EventPage
   }
+  'GET /v1/hooks/{hook_id}': {
+    query: {}
+    body: undefined
+    answer: undefined
+  }
+  'POST /v1/hooks/{hook_id}': {
+    query: {}
+    body: unknown
+    answer: HookReceipt
+  }
   'GET /v1/inbox/stream': {
     query: { after?: number }
     body: undefined
@@ -680,6 +1021,56 @@ export interface Operations {
     query: {}
     body: undefined
     answer: DeletedSubscription
+  }
+  'GET /v1/inbox/endpoints': {
+    query: {}
+    body: undefined
+    answer: Endpoints
+  }
+  'GET /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: undefined
+    answer: ShownEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: EndpointCommand
+    answer: SetEndpoint
+  }
+  'DELETE /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: undefined
+    answer: RemovedEndpoint
+  }
+  'GET /v1/inbox/subscriptions/{name}/endpoint/attempts': {
+    query: { limit?: number }
+    body: undefined
+    answer: EndpointAttempts
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/pause': {
+    query: {}
+    body: undefined
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/resume': {
+    query: {}
+    body: undefined
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/secret': {
+    query: {}
+    body: EndpointRotation
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/test': {
+    query: {}
+    body: undefined
+    answer: EndpointTest
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/replay': {
+    query: {}
+    body: ReplayCommand
+    answer: Replayed
   }
   'GET /v1/inbox/events/{id}': {
     query: {}
@@ -780,6 +1171,51 @@ export interface Operations {
     query: {}
     body: undefined
     answer: ChangedToken
+  }
+  'GET /v1/console/hooks': {
+    query: { limit?: number; cursor?: string }
+    body: undefined
+    answer: HookPage
+  }
+  'POST /v1/console/hooks': {
+    query: {}
+    body: HookCommand
+    answer: HookAnswer
+  }
+  'GET /v1/console/hooks/{key_id}': {
+    query: {}
+    body: undefined
+    answer: HookAnswer
+  }
+  'POST /v1/console/hooks/{key_id}/rotate': {
+    query: {}
+    body: RotateHookCommand
+    answer: ChangedHook
+  }
+  'POST /v1/console/hooks/{key_id}/disable': {
+    query: {}
+    body: undefined
+    answer: SwitchedHook
+  }
+  'POST /v1/console/hooks/{key_id}/enable': {
+    query: {}
+    body: undefined
+    answer: SwitchedHook
+  }
+  'GET /v1/console/hooks/{key_id}/deliveries': {
+    query: {}
+    body: undefined
+    answer: HookDeliveries
+  }
+  'POST /v1/console/hooks/{key_id}/samples': {
+    query: {}
+    body: HookSampleCommand
+    answer: HookSample
+  }
+  'GET /v1/console/recipes': {
+    query: {}
+    body: undefined
+    answer: RecipeList
   }
   'GET /v1/console/refusals/{id}': {
     query: {}
