@@ -42,7 +42,10 @@ export function hookJson(found: FoundTenantHook, opened: HookSecrets | null) {
 }
 
 /** Undefined without a flag. */
-export function secretOf(values: { readonly 'secret-file'?: string; readonly 'secret-stdin'?: boolean }): string | undefined {
+export function secretOf(values: {
+  readonly 'secret-file'?: string
+  readonly 'secret-stdin'?: boolean
+}): string | undefined {
   const { 'secret-file': file, 'secret-stdin': fromStdin } = values
   if (file === undefined && !fromStdin) return undefined
   if (file !== undefined && fromStdin) throw new UsageError('Give --secret-file or --secret-stdin, not both.')
@@ -59,7 +62,9 @@ const MAX_SECRET_FILE_BYTES = 64 * 1024
 export function readRecipeFile(file: string) {
   const read = parseCustomRecipe(readText(file, file, MAX_RECIPE_BYTES))
   if ('recipe' in read) return read
-  const lines = read.problems.map(({ path, message }) => `  ${path === '' ? '' : `${printable(path)}: `}${printable(message)}`)
+  const lines = read.problems.map(
+    ({ path, message }) => `  ${path === '' ? '' : `${printable(path)}: `}${printable(message)}`,
+  )
   throw new CommandError(`${file} is no recipe:\n${lines.join('\n')}`)
 }
 

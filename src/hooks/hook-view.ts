@@ -11,6 +11,9 @@ import { sampleOf } from './samples.ts'
 
 const time = (ms: number | null) => (ms === null ? null : isoTime(ms))
 
+/** Stands for the secret, which is not shown again. */
+export const SECRET_PLACE = '<SECRET>'
+
 /** Without its address, for lists. */
 export function hookView(record: TokenRecord, now: number) {
   return {
@@ -45,7 +48,7 @@ export function hookDetail({ record, hook, recipe, opened, publicUrl, now }: Hoo
   const verifyToken = opened && recipe?.challenge?.kind === 'hub' ? verifyTokenOf(opened.hookId) : null
   const guide = record.recipe === null ? null : (builtInRecipe(record.recipe)?.guide ?? null)
   const filled = (step: string) =>
-    step.replaceAll('{url}', url ?? 'URL').replaceAll('{verify_token}', verifyToken ?? 'VERIFY_TOKEN')
+    step.replaceAll('{url}', url ?? '<URL>').replaceAll('{verify_token}', verifyToken ?? '<VERIFY TOKEN>')
   const valid = opened?.secrets.filter(({ until }) => until === null || until > now) ?? null
   return {
     ...hookView(record, now),
@@ -54,10 +57,10 @@ export function hookDetail({ record, hook, recipe, opened, publicUrl, now }: Hoo
     url,
     verify_token: verifyToken,
     signature: recipe === null ? null : { kind: recipe.signature.kind, needs_secret: needsSecret(recipe) },
-    secrets: valid && valid.map(({ until }) => ({ until: time(until) })),
+    secrets: valid?.map(({ until }) => ({ until: time(until) })) ?? null,
     setup: guide && {
       secret: guide.secret,
-      steps: guide.steps.map((step) => filled(step).replaceAll('{secret}', 'SECRET')),
+      steps: guide.steps.map((step) => filled(step).replaceAll('{secret}', SECRET_PLACE)),
     },
   }
 }

@@ -17,7 +17,6 @@ export const UNREADABLE = 'the payload cannot be read: a page of the database is
 /** Between two turns: 64 KiB take less than 1 ms to scan. */
 const STEP_BYTES = 64 * 1024
 const BOM = Buffer.from('\uFEFF')
-const NULL = Buffer.from('null')
 
 /** Lets others work. */
 type Turn = () => Promise<void>
@@ -27,10 +26,17 @@ export async function isEmbeddable(payload: Uint8Array, turn: Turn): Promise<boo
   return !startsWithBom(payload) && (await isJson(payload, turn))
 }
 
-/** The JSON without its BOM, which has no place inside of a document. `null` for bytes that intake would not have taken. */
-export async function embeddable(payload: Uint8Array, turn: Turn): Promise<Uint8Array> {
-  if (!(await isJson(payload, turn))) return NULL
-  return startsWithBom(payload) ? payload.subarray(BOM.length) : payload
+/**
+ * The field or fields of a document that hold the payload: the JSON without its BOM, which has no place inside of a document, or
+ * base64 of bytes that are not JSON, such as a form that came in through a hook.
+ */
+export async function payloadFields(payload: Uint8Array, turn: Turn): Promise<Uint8Array> {
+  if (!(await isJson(payload, turn))) {
+    const bytes = Buffer.from(payload.buffer, payload.byteOffset, payload.byteLength)
+    return Buffer.from(`"payload":null,"payload_base64":"${bytes.toString('base64')}"`)
+  }
+  const json = startsWithBom(payload) ? payload.subarray(BOM.length) : payload
+  return Buffer.concat([Buffer.from('"payload":'), json])
 }
 
 async function isJson(payload: Uint8Array, turn: Turn): Promise<boolean> {

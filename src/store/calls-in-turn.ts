@@ -17,8 +17,8 @@ export function payloadsInTurn(events: EventReader): EventReader {
     maxPerHolder: 1,
     maxWaitingPerHolder: MAX_WAITING,
   })
-  const { payload, payloadJson } = events
-  return { ...events, ...callsInTurn({ payload, payloadJson }, slots) }
+  const { payload, payloadFields } = events
+  return { ...events, ...callsInTurn({ payload, payloadFields }, slots) }
 }
 
 /** A call that names a tenant, itself or in its first value, waits for a slot in the turn of that tenant. */

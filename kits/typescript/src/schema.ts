@@ -325,7 +325,8 @@ export type Event = {
 export type EventAnswer = {
   readonly ok: true
   readonly event: EventDetail
-  readonly payload: Readonly<Record<string, unknown>> | null
+  readonly payload: Readonly<Record<string, unknown>> | readonly (unknown)[] | string | number | boolean | null
+  readonly payload_base64?: string
   readonly index_lag?: IndexLag
 }
 

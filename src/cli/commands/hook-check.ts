@@ -19,16 +19,25 @@ Exit code 1 if the request would be refused.
 
   ./intray hook check --recipe shop.yaml --sample order.json --header 'X-Shop-Id: 12'`,
   flags: {
-    recipe: { value: 'FILE', about: 'A recipe file in JSON or YAML, or the name of a recipe that Intray brings.', isRequired: true },
+    recipe: {
+      value: 'FILE',
+      about: 'A recipe file in JSON or YAML, or the name of a recipe that Intray brings.',
+      isRequired: true,
+    },
     sample: { value: 'FILE', about: 'The body of the request.', isRequired: true },
-    header: { value: 'LINE', about: "A header of the request, such as 'X-Event: order'; may be given again.", multiple: true },
+    header: {
+      value: 'LINE',
+      about: "A header of the request, such as 'X-Event: order'; may be given again.",
+      multiple: true,
+    },
     type: { value: 'TYPE', about: 'Its Content-Type [application/json].' },
     ...SECRET_FLAGS,
     ...JSON_FLAG,
   },
   async run(values) {
     const { recipe: name, sample } = values
-    if (name === undefined || sample === undefined) throw new UsageError('hook check needs --recipe FILE and --sample FILE.')
+    if (name === undefined || sample === undefined)
+      throw new UsageError('hook check needs --recipe FILE and --sample FILE.')
     const recipe = newestRecipe(name) ?? readRecipeFile(name).recipe
     const contentType = values.type ?? 'application/json'
     const secret = secretOf(values)

@@ -3,6 +3,7 @@
 import { newHookSecret } from '../../auth/tenant-hooks.ts'
 import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import { isScope } from '../../model/principal.ts'
+import { SECRET_PLACE } from '../../hooks/hook-view.ts'
 import { BUILT_IN_RECIPES, newestRecipe } from '../../model/recipes/built-in.ts'
 import { needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { systemClock } from '../../runtime/clock.ts'
@@ -100,7 +101,12 @@ export function printHook({ setup, signature, secrets, ...json }: HookJson, made
   print(`\nThe address, which is a secret:\n\n  ${url}\n`)
   if (verifyToken !== null) print(`\nThe verify token:\n\n  ${verifyToken}\n`)
   if (made !== null) print(`\nThe secret, shown this once:\n\n  ${made}\n`)
-  if (setup) print(`\nAt the vendor:\n${setup.steps.map((step) => `  - ${step}\n`).join('')}`)
+  if (setup)
+    print(
+      `\nAt the vendor:\n${setup.steps.map((step) => `  - ${made === null ? step : step.replaceAll(SECRET_PLACE, made)}\n`).join('')}`,
+    )
   if (signature?.needs_secret && valid === 0)
-    print(`\nThe vendor makes the secret (${setup?.secret?.name ?? 'secret'}). Set it: ./intray hook rotate ${json.key_id} --secret-stdin\n`)
+    print(
+      `\nThe vendor makes the secret (${setup?.secret?.name ?? 'secret'}). Set it: ./intray hook rotate ${json.key_id} --secret-stdin\n`,
+    )
 }

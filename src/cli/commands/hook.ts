@@ -21,7 +21,7 @@ import { type Command, command, CommandError, commandGroup, UsageError } from '.
 import { flag, JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
 import { hookJson, hooksOf, knownHook, readBytes, SECRET_FLAGS, secretOf, tenantText } from '../hook-store.ts'
 import { withStore } from '../open.ts'
-import { note, print, printJson, printList, table } from '../output.ts'
+import { print, printable, printJson, printList, table } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect } from '../token-flags.ts'
 import { hookCheck } from './hook-check.ts'
 import { hookCreate, printHook } from './hook-create.ts'
@@ -124,14 +124,22 @@ const rotate = command({
   },
 })
 
-async function newAddress(store: Store, keyId: string, terms: { overlapMs: number | null; expiresAt: number | undefined }) {
+async function newAddress(
+  store: Store,
+  keyId: string,
+  terms: { overlapMs: number | null; expiresAt: number | undefined },
+) {
   const hooks = hooksOf(store)
   const found = await knownHook(hooks, keyId)
   const rotated = await hooks.rotateAddress(found.record, terms)
   if ('successor' in rotated)
-    throw new CommandError(`Hook ${keyId} was rotated already. Rotate its successor: ./intray hook rotate ${rotated.successor} --address`)
+    throw new CommandError(
+      `Hook ${keyId} was rotated already. Rotate its successor: ./intray hook rotate ${rotated.successor} --address`,
+    )
   if ('hasExpired' in rotated)
-    throw new CommandError(`Hook ${keyId} has expired, and its successor would be expired too. Add when it expires: --expires 30d`)
+    throw new CommandError(
+      `Hook ${keyId} has expired, and its successor would be expired too. Add when it expires: --expires 30d`,
+    )
   await recordCommand(store, 'hook_rotate', keyId, found.record)
   const { record, hook, opened } = rotated
   return { json: hookJson({ record, hook, recipe: found.recipe }, opened), made: null }
@@ -145,7 +153,9 @@ async function newSecret(
   const hooks = hooksOf(store)
   const { recipe } = await knownHook(hooks, keyId)
   if (recipe === null || !needsSecret(recipe))
-    throw new CommandError(`Hook ${keyId} has no secret: its address is the secret. Replace that: ./intray hook rotate ${keyId} --address`)
+    throw new CommandError(
+      `Hook ${keyId} has no secret: its address is the secret. Replace that: ./intray hook rotate ${keyId} --address`,
+    )
   const made = given === undefined ? newHookSecret(recipe) : null
   const changed = await hooks.rotateSecret(keyId, given ?? made!, overlapMs)
   if (!changed) throw new CommandError(`Hook ${keyId} is gone.`)
@@ -165,7 +175,9 @@ const recipes = command({
       print(`${name}  ${title}\n`)
       for (const step of guide.steps) print(`    ${step}\n`)
     }
-    print("\nFor another sender, write a recipe file (docs/sending/recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n")
+    print(
+      '\nFor another sender, write a recipe file (docs/sending/recipes.md), and try it: ./intray hook check --recipe FILE --sample BODY\n',
+    )
   },
 })
 
@@ -216,7 +228,7 @@ has no references, so that it is never taken for a message of the vendor.`,
       }
       if (values.json) return printJson({ id: result.id, read })
       print(`Stored as test event ${result.id}. The recipe reads:\n`)
-      for (const [name, value] of Object.entries(read)) note(`  ${name}: ${value ?? '-'}`)
+      for (const [name, value] of Object.entries(read)) print(`  ${name}: ${value === null ? '-' : printable(value)}\n`)
     })
   },
 })

@@ -15,6 +15,8 @@ const NOT_FOUND = { code: 'not_found' } as const
 const ERASED = { code: 'erased' } as const
 const PAGE = { limit: limitParameter, cursor: idCursorParameter }
 
+const JSON_TYPE = /^[\w.+/-]*json\b/i
+
 /** A payload may be anything: browsers must not run, sniff, frame or share it. */
 const SAFE_HEADERS = {
   'Content-Type': 'application/json; charset=utf-8',
@@ -39,11 +41,11 @@ export function eventOperations(options: InboxOptions) {
     const lag = await awaitIndex()
     const event = await find(call)
     if (!event) return NOT_FOUND
-    const payload = await events.payloadJson(event.id, callerOf(call))
+    const payload = await events.payloadFields(event.id, callerOf(call))
     if (payload === null) return ERASED
     const state = (await statesOf(callerOf(call), [event]))(event)
     const detail = eventDetail(event, await events.indexEntry(event), await events.repeats(event), state)
-    return withPayload(jsonAnswer({ event: detail, ...lagField(lag) }), payload)
+    return withFields(jsonAnswer({ event: detail, ...lagField(lag) }), payload)
   })
 
   const eventPayload = withQuery({}, async (call) => {
@@ -52,9 +54,12 @@ export function eventOperations(options: InboxOptions) {
     const payload = await events.payload(event.id, callerOf(call))
     if (!payload) return ERASED
     const etag = `"${digestText(event)}"`
-    const headers = { ...SAFE_HEADERS, ETag: etag }
+    // What came in through a hook may be a form or XML, which no browser should interpret.
+    const isJson = event.recipe === null || JSON_TYPE.test(event.contentType)
+    const type = isJson ? SAFE_HEADERS['Content-Type'] : 'application/octet-stream'
+    const headers = { ...SAFE_HEADERS, 'Content-Type': type, ETag: etag }
     if (matchesEtag(call, etag)) return { status: 304, headers, body: '' }
-    const disposition = `attachment; filename="event-${event.id}.json"`
+    const disposition = `attachment; filename="event-${event.id}.${isJson ? 'json' : 'bin'}"`
     return { status: 200, headers: { ...headers, 'Content-Disposition': disposition }, body: payload }
   })
 
@@ -81,9 +86,9 @@ export function eventOperations(options: InboxOptions) {
 }
 
 /** Inserts the payload as it was sent: parsing and serialising would lose digits of big numbers and repeated keys. */
-function withPayload(answer: Answer, payload: Uint8Array): Answer {
-  const opening = Buffer.from(`${(answer.body as string).slice(0, -1)},"payload":`)
-  return { ...answer, body: Buffer.concat([opening, payload, Buffer.from('}')]) }
+function withFields(answer: Answer, fields: Uint8Array): Answer {
+  const opening = Buffer.from(`${(answer.body as string).slice(0, -1)},`)
+  return { ...answer, body: Buffer.concat([opening, fields, Buffer.from('}')]) }
 }
 
 function matchesEtag({ req }: Call, etag: string): boolean {

@@ -11,8 +11,8 @@ export interface EventReader {
   find(id: number, tenant?: Tenant): Promise<StoredEvent | null>
   /** The bytes as sent; null if there is no such row or it was erased. Fails if the digest does not match. */
   payload(id: number, tenant?: Tenant): Promise<Uint8Array | null>
-  /** The payload as JSON in UTF-8, to stand inside of a document; null as above. */
-  payloadJson(id: number, tenant: Tenant): Promise<Uint8Array | null>
+  /** The fields of a JSON document that hold the payload (model/payload.ts); null as above. */
+  payloadFields(id: number, tenant: Tenant): Promise<Uint8Array | null>
   /** Revisions of an event, oldest first, from after the given id. */
   revisions(eventId: number, afterId: number, limit: number): Promise<StoredEvent[]>
   /** The event's index entry; null until it is indexed. */

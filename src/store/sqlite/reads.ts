@@ -51,7 +51,7 @@ export function prepareReads(db: DatabaseSync) {
     return {
       findEvent: events.find,
       payload: events.payload,
-      payloadJson: events.payloadJson.bind(null, turn),
+      payloadFields: events.payloadFields.bind(null, turn),
       revisionsOf: events.revisions,
       indexEntry: events.indexEntry,
       repeats: events.repeats,

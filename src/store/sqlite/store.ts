@@ -213,7 +213,7 @@ function composeStore({ path, facts, writer, indexer, reader, main, release }: P
       watermark: () => guard(() => readSequence(main, 'events')),
       find: (id, tenant) => readFor(tenant, 'findEvent', [id, tenant]),
       payload: (id, tenant) => readFor(tenant, 'payload', [id, tenant]),
-      payloadJson: (id, tenant) => read(tenant, 'payloadJson', [id, tenant]),
+      payloadFields: (id, tenant) => read(tenant, 'payloadFields', [id, tenant]),
       revisions: (eventId, afterId, limit) => readOwn('revisionsOf', [eventId, afterId, limit]),
       indexEntry: (event) => read(event, 'indexEntry', [event]),
       repeats: (event) => read(event, 'repeats', [event]),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { embeddable, isEmbeddable } from '../../../src/model/payload.ts'
+import { isEmbeddable, payloadFields } from '../../../src/model/payload.ts'
 
 const KIB = 1024
 
@@ -21,15 +21,15 @@ test('a payload is checked 64 KiB a turn, a small one at once', async () => {
 })
 
 for (const { text, stands, embedded } of [
-  { text: '{"a":1e400,"a":2}', stands: true, embedded: '{"a":1e400,"a":2}' },
-  { text: '\uFEFF{"a":1}', stands: false, embedded: '{"a":1}' },
-  { text: '{"a":1', stands: false, embedded: 'null' },
-  { text: '', stands: false, embedded: 'null' },
+  { text: '{"a":1e400,"a":2}', stands: true, embedded: '"payload":{"a":1e400,"a":2}' },
+  { text: '\uFEFF{"a":1}', stands: false, embedded: '"payload":{"a":1}' },
+  { text: '{"a":1', stands: false, embedded: '"payload":null,"payload_base64":"eyJhIjox"' },
+  { text: '', stands: false, embedded: '"payload":null,"payload_base64":""' },
 ]) {
   test(`in a document, ${JSON.stringify(text)} is ${embedded}`, async () => {
     const { turn } = countedTurns()
     assert.equal(await isEmbeddable(Buffer.from(text), turn), stands)
-    assert.equal(Buffer.from(await embeddable(Buffer.from(text), turn)).toString(), embedded)
+    assert.equal(Buffer.from(await payloadFields(Buffer.from(text), turn)).toString(), embedded)
   })
 }
 
@@ -37,5 +37,5 @@ test('bytes that are not UTF-8 do not stand in a document', async () => {
   const { turn } = countedTurns()
   const bytes = Buffer.from([0x22, 0xff, 0x22])
   assert.equal(await isEmbeddable(bytes, turn), false)
-  assert.equal(Buffer.from(await embeddable(bytes, turn)).toString(), 'null')
+  assert.match(Buffer.from(await payloadFields(bytes, turn)).toString(), /^"payload":null,"payload_base64":"Iv8i"$/)
 })

@@ -4,7 +4,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Repeats } from '../../../model/event.ts'
 import { createConversationKeys } from '../../../model/erasure.ts'
-import { embeddable, isIntact } from '../../../model/payload.ts'
+import { payloadFields, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import type { EventReader } from '../../contract/events.ts'
 import { StoreFailure } from '../../contract/failure.ts'
@@ -70,9 +70,9 @@ export function createEventReader(pool: Pool, dedupeKey: Uint8Array): EventReade
       return event && belongsTo(event, tenant) ? event : null
     },
     payload: intactPayload,
-    async payloadJson(id, tenant) {
+    async payloadFields(id, tenant) {
       const payload = await intactPayload(id, tenant)
-      return payload && embeddable(payload, nextTurn)
+      return payload && payloadFields(payload, nextTurn)
     },
     revisions: async (eventId, afterId, limit) =>
       (await cells<EventCells>(SELECT_REVISIONS, [eventId, afterId, limit])).map(storedEvent),

@@ -4,7 +4,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import type { Conversation } from '../../../model/conversation.ts'
 import type { EventIndexEntry, Repeats, StoredEvent } from '../../../model/event.ts'
 import { createConversationKeys } from '../../../model/erasure.ts'
-import { embeddable, isIntact } from '../../../model/payload.ts'
+import { payloadFields, isIntact } from '../../../model/payload.ts'
 import type { Tenant } from '../../../model/principal.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import { EVENT_COLUMNS, type EventCells, storedEvent } from '../../event-columns.ts'
@@ -49,9 +49,9 @@ export function prepareEventReads(db: DatabaseSync, dedupeKey: Uint8Array) {
       return event && belongsTo(event, tenant) ? event : null
     },
     payload: intactPayload,
-    async payloadJson(turn: Turn, id: number, tenant: Tenant): Promise<Uint8Array | null> {
+    async payloadFields(turn: Turn, id: number, tenant: Tenant): Promise<Uint8Array | null> {
       const payload = intactPayload(id, tenant)
-      return payload && embeddable(payload, turn)
+      return payload && payloadFields(payload, turn)
     },
     revisions: (eventId: number, afterId: number, limit: number): StoredEvent[] =>
       cellsOf(SELECT_REVISIONS, eventId, afterId, limit).map(storedEvent),
