@@ -6,6 +6,7 @@ import { runIdle } from './idle.ts'
 import { runInbox } from './inbox.ts'
 import { runIntake } from './intake.ts'
 import { runProfile } from './profile.ts'
+import { runPush } from './push.ts'
 import { runRetention } from './retention.ts'
 import { runSustained } from './sustained.ts'
 import { UsageError } from './usage-error.ts'
@@ -24,6 +25,7 @@ const BENCHMARKS: Readonly<Record<string, Benchmark>> = {
   inbox: { summary: 'reading and processing: rates, and whether the cost stays as the store grows', run: runInbox },
   sustained: { summary: 'a steady load for minutes on a filled store: does the index keep up?', run: runSustained },
   idle: { summary: 'what a thousand open streams and waiting claims cost while nothing comes in', run: runIdle },
+  push: { summary: 'events per second that are delivered to endpoints, and intake beside', run: runPush },
   retention: {
     summary: 'deleting old messages in slices against dropping a partition, on PostgreSQL',
     run: runRetention,
