@@ -11,7 +11,9 @@ import { Help } from './ui/help.tsx'
 import { useShortcuts } from './ui/keyboard.ts'
 import { THEMES, type Theme, useTheme } from './ui/theme.ts'
 import { Conversations } from './views/conversations.tsx'
+import { Endpoints } from './views/endpoints.tsx'
 import { Events } from './views/events.tsx'
+import { Hooks } from './views/hooks.tsx'
 import { Overview } from './views/overview.tsx'
 import { Queue } from './views/queue.tsx'
 import { Refusals } from './views/refusals.tsx'
@@ -60,8 +62,12 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
       return <Refusals {...props} />
     case 'tokens':
       return <Tokens />
+    case 'hooks':
+      return <Hooks {...props} />
     case 'queue':
       return <Queue {...props} />
+    case 'endpoints':
+      return <Endpoints {...props} />
     case 'try':
       return <TryIt />
   }

@@ -35,6 +35,13 @@ const OVERLAPS: readonly (readonly [string, string])[] = [
   ['7d', 'works for one more week'],
 ]
 
+const OVERLAP_SECONDS: Readonly<Record<string, number>> = { '1h': 3600, '24h': 86_400, '7d': 604_800 }
+
+/** The value of the field `overlap`; null: the old one stops at once. */
+export function overlapSeconds(overlap: string): number | null {
+  return OVERLAP_SECONDS[overlap] ?? null
+}
+
 /** The field `overlap`: empty if the old one stops at once. */
 export function OverlapField({ what, chosen = '24h' }: { readonly what: string; readonly chosen?: string }) {
   return (
@@ -84,7 +91,15 @@ export function SecretField({ label, help, maxLength, isRequired = false }: Secr
 }
 
 /** A text to paste elsewhere, under its name. */
-export function CopyField({ label, text, note }: { readonly label: string; readonly text: string; readonly note?: string }) {
+export function CopyField({
+  label,
+  text,
+  note,
+}: {
+  readonly label: string
+  readonly text: string
+  readonly note?: string
+}) {
   return (
     <div className="copy-field">
       <p>
