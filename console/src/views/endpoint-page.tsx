@@ -20,24 +20,27 @@ export function EndpointPage({ subscription }: { readonly subscription: string }
   const { tenant } = useSession()
   const subscriptions = useSubscriptions()
   const endpoint = useEndpoint(subscription)
+  const [isSetting, setSetting] = useState(false)
   const isKnown = subscriptions.data?.subscriptions.some(({ name }) => name === subscription)
+  const failed = [subscriptions, endpoint].find(({ isError }) => isError)
   return (
     <div className="page">
       <p>
         <Link to={addressFor(tenant, 'endpoints')}>← All endpoints</Link>
       </p>
-      {subscriptions.isError ? (
-        <ErrorNotice error={subscriptions.error} onRetry={() => void subscriptions.refetch()} />
-      ) : endpoint.isError ? (
-        <ErrorNotice error={endpoint.error} onRetry={() => void endpoint.refetch()} />
-      ) : subscriptions.isPending || endpoint.isPending ? (
-        <Loading what="the endpoint" />
+      {failed && <ErrorNotice error={failed.error} onRetry={() => void failed.refetch()} />}
+      {subscriptions.data === undefined || endpoint.data === undefined ? (
+        !failed && <Loading what="the endpoint" />
       ) : !isKnown ? (
         <Empty title="This tenant has no such subscription" />
       ) : endpoint.data === null ? (
-        <NoEndpoint subscription={subscription} />
+        <NoEndpoint subscription={subscription} onSet={() => setSetting(true)} />
       ) : (
-        <Shown endpoint={endpoint.data} />
+        <Shown endpoint={endpoint.data} onSet={() => setSetting(true)} />
+      )}
+      {/* Outside of what changes once there is an endpoint: it shows the secret then. */}
+      {isSetting && (
+        <SetEndpoint subscription={subscription} endpoint={endpoint.data ?? null} onClose={() => setSetting(false)} />
       )}
     </div>
   )
@@ -61,27 +64,30 @@ function useEndpoint(subscription: string) {
   })
 }
 
-function NoEndpoint({ subscription }: { readonly subscription: string }) {
+function NoEndpoint({ subscription, onSet }: { readonly subscription: string; readonly onSet: () => void }) {
   const mayChange = useMayChange()
-  const [isOpen, setOpen] = useState(false)
   return (
     <>
       <h2>{subscription}</h2>
       <Empty title="This subscription has no endpoint">
         <p>Its events wait for processors that claim. With an endpoint they are delivered to a URL instead.</p>
         <p className="actions">
-          <button type="button" className="button main-button" disabled={!mayChange} onClick={() => setOpen(true)}>
+          <button type="button" className="button main-button" disabled={!mayChange} onClick={onSet}>
             Set an endpoint
           </button>
           {!mayChange && <span className="quiet">Only admins may set endpoints.</span>}
         </p>
       </Empty>
-      {isOpen && <SetEndpoint subscription={subscription} endpoint={null} onClose={() => setOpen(false)} />}
     </>
   )
 }
 
-function Shown({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
+interface ShownProps {
+  readonly endpoint: EndpointWithSummary
+  readonly onSet: () => void
+}
+
+function Shown({ endpoint, onSet }: ShownProps) {
   return (
     <>
       <header className="detail-head">
@@ -95,7 +101,7 @@ function Shown({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
         )}
       </header>
       <StateNote endpoint={endpoint} />
-      <Changes endpoint={endpoint} />
+      <Changes endpoint={endpoint} onSet={onSet} />
       <Figures endpoint={endpoint} />
       <EndpointAttempts subscription={endpoint.subscription} />
       <div className="two-columns">
@@ -110,9 +116,9 @@ function Shown({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
   )
 }
 
-type Open = 'set' | 'secret' | 'remove'
+type Open = 'secret' | 'remove'
 
-function Changes({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
+function Changes({ endpoint, onSet }: ShownProps) {
   const mayChange = useMayChange()
   const [open, setOpen] = useState<Open | null>(null)
   const close = () => setOpen(null)
@@ -121,7 +127,7 @@ function Changes({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
     <>
       <p className="actions">
         <PauseOrResume endpoint={endpoint} />
-        <button type="button" className="button" disabled={!mayChange} onClick={() => setOpen('set')}>
+        <button type="button" className="button" disabled={!mayChange} onClick={onSet}>
           Edit
         </button>
         <button type="button" className="button" disabled={!mayChange} onClick={() => setOpen('secret')}>
@@ -132,7 +138,6 @@ function Changes({ endpoint }: { readonly endpoint: EndpointWithSummary }) {
         </button>
         {!mayChange && <span className="quiet">Only admins may change endpoints.</span>}
       </p>
-      {open === 'set' && <SetEndpoint subscription={subscription} endpoint={endpoint} onClose={close} />}
       {open === 'secret' && <RotateEndpointSecret subscription={subscription} onClose={close} />}
       {open === 'remove' && <RemoveEndpoint subscription={subscription} onClose={close} />}
     </>

@@ -29,13 +29,9 @@ export function HookPage({ keyId }: { readonly keyId: string }) {
       <p>
         <Link to={addressFor(tenant, 'hooks')}>← All hooks</Link>
       </p>
-      {hook.isError ? (
-        <Missing error={hook.error} onRetry={() => void hook.refetch()} />
-      ) : hook.isPending ? (
-        <Loading what="the hook" />
-      ) : (
-        <Shown hook={hook.data.hook} />
-      )}
+      {hook.isError && <Missing error={hook.error} onRetry={() => void hook.refetch()} />}
+      {/* A failure meanwhile must not close a dialog that shows a secret. */}
+      {hook.data ? <Shown hook={hook.data.hook} /> : hook.isPending && <Loading what="the hook" />}
     </div>
   )
 }

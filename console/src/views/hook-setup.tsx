@@ -4,6 +4,9 @@ import type { HookDetail } from '../../../kits/typescript/src/schema.ts'
 import { useMayChange } from '../session.tsx'
 import { CopyField } from './credential-parts.tsx'
 
+/** What the API has in place of the secret in a step. */
+const SECRET_PLACE = '<SECRET>'
+
 interface HookSetupProps {
   readonly hook: HookDetail
   /** The secret that Intray made just now. */
@@ -14,15 +17,15 @@ export function HookSetup({ hook, secret = null }: HookSetupProps) {
   const { url, verify_token: verifyToken, setup } = hook
   return (
     <>
-      {url === null ? <NoAddress /> : <CopyField label="Address" text={url} note="(URL in the steps)" />}
-      {verifyToken !== null && <CopyField label="Verify token" text={verifyToken} note="(VERIFY_TOKEN in the steps)" />}
-      {secret !== null && <CopyField label="Secret" text={secret} note="(SECRET in the steps, shown this once)" />}
+      {url === null ? <NoAddress /> : <CopyField label="Address" text={url} />}
+      {verifyToken !== null && <CopyField label="Verify token" text={verifyToken} />}
+      {secret !== null && <CopyField label="Secret" text={secret} note="shown this once" />}
       {setup === null ? (
         <p className="quiet">This hook has a recipe of its own: set the vendor up as its recipe expects.</p>
       ) : (
         <ol className="setup-steps" aria-label="Steps at the vendor">
           {setup.steps.map((step) => (
-            <li key={step}>{step}</li>
+            <li key={step}>{secret === null ? step : step.replaceAll(SECRET_PLACE, secret)}</li>
           ))}
         </ol>
       )}
