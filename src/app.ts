@@ -36,6 +36,7 @@ import { ErasurePurge } from './maintenance/erasure-purge.ts'
 import { Retention } from './maintenance/retention.ts'
 import { Pruning } from './maintenance/pruning.ts'
 import { StoreHealth } from './maintenance/store-health.ts'
+import { createStoreMetrics } from './maintenance/store-metrics.ts'
 import { ERRORS, type Problem } from './model/errors.ts'
 import { RETENTION_SERVICE } from './model/operator.ts'
 import type { Tenant } from './model/principal.ts'
@@ -162,27 +163,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       ROUTES.filter(({ scope, operation }) => operation === 'hook' || ['intake', 'processor', 'admin'].includes(scope)),
     ),
     errors: Object.keys(ERRORS),
-    store: async () => {
-      const [{ lag, searchLag }, stored, lastBackupAt] = await Promise.all([
-        store.index.progress(),
-        store.metrics.read(clock.now()),
-        store.recovery.lastBackupAt(),
-      ])
-      const ageOf = (at: number | null) => (at === null ? 0 : Math.max(0, clock.now() - at) / 1000)
-      return {
-        indexLag: lag,
-        searchLag,
-        leases: stored.leases,
-        unreadable: stored.unreadable,
-        oldestPendingSeconds: ageOf(stored.oldestPendingAt),
-        backupAgeSeconds: lastBackupAt === null ? null : ageOf(lastBackupAt),
-        erasures: stored.erasures,
-        erasuresPending: stored.erasuresPending,
-        databaseBytes: stored.databaseBytes,
-        disk: stored.disk,
-        watermarkAgeSeconds: store.traits.concurrentWriters ? ageOf(stored.unseenSince) : null,
-      }
-    },
+    store: createStoreMetrics(store, clock),
     inbox: () => ({ ...loadShedder.inProgress, streams: streams.size }),
     receivingBytes: () => bodyMemory.bytes,
     droppedRefusals: () => refusals.dropped,
@@ -253,10 +234,9 @@ export async function startApp(options: AppOptions): Promise<App> {
   const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
   const { push, endpoints } = createPushing({
     ...config,
-    endpoints: store.endpoints,
+    store,
     claims,
     secrets,
-    hasSealed: async () => (await store.endpoints.hasSealed()) || (await store.hooks.list('', 1)).length > 0,
     clock,
     logger,
     tracing,
@@ -388,10 +368,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     streams,
   ]
   const stopServices = async () => {
-    // The port closes first: a stream or claim that ends here begins again on another node.
-    void server.stop()
-    // Pushes that are under way have the same time to end as requests.
-    void push.stop()
+    // The port closes first: a stream or claim that ends here begins again on another node. Pushes have the same time to end.
+    void Promise.all([server.stop(), push.stop()])
     for (const service of services.toReversed()) await service.stop()
   }
   try {

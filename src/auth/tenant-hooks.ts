@@ -104,15 +104,6 @@ export function newHookSecret({ signature }: Pick<Recipe, 'signature'>): string 
 
 /** 190 bits. */
 const SECRET_LENGTH = 32
-export const MAX_SECRET_UNITS = 512
-
-/** Why a text can be no secret of a hook: the end of a sentence about it; null if it can. */
-export function secretProblem(text: string): string | null {
-  if (text === '') return 'is empty'
-  if (text.length > MAX_SECRET_UNITS) return `has more than ${MAX_SECRET_UNITS} characters`
-  return /^[\x21-\x7e]+$/.test(text) ? null : 'has characters other than printable ASCII without spaces'
-}
-
 function isOf({ accountId, companyId }: Tenant, tenant: Tenant | null): boolean {
   return tenant === null || (accountId === tenant.accountId && companyId === tenant.companyId)
 }

@@ -64,6 +64,7 @@ interface JournalRow {
   readonly channel_ref: string | null
   readonly idempotency_key: string | null
   readonly origin: string
+  readonly recipe: string | null
   readonly size: number
   readonly sha256: Uint8Array
   readonly erased_at: number | null
@@ -188,7 +189,9 @@ function damageOf({ payload, sha256, size }: JournalRow): string | null {
 }
 
 /** A promoted revision keeps its bytes and loses its reference (docs/internals/adr/0005). */
-function disagreements({ payload, source_ref, channel_ref, origin }: JournalRow): string[] {
+function disagreements({ payload, source_ref, channel_ref, origin, recipe }: JournalRow): string[] {
+  // Its recipe may have read references from headers, which are not kept.
+  if (recipe !== null) return []
   const read = readEnvelope(Buffer.from(payload!.buffer, payload!.byteOffset, payload!.byteLength))
   if ('problem' in read) return ['its bytes are nothing that intake takes']
   const found: string[] = []

@@ -1,11 +1,13 @@
 // What the commands of hooks share: hooks with the key of secrets, the address that is printed, and the files they read.
 
 import { readFileSync, statSync } from 'node:fs'
-import { type FoundTenantHook, secretProblem, TenantHooks } from '../auth/tenant-hooks.ts'
+import { type FoundTenantHook, TenantHooks } from '../auth/tenant-hooks.ts'
 import { type Config, loadConfig } from '../config.ts'
 import { MAX_RECIPE_BYTES, parseCustomRecipe } from '../hooks/custom-recipe.ts'
 import { hookDetail } from '../hooks/hook-view.ts'
 import type { HookSecrets } from '../model/hook.ts'
+import { secretProblem } from '../model/recipes/hook-secret.ts'
+import type { Recipe } from '../model/recipes/recipe.ts'
 import type { TokenRecord } from '../model/token.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { Secrets } from '../runtime/secrets.ts'
@@ -22,8 +24,11 @@ export const SECRET_FLAGS = {
 
 /** As in the database of the settings. */
 export function hooksOf(store: Store, config: Config = loadConfig(process.env)): TenantHooks {
-  const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
-  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets, clock: systemClock })
+  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets: secretsOf(config), clock: systemClock })
+}
+
+export function secretsOf({ secretsKey, databaseUrl }: Pick<Config, 'secretsKey' | 'databaseUrl'>): Secrets {
+  return new Secrets({ key: secretsKey, file: secretsKeyFile(databaseUrl) })
 }
 
 export async function knownHook(hooks: TenantHooks, keyId: string): Promise<FoundTenantHook> {
@@ -51,9 +56,14 @@ export function secretOf(values: {
   if (file !== undefined && fromStdin) throw new UsageError('Give --secret-file or --secret-stdin, not both.')
   const text = readText(file ?? 0, file ?? 'stdin', MAX_SECRET_FILE_BYTES)
   const secret = text.split('\n', 1)[0]!.trim()
-  const wrong = secretProblem(secret)
-  if (wrong) throw new UsageError(`The secret ${wrong}.`)
+  if (secret === '') throw new UsageError('The secret is empty.')
   return secret
+}
+
+/** Before it is stored. */
+export function checkSecret({ signature }: Pick<Recipe, 'signature'>, secret: string | undefined): void {
+  const wrong = secret === undefined ? null : secretProblem(signature, secret)
+  if (wrong) throw new UsageError(wrong)
 }
 
 const MAX_SECRET_FILE_BYTES = 64 * 1024

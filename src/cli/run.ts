@@ -18,6 +18,7 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command | CommandGr
   token: async () => (await import('./commands/token.ts')).token,
   hook: async () => (await import('./commands/hook.ts')).hook,
   operator: async () => (await import('./commands/operator.ts')).operator,
+  endpoint: async () => (await import('./commands/endpoint.ts')).endpoint,
   send: async () => (await import('./commands/send.ts')).send,
   inbox: async () => (await import('./commands/inbox.ts')).inbox,
   event: async () => (await import('./commands/event.ts')).event,

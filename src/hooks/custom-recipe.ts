@@ -1,7 +1,6 @@
 // Custom recipes: read from a file in JSON or YAML, with all of its problems at once. What is stored is the definition in one canonical
 // form; its digest is the version, so that equal recipes are one.
 
-import { hash } from 'node:crypto'
 import { parseDocument } from 'yaml'
 import { MAX_POINTERS } from '../model/json/pointer.ts'
 import { compileRecipe } from '../model/recipes/compiled.ts'
@@ -9,6 +8,7 @@ import {
   BODY_KINDS,
   type ChallengeRule,
   CUSTOM,
+  digestOfDefinition,
   HMAC_ALGORITHMS,
   type IndexTemplates,
   type Recipe,
@@ -26,8 +26,6 @@ export const MAX_RECIPE_BYTES = 16 * 1024
 const MAX_TITLE_UNITS = 100
 const MAX_ANSWER_UNITS = 4096
 const MAX_TOLERANCE_S = 24 * 3600
-/** 96 bits: two recipes of one database never meet by chance. Shorter than what logs mask (runtime/redact.ts). */
-const DIGEST_DIGITS = 24
 
 export type CustomRecipe =
   /** `definition`: what is stored; model/recipes/recipe.ts makes the recipe of it again. */
@@ -43,7 +41,7 @@ export function parseCustomRecipe(text: string): CustomRecipe {
   const definition = readDefinition(fields)
   if (fields.problems.length > 0) return { problems: fields.problems }
   const canonical = JSON.stringify(definition)
-  const recipe = { ...definition, name: CUSTOM, version: hash('sha256', canonical, 'hex').slice(0, DIGEST_DIGITS) }
+  const recipe = { ...definition, name: CUSTOM, version: digestOfDefinition(canonical) }
   const { request, shown } = compileRecipe(recipe)
   if (request.pointers.count + shown.pointers.count > MAX_POINTERS)
     return problem(`The recipe has more than ${MAX_POINTERS} different JSON Pointers. Remove some.`)

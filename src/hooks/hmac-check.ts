@@ -6,6 +6,7 @@ import type { CompiledRecipe } from '../model/recipes/compiled.ts'
 import type { HmacRule, SignedPlace } from '../model/recipes/recipe.ts'
 import { firstComplete, readPlace } from '../model/recipes/refs.ts'
 import type { Place, Template } from '../model/recipes/template.ts'
+import { keyOf } from '../model/recipes/hook-secret.ts'
 import type { HookRequest } from './request.ts'
 import { decodeSignature, equalSignatures } from './secret-comparison.ts'
 import { refused, type SignatureCheck, type SignatureContext, type SignatureVerdict } from './signature-verdict.ts'
@@ -21,8 +22,8 @@ export class HmacCheck implements SignatureCheck {
   readonly #body: BodyReader
   #verdict: SignatureVerdict | null = null
   #given: readonly Buffer[] = []
-  /** One for each secret. */
-  #hmacs: readonly Hmac[] = []
+  /** One for each secret; null for a key without bytes, with which anyone could sign. */
+  #hmacs: readonly (Hmac | null)[] = []
   /** What is still to be signed. */
   #rest: (Buffer | string)[] = []
   #at = 0
@@ -77,7 +78,7 @@ export class HmacCheck implements SignatureCheck {
       return refused('malformed_signature', `The request lacks a part of what is signed: ${placeNames(rule.signs)}.`)
     this.#rest = signed
     const keys = context.secrets.slice(0, MAX_SECRETS).map((secret) => keyOf(rule, secret))
-    this.#hmacs = keys.map((key) => createHmac(rule.algorithm, key))
+    this.#hmacs = keys.map((key) => (key.length === 0 ? null : createHmac(rule.algorithm, key)))
     return null
   }
 
@@ -131,7 +132,7 @@ export class HmacCheck implements SignatureCheck {
       return 0
     }
     const slice = typeof part === 'string' ? part : part.subarray(this.#at, this.#at + maxBytes)
-    for (const hmac of this.#hmacs) hmac.update(slice)
+    for (const hmac of this.#hmacs) hmac?.update(slice)
     this.#at += slice.length
     if (this.#at >= part.length) {
       this.#rest.shift()
@@ -142,8 +143,8 @@ export class HmacCheck implements SignatureCheck {
 
   #decide(): void {
     const secret = this.#hmacs
-      .map((hmac) => hmac.digest())
-      .findIndex((digest) => this.#given.some((given) => equalSignatures(given, digest)))
+      .map((hmac) => hmac?.digest() ?? null)
+      .findIndex((digest) => digest !== null && this.#given.some((given) => equalSignatures(given, digest)))
     const place = placeNames(this.#rule.signature.in)
     this.#verdict =
       secret === -1
@@ -157,11 +158,6 @@ export class HmacCheck implements SignatureCheck {
 
 /** Of a list in a header. */
 const MAX_PARTS = 32
-
-function keyOf({ secret: encoding, secretPrefix = '' }: HmacRule, secret: string): Buffer {
-  const text = secret.startsWith(secretPrefix) ? secret.slice(secretPrefix.length) : secret
-  return Buffer.from(text, encoding === 'base64' ? 'base64' : 'utf8')
-}
 
 /** For people: `the header x-signature`. */
 function placeNames(templates: readonly string[]): string {

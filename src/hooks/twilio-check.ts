@@ -64,15 +64,17 @@ export class TwilioCheck implements SignatureCheck {
     if (!this.#isForm && bodySha256?.toLowerCase() !== this.#hash.digest('hex'))
       return refused('wrong_signature', 'The parameter bodySHA256 of the URL is not the SHA-256 of the body.')
     const fields = this.#isForm ? signedFields(payload) : ''
-    const secret = this.#context.secrets.findIndex((one) =>
-      this.#urls(this.#context.publicUrl!).some((url) =>
-        equalSignatures(
-          createHmac('sha1', one)
-            .update(url + fields)
-            .digest(),
-          signature,
+    const secret = this.#context.secrets.findIndex(
+      (one) =>
+        one !== '' &&
+        this.#urls(this.#context.publicUrl!).some((url) =>
+          equalSignatures(
+            createHmac('sha1', one)
+              .update(url + fields)
+              .digest(),
+            signature,
+          ),
         ),
-      ),
     )
     if (secret !== -1) return { ok: true, secret }
     return refused(
@@ -97,7 +99,7 @@ function signedFields(payload: Buffer): string {
   const fields = new Map<string, Set<string>>()
   for (let at = 0; at < payload.length; ) {
     const { field, next } = readFormField(payload, at)
-    if (next > at + 1) fields.set(field.name, (fields.get(field.name) ?? new Set()).add(field.value))
+    if (next > at + 1) fields.set(field.name, (fields.get(field.name) ?? new Set()).add(field.value()))
     at = next
   }
   return Array.from(fields.keys())

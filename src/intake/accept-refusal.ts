@@ -8,6 +8,7 @@ import type { EventReader } from '../store/contract/events.ts'
 import type { RefusalStore } from '../store/contract/refusals.ts'
 import type { Accept, Arrival } from './accept.ts'
 import { derivedKey } from '../model/derived-key.ts'
+import { HOOK_PATH } from '../model/hook.ts'
 
 export interface AcceptRefusalOptions {
   readonly accept: Accept
@@ -21,6 +22,12 @@ export type AcceptRefusal = (
   arrival: Omit<Arrival, 'origin' | 'mintedKey' | 'idempotencyKeys' | 'route'>,
 ) => Promise<{ readonly id: number } | { readonly problem: Problem }>
 
+const OF_HOOK: Problem = {
+  code: 'invalid_request',
+  message:
+    'A request to a hook is not accepted by hand, because it would skip its recipe. Mend the cause and let the vendor send it again.',
+}
+
 export function createAcceptRefusal({ accept, events, refusals, clock }: AcceptRefusalOptions): AcceptRefusal {
   const acceptedBefore = async (id: number, { principal, payload }: Pick<Arrival, 'principal' | 'payload'>) => {
     const event = await events.find(id, principal)
@@ -33,6 +40,7 @@ export function createAcceptRefusal({ accept, events, refusals, clock }: AcceptR
     const { principal } = arrival
     const refusal = await refusals.find(principal, refusalId)
     if (!refusal) return { problem: { code: 'not_found' } }
+    if (refusal.route.startsWith(HOOK_PATH)) return { problem: OF_HOOK }
     if (refusal.acceptedAs !== null) return acceptedBefore(refusal.acceptedAs, arrival)
     const result = await accept({
       ...arrival,

@@ -44,15 +44,27 @@ export function readingOf(row: ReadableRow, recipeOf: RecipeOf, maxBytes?: numbe
       extract: () => extract(payload, scan),
     }
   }
-  const recipe = recipeOf(row)
-  if (recipe === null) return UNKNOWN_RECIPE
-  const reader = indexReader(recipe, contentType, payload, maxBytes)
+  const found = attempt(() => {
+    const recipe = recipeOf(row)
+    return recipe && { recipe, reader: indexReader(recipe, contentType, payload, maxBytes) }
+  })
+  if (found === null) return UNKNOWN_RECIPE
+  const { recipe, reader } = found
   return {
     get isDone() {
       return reader.isDone
     },
     run: (bytes) => reader.run(bytes),
     extract: () => extractWith(recipe, reader),
+  }
+}
+
+/** Null for a recipe that cannot be used, such as one that was imported from a file that somebody wrote by hand. */
+function attempt<T>(work: () => T): T | null {
+  try {
+    return work()
+  } catch {
+    return null
   }
 }
 

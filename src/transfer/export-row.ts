@@ -5,6 +5,7 @@ import { isUtf8 } from 'node:buffer'
 import { hash } from 'node:crypto'
 import { EVENT_ORIGINS, type EventKind, type EventMeta, type StoredEvent } from '../model/event.ts'
 import type { DeliveryState } from '../model/processing.ts'
+import { customDigest, digestOfDefinition } from '../model/recipes/recipe.ts'
 import { isoTime } from '../runtime/clock.ts'
 import { META_COLUMNS } from '../store/event-columns.ts'
 
@@ -17,6 +18,8 @@ export interface ExportedRow {
   readonly payload: Uint8Array | null
   /** In the subscription that was asked for. Undefined: none was. Null: a revision has none. */
   readonly state?: DeliveryState | null | undefined
+  /** Of the custom recipe that it was read by. */
+  readonly definition?: string | null | undefined
 }
 
 /** A row as it is read from an export. */
@@ -28,6 +31,8 @@ export interface ReadRow {
   readonly meta: EventMeta
   readonly sha256: Uint8Array | null
   readonly payload: Uint8Array | null
+  /** Of its custom recipe; null for every other row. */
+  readonly definition: string | null
 }
 
 export function isDamaged({ payload, event }: ExportedRow): boolean {
@@ -49,6 +54,7 @@ export function fieldsOf(row: ExportedRow): Record<string, unknown> {
     erased_at: event.erasedAt === null ? null : isoTime(event.erasedAt),
     ...(state === undefined ? {} : { state }),
     ...(isDamaged(row) ? { damaged: true } : {}),
+    ...(row.definition ? { recipe_definition: row.definition } : {}),
     ...payloadField(payload),
   }
 }
@@ -81,7 +87,21 @@ export function rowOf(fields: Readonly<Record<string, unknown>>): ReadRow {
   if (erasedAt === null && payload === null && fields.damaged !== true) throw new Error('has no payload')
   if (payload !== null && !hash('sha256', payload, 'buffer').equals(digest!))
     throw new Error('has a payload that does not match its sha256')
-  return { id, kind, revises, erasedAt, meta: metaOf(fields), sha256: digest, payload }
+  const meta = metaOf(fields)
+  const definition = definitionOf(meta, fields.recipe_definition)
+  return { id, kind, revises, erasedAt, meta, sha256: digest, payload, definition }
+}
+
+/** Longer than any that `./intray hook create` takes. */
+const MAX_DEFINITION = 64 * 1024
+
+/** Must be the one that the recipe names by digest. */
+function definitionOf({ recipe }: EventMeta, definition: unknown): string | null {
+  const digest = recipe === null ? null : customDigest(recipe)
+  if (digest === null || definition === undefined) return null
+  if (typeof definition !== 'string' || definition.length > MAX_DEFINITION || digestOfDefinition(definition) !== digest)
+    throw new Error('has a recipe_definition that is not its recipe')
+  return definition
 }
 
 function payloadOf({ payload, payload_base64: base64 }: Readonly<Record<string, unknown>>): Uint8Array | null {

@@ -5,6 +5,8 @@ import type { StoredEvent } from '../model/event.ts'
 import { isIntact } from '../model/payload.ts'
 import type { Tenant } from '../model/principal.ts'
 import type { DeliveryState } from '../model/processing.ts'
+import { customDigest } from '../model/recipes/recipe.ts'
+import type { HookStore } from '../store/contract/hooks.ts'
 import type { ProcessingStore } from '../store/contract/processing.ts'
 import type { TransferStore } from '../store/contract/transfer.ts'
 import type { ExportedRow } from './export-row.ts'
@@ -30,6 +32,7 @@ export interface ExportFilter {
 export interface ExportSource {
   readonly transfer: Pick<TransferStore, 'rows' | 'payloads'>
   readonly processing: Pick<ProcessingStore, 'states'>
+  readonly hooks: Pick<HookStore, 'recipe'>
 }
 
 export interface ExportRange {
@@ -45,6 +48,7 @@ export async function* exportRows(
   filter: ExportFilter,
   { throughId, now, onProgress }: ExportRange,
 ): AsyncGenerator<ExportedRow> {
+  const definitionOf = definitionReader(store.hooks)
   for (let afterId = 0; ; ) {
     const page = await store.transfer.rows({ tenant: filter.tenant, afterId, throughId, limit: PAGE_ROWS })
     const last = page.at(-1)
@@ -56,12 +60,25 @@ export async function* exportRows(
       const payloads = await store.transfer.payloads(some.map(({ id }) => id))
       for (const event of some) {
         const payload = payloads.get(event.id) ?? null
-        if (payload !== null) yield { event, payload: intact(payload, event), state: stateOf(event) }
+        const definition = await definitionOf(event)
+        if (payload !== null) yield { event, payload: intact(payload, event), state: stateOf(event), definition }
         else yield* withoutPayload(store, event, stateOf(event))
       }
     }
     afterId = last.id
     onProgress(afterId)
+  }
+}
+
+/** Each custom recipe is read once. */
+function definitionReader(hooks: Pick<HookStore, 'recipe'>): (event: StoredEvent) => Promise<string | null> {
+  const known = new Map<string, string | null>()
+  return async ({ recipe, accountId, companyId }) => {
+    const digest = recipe === null ? null : customDigest(recipe)
+    if (digest === null) return null
+    const key = `${companyId}:${accountId}:${digest}`
+    if (!known.has(key)) known.set(key, await hooks.recipe({ accountId, companyId }, digest))
+    return known.get(key) ?? null
   }
 }
 

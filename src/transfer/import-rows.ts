@@ -7,7 +7,9 @@
 import { isSameTenant, type Tenant } from '../model/principal.ts'
 import type { Appender } from '../store/contract/append.ts'
 import type { EventReader } from '../store/contract/events.ts'
+import type { HookStore } from '../store/contract/hooks.ts'
 import type { Held, ImportedItem, TransferStore } from '../store/contract/transfer.ts'
+import { customDigest } from '../model/recipes/recipe.ts'
 import type { ReadRow } from './export-row.ts'
 import { createImportKeys, type ImportKeys } from './import-keys.ts'
 import { Promotions } from './promotions.ts'
@@ -22,6 +24,7 @@ export interface ImportOptions {
     readonly facts: Readonly<Record<string, string | number>>
     readonly events: Pick<EventReader, 'find' | 'revisions'>
     readonly transfer: Pick<TransferStore, 'held'>
+    readonly hooks: Pick<HookStore, 'keepRecipe'>
   }
   /** The database that the rows come from. */
   readonly sourceUuid: string
@@ -77,6 +80,7 @@ class Import {
   readonly #isOwn: boolean
   readonly #counts = { events: 0, revisions: 0, present: 0, erasedHere: 0, erasedThere: 0, damaged: 0, failed: 0 }
   readonly #failures: ImportFailure[] = []
+  readonly #recipes = new Set<string>()
   #waiting: Waiting[] = []
   #keysWaiting = new Set<string>()
   #bytes = 0
@@ -96,6 +100,7 @@ class Import {
     }
     const tenant = this.#options.into ?? row.meta
     if (this.#isOwn && isSameTenant(row.meta, tenant) && (await this.#isHere(row))) return
+    await this.#keepRecipe(row, tenant)
     const item = await this.#itemOf(row, tenant, { payload, sha256 })
     if (item === null) {
       this.#counts.erasedHere += 1
@@ -105,6 +110,16 @@ class Import {
     this.#keysWaiting.add(item.mintedKey)
     this.#bytes += payload.byteLength
     if (this.#waiting.length >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) await this.#flush()
+  }
+
+  /** Before its event, which is indexed by it. */
+  async #keepRecipe({ meta, definition }: ReadRow, { accountId, companyId }: Tenant): Promise<void> {
+    const digest = definition === null || meta.recipe === null ? null : customDigest(meta.recipe)
+    const key = `${companyId}:${accountId}:${digest}`
+    if (digest === null || this.#recipes.has(key)) return
+    this.#recipes.add(key)
+    const recipe = { accountId, companyId, digest, recipe: definition!, createdAt: meta.receivedAt }
+    await this.#options.store.hooks.keepRecipe(recipe)
   }
 
   async end(): Promise<ImportResult> {

@@ -175,7 +175,7 @@ for (const driver of drivers) {
 
     test('gzip is unpacked before the signature is checked, and the content type is kept as sent', async () => {
       const { app } = shared
-      const hook = await createHook(app, 'github', { secret: 's' })
+      const hook = await createHook(app, 'github', { secret: 's', accountId: 71 })
       const body = Buffer.from('{"zen":"Keep it logically awesome."}')
       const sample = { ...HOOK_SAMPLES.github![0]!, body: String(body) }
       const { headers } = await signSample('github', sample, {

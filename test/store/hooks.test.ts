@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict'
 import type { NewHook } from '../../src/store/contract/hooks.ts'
 import { append, everyDriver, everyStore, failure, indexAll } from './suite.ts'
-import { NOON, newToken, refusal, TENANT } from './rows.ts'
+import { idOf, item, NOON, newToken, refusal, TENANT } from './rows.ts'
 
 const OTHER = { accountId: 8, companyId: 42 } as const
 const SEALED = Buffer.from([1, 0, 255, 7])
@@ -122,5 +122,29 @@ everyDriver(
       ['payload_too_large', 'invalid_json'],
     )
     assert.deepEqual(await store.hooks.deliveries(OTHER, 'HOOKHOOK02', 3), { events: [], refusals: [] })
+  },
+)
+
+everyDriver(
+  'an event whose recipe is not known, or cannot be used, is marked and handed out, and the index goes on',
+  async (database) => {
+    const store = await database.open()
+    await store.hooks.keepRecipe({ ...TENANT, digest: 'broken', recipe: '{"index":7', createdAt: NOON })
+    await store.hooks.keepRecipe({
+      ...TENANT,
+      digest: 'hostile',
+      recipe: '{"index":{"text":["{nowhere}"]}}',
+      createdAt: NOON,
+    })
+    const recipes = ['custom/unknown', 'custom/broken', 'custom/hostile', 'telegram/99', 'custom/', '']
+    const outcomes = await store.journal.append(recipes.map((recipe) => item({ recipe })))
+    const [after] = await store.journal.append([item({ body: { message: { text: 'fine' } } })])
+    await indexAll(store)
+    for (const outcome of outcomes) {
+      const entry = await store.events.indexEntry((await store.events.find(idOf(outcome)))!)
+      assert.match(entry?.unindexed ?? '', /recipe is not known here/)
+    }
+    const entry = await store.events.indexEntry((await store.events.find(idOf(after)))!)
+    assert.deepEqual([entry?.unindexed, entry?.snippet], [null, 'fine'])
   },
 )

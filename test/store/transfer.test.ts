@@ -4,6 +4,7 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { test } from 'node:test'
 import { Erasures } from '../../src/erasure/erasures.ts'
+import { parseCustomRecipe } from '../../src/hooks/custom-recipe.ts'
 import { createPromote } from '../../src/intake/promote.ts'
 import type { Tenant } from '../../src/model/principal.ts'
 import { newUuid } from '../../src/runtime/id.ts'
@@ -17,7 +18,7 @@ import { promotedFrom } from '../../src/model/event-view.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { backDoorOf } from './back-door.ts'
 import { idOf, item, NOON, TENANT } from './rows.ts'
-import { indexAll, newDatabase } from './suite.ts'
+import { everyDriver, indexAll, newDatabase } from './suite.ts'
 
 const OTHER = { accountId: 8, companyId: 43 } as const
 const NEIGHBOUR = { accountId: 9, companyId: TENANT.companyId } as const
@@ -334,3 +335,33 @@ async function idsOf(store: Store, sourceRef: string): Promise<number[]> {
   const rows = (await store.transfer.rows(query)).filter((row) => row.sourceRef === sourceRef)
   return rows.filter(({ accountId }) => accountId === TENANT.accountId).map(({ id }) => id)
 }
+
+everyDriver(
+  'a custom recipe goes along with its events, which are read alike in the other database',
+  async (database, t) => {
+    const source = await database.open()
+    const read = parseCustomRecipe('{"title":"x","signature":{"kind":"none"},"index":{"text":["{/note}"]}}')
+    assert.ok('recipe' in read)
+    const digest = read.recipe.version
+    await source.hooks.keepRecipe({ ...TENANT, digest, recipe: read.definition, createdAt: NOON })
+    const fields = { recipe: `custom/${digest}`, body: { note: 'blue', message: { text: 'not this' } } }
+    const [stored] = await source.journal.append([item(fields)])
+    const file = await exported(source)
+    const snippetIn = async (store: Store, id: number) => {
+      await indexAll(store)
+      return (await store.events.indexEntry((await store.events.find(id))!))?.snippet
+    }
+    assert.equal(await snippetIn(source, idOf(stored)), 'blue')
+    const target = await (await newDatabase(t, database.driver)).open()
+    await imported(file, target)
+    assert.equal(await target.hooks.recipe(TENANT, digest), read.definition)
+    assert.equal(await snippetIn(target, (await target.events.watermark()) || 1), 'blue')
+    const without = Buffer.from(file.toString().replace('"recipe_definition"', '"recipe_definition_"'))
+    const problems: unknown[] = []
+    const chunks = async function* () {
+      yield without
+    }
+    for await (const _ of checkExport(chunks(), { onProblem: (problem) => problems.push(problem) }));
+    assert.ok(problems.length > 0, 'a changed line is named')
+  },
+)

@@ -55,8 +55,8 @@ export async function startTestApp(t: TestContext, driver: Driver, options: Test
   const environment: Record<string, string> = {
     INTRAY_PORT: '0',
     INTRAY_DATABASE_URL: databaseUrl,
-    INTRAY_QUEUE_MAX_WAIT: '10m',
     INTRAY_SECRETS_KEY: SECRETS_KEY,
+    INTRAY_QUEUE_MAX_WAIT: '10m',
   }
   for (const [name, value] of Object.entries(options.settings ?? {}))
     environment[variableName(name as SettingName)] = value

@@ -21,11 +21,11 @@ interface Sample {
     | 'refusal'
     | 'keyId'
     | 'spareKeyId'
+    | 'pushed'
+    | 'spare'
     | 'hookKeyId'
     | 'spareHookKeyId'
     | 'page'
-    | 'pushed'
-    | 'spare'
   readonly body?: string | ((data: SampleData) => object)
   /** Query parameters that it does not know are ignored. */
   readonly ignoresQuery?: true

@@ -15,6 +15,7 @@ import { createPart, publish, removeOld, removePart, sealPart, targetOf } from '
 import { command, CommandError, UsageError } from '../command.ts'
 import { flag, JSON_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
+import { noteSealed } from '../sealed-note.ts'
 import { inSteps, note, print, printable, printJson } from '../output.ts'
 import { nameDatabase } from '../used-database.ts'
 
@@ -88,7 +89,13 @@ async function write(path: string, needsFolder: boolean): Promise<Written> {
         throw new CommandError(`The backup is damaged, so it was not kept. ${report.problems.join(' ')}`)
       }
       const { size: bytes } = statSync(target.part)
-      await withStore(({ erasures }) => appendErasures(dirname(target.file), erasures), { databaseUrl })
+      await withStore(
+        async ({ erasures, hooks }) => {
+          await appendErasures(dirname(target.file), erasures)
+          noteSealed((await hooks.list('', 1)).length, 'backup')
+        },
+        { databaseUrl },
+      )
       publish(target, inode)
       await source.note(begunAt)
       return { file: target.file, bytes, sha256, rows: report.rows, last_id: report.lastId }

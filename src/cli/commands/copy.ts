@@ -12,6 +12,7 @@ import { indexLimits } from '../index-limits.ts'
 import { type CopyReport, copyOnline } from '../online-copy.ts'
 import { withSide, withStore } from '../open.ts'
 import { print, printJson, table } from '../output.ts'
+import { noteSealed } from '../sealed-note.ts'
 import { copyTenant, type TenantCopyReport } from '../tenant-copy.ts'
 import { urlOf } from '../url-flag.ts'
 
@@ -71,6 +72,7 @@ export const copy = command({
     const config = loadConfig(process.env)
     if (tenant) {
       const moved = await moveTenant(given ?? config.databaseUrl, to, tenant, values.address ?? null)
+      noteSealed(rowsOf(moved.tables, 'hooks'), 'copy')
       if (values.json) printJson({ ok: true, tables: moved.tables, closed_ms: moved.closedMs })
       else printMove(moved, tenant)
       return
@@ -78,10 +80,15 @@ export const copy = command({
     const report = await withSide(given ?? config.databaseUrl, true, (source) =>
       withSide(to, false, (target) => copyOnline({ source, target, limits: indexLimits(config), maxPauseMs })),
     )
+    noteSealed(rowsOf(report?.tables ?? [], 'hooks'), 'copy')
     if (values.json) printJson({ ok: true, finished_before: report === null, ...jsonOf(report) })
     else printReport(report)
   },
 })
+
+function rowsOf(tables: readonly { readonly table: string; readonly rows: number | null }[], name: string): number {
+  return tables.find(({ table: one }) => one === name)?.rows ?? 0
+}
 
 function tenantOf(text: string | undefined): Tenant | null {
   if (text === undefined) return null

@@ -7,25 +7,14 @@ import { DatabaseDamaged, StoreFailure } from '../../store/contract/failure.ts'
 import { type CopySide, NOTING_STALE_MS } from '../../store/contract/copy.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { command, UsageError } from '../command.ts'
-import { type LostRows, lostRows, type RowProblem, type ScanResult, scanJournal } from '../doctor-scan.ts'
+import { type Check, ok, SHOWN, type Verdict, warning, wrong } from '../doctor-check.ts'
+import { type LostRows, lostRows, type ScanResult, scanJournal } from '../doctor-scan.ts'
+import { openKeyFile, sealedSecrets } from '../doctor-secrets.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { salvageFile } from '../../store/open.ts'
 import { withSide, withStore } from '../open.ts'
 import { createProgress, print, printable, printJson } from '../output.ts'
 
-type Verdict = 'ok' | 'warning' | 'wrong'
-
-interface Check {
-  readonly name: string
-  readonly verdict: Verdict
-  readonly summary: string
-  /** What to do. */
-  readonly advice?: string | undefined
-  /** The first events with the problem. */
-  readonly events?: readonly RowProblem[] | undefined
-}
-
-const SHOWN = 20
 const OLD_LAG_S = 60
 /** Intervals of the schedule after which its last backup is overdue. */
 const LATE_BACKUPS = 2
@@ -34,7 +23,8 @@ export const doctor = command({
   about: `Checks a database: payloads, keys, syncs, index. The checks: whether it opens and takes writes, whether
 other users of the machine can open its files, whether commits are
 synced, whether every row can be read, whether every payload still has the digest it arrived with, whether references and dedupe keys agree with the
-payloads, how far behind the index is, which transactions delay it, and how old the last backup is. Reads every event once; servers may keep running.
+payloads, how far behind the index is, which transactions delay it, whether the sealed secrets of hooks open, and how old the last
+backup is. Reads every event once; servers may keep running.
 Exit code 1 if there is a problem.`,
   flags: {
     sample: { value: 'N', about: 'Check about N events, spread evenly, instead of all, and no dedupe keys.' },
@@ -82,7 +72,7 @@ async function examineStore(store: Store, side: CopySide, config: Config, sample
   const { databaseUrl: url } = config
   const checks: Record<string, () => Promise<Check | Check[]> | Check> = {
     opens: () => opened(store),
-    files: () => files(store),
+    files: () => files(store, config),
     syncs: () => synced(store),
     writes: () => writable(store),
     structure: () => structure(store, url),
@@ -90,6 +80,7 @@ async function examineStore(store: Store, side: CopySide, config: Config, sample
     index: () => index(store, side, url),
     watermark: () => watermark(store),
     refusals: () => refusals(side),
+    secrets: () => sealedSecrets(store, config),
     backups: () => backups(store, config),
     copies: () => copies(side),
   }
@@ -122,26 +113,14 @@ function salvageAdvice(url: string): string {
   )
 }
 
-function ok(name: string, summary: string): Check {
-  return { name, verdict: 'ok', summary }
-}
-
-function wrong(name: string, summary: string, advice: string, events?: readonly RowProblem[]): Check {
-  return { name, verdict: 'wrong', summary, advice, events: events?.slice(0, SHOWN) }
-}
-
-function warning(name: string, summary: string, advice?: string): Check {
-  return { name, verdict: 'warning', summary, advice }
-}
-
 function opened({ facts }: Store): Check {
   const shown = Object.entries(facts).map(([name, value]) => `${name}=${value}`)
   return ok('opens', `The database opens: ${shown.join(', ')}.`)
 }
 
 /** Messages are personal data: other users of the machine must not read them. */
-async function files(store: Store): Promise<Check> {
-  const found = await store.diagnosis.openFiles()
+async function files(store: Store, config: Config): Promise<Check> {
+  const found = [...(await store.diagnosis.openFiles()), ...openKeyFile(config)]
   if (found.length === 0) return ok('files', 'No file of the database is open to other users of the machine.')
   const shown = found.map(({ path, mode }) => `${path} (mode ${mode.toString(8)})`).join(', ')
   const summary = `Every user of the machine can open files of the database: ${shown}.`

@@ -12,7 +12,7 @@ import { wholeNumber } from '../../runtime/parameter.ts'
 import { recordCommand } from '../audit.ts'
 import { command, UsageError } from '../command.ts'
 import { flag, JSON_FLAG, TENANT_FLAGS, tenantOf } from '../flags.ts'
-import { type HookJson, hookJson, hooksOf, readRecipeFile, SECRET_FLAGS, secretOf } from '../hook-store.ts'
+import { checkSecret, type HookJson, hookJson, hooksOf, readRecipeFile, SECRET_FLAGS, secretOf } from '../hook-store.ts'
 import { withStore } from '../open.ts'
 import { print, printable, printJson, record } from '../output.ts'
 import { EXPIRES_FLAG, expiry, RATE_LIMIT, rateLimit } from '../token-flags.ts'
@@ -50,8 +50,7 @@ The printed address begins with INTRAY_PUBLIC_URL.`,
       throw new UsageError('--scope takes 1 to 64 of a-z, 0-9, "_", ".", ":" and "-", starting with a letter or digit.')
     if (label.length > MAX_LABEL) throw new UsageError(`--name takes at most ${MAX_LABEL} characters.`)
     const given = secretOf(values)
-    if (given !== undefined && !needsSecret(recipe))
-      throw new UsageError('This recipe has no signature, so it takes no secret: the address is the secret.')
+    checkSecret(recipe, given)
     const isVendors = newestRecipe(recipe.name)?.guide.secret?.from === 'vendor'
     const made = given === undefined && needsSecret(recipe) && !isVendors ? newHookSecret(recipe) : null
     const terms = {

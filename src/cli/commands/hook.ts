@@ -19,7 +19,16 @@ import type { Store } from '../../store/contract/store.ts'
 import { recordCommand } from '../audit.ts'
 import { type Command, command, CommandError, commandGroup, UsageError } from '../command.ts'
 import { flag, JSON_FLAG, JSON_LINES_FLAG } from '../flags.ts'
-import { hookJson, hooksOf, knownHook, readBytes, SECRET_FLAGS, secretOf, tenantText } from '../hook-store.ts'
+import {
+  checkSecret,
+  hookJson,
+  hooksOf,
+  knownHook,
+  readBytes,
+  SECRET_FLAGS,
+  secretOf,
+  tenantText,
+} from '../hook-store.ts'
 import { withStore } from '../open.ts'
 import { print, printable, printJson, printList, table } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect } from '../token-flags.ts'
@@ -156,6 +165,7 @@ async function newSecret(
     throw new CommandError(
       `Hook ${keyId} has no secret: its address is the secret. Replace that: ./intray hook rotate ${keyId} --address`,
     )
+  checkSecret(recipe, given)
   const made = given === undefined ? newHookSecret(recipe) : null
   const changed = await hooks.rotateSecret(keyId, given ?? made!, overlapMs)
   if (!changed) throw new CommandError(`Hook ${keyId} is gone.`)

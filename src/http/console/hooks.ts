@@ -1,7 +1,7 @@
 // The hooks of a tenant: list, show, create, rotate, disable, enable; their latest deliveries; samples. The address of a hook may be
 // all that protects it, so only admins see it. A secret is shown once, when Intray makes it.
 
-import { type FoundTenantHook, MAX_SECRET_UNITS, newHookSecret, secretProblem } from '../../auth/tenant-hooks.ts'
+import { type FoundTenantHook, newHookSecret } from '../../auth/tenant-hooks.ts'
 import { MAX_LABEL } from '../../auth/token-lifecycle.ts'
 import { parseCustomRecipe, MAX_RECIPE_BYTES } from '../../hooks/custom-recipe.ts'
 import { hookDetail, hookView, recipeViews } from '../../hooks/hook-view.ts'
@@ -11,6 +11,7 @@ import type { Problem } from '../../model/errors.ts'
 import { roleAllows } from '../../model/operator.ts'
 import { isScope } from '../../model/principal.ts'
 import { newestRecipe } from '../../model/recipes/built-in.ts'
+import { secretProblem } from '../../model/recipes/hook-secret.ts'
 import { CUSTOM, needsSecret, type Recipe, recipeRef } from '../../model/recipes/recipe.ts'
 import { wholeNumber } from '../../runtime/parameter.ts'
 import { parseRate } from '../../runtime/rate.ts'
@@ -25,6 +26,8 @@ import type { ConsoleOptions } from './options.ts'
 import { parseLifetime, withTextFields } from './text-fields.ts'
 import { tokenCursor } from './tokens.ts'
 
+/** Told at once, as of other commands. */
+const MAX_PROBLEMS = 20
 const NOT_FOUND: Problem = { code: 'not_found' }
 const MAX_COMMAND_BYTES = 4096
 /** As a JSON string, a recipe file may take two characters for one. */
@@ -118,8 +121,8 @@ export function hookOperations(options: ConsoleOptions) {
   ): Promise<Outcome> => {
     if (recipe === null || !needsSecret(recipe))
       return invalidRequest('This hook has no secret: its address is the secret. Rotate the address.')
-    const wrong = given === undefined ? null : secretProblem(given)
-    if (wrong) return invalidRequest(`secret ${wrong}.`)
+    const wrong = given === undefined ? null : secretProblem(recipe.signature, given)
+    if (wrong) return invalidRequest(wrong)
     const secret = given ?? newHookSecret(recipe)
     const changed = await hooks.rotateSecret(record.keyId, secret, overlapMs)
     if (!changed) return NOT_FOUND
@@ -180,7 +183,9 @@ function recipeOf({ recipe: name = '', definition }: Given): Chosen | Problem {
     if (definition === undefined) return invalidRequest('A custom hook needs definition: the text of the recipe file.')
     const read = parseCustomRecipe(definition)
     if ('recipe' in read) return { ...read, isGiven: false }
-    const fields = read.problems.map(({ path, message }) => ({ path, code: 'invalid_recipe', message }))
+    const fields = read.problems
+      .slice(0, MAX_PROBLEMS)
+      .map(({ path, message }) => ({ path: `/definition${path}`, code: 'invalid_recipe', message }))
     return { code: 'invalid_payload', fields }
   }
   const recipe = newestRecipe(name.split('/', 1)[0]!)
@@ -199,10 +204,8 @@ function termsOf(given: Given, now: number) {
   if (label.length > MAX_LABEL) return invalidRequest(`name takes at most ${MAX_LABEL} characters.`)
   const lifeMs = parseLifetime(given.expires_in)
   if (lifeMs === null) return invalidRequest(`expires_in ${LIFE}`)
-  const wrong = given.secret === undefined ? null : secretProblem(given.secret)
-  if (wrong) return invalidRequest(`secret ${wrong}. It takes 1 to ${MAX_SECRET_UNITS} characters.`)
-  if (given.secret !== undefined && !needsSecret(recipe))
-    return invalidRequest('This recipe has no signature, so it takes no secret: the address is the secret.')
+  const wrong = given.secret === undefined ? null : secretProblem(recipe.signature, given.secret)
+  if (wrong) return invalidRequest(wrong)
   const made = given.secret === undefined && needsSecret(recipe) && !isGiven ? newHookSecret(recipe) : null
   try {
     return {

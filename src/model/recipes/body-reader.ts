@@ -12,7 +12,7 @@ import type { BodyKind } from './recipe.ts'
 
 /** Of the text of all fields, and of strings: what the index keeps of a text (model/extract.ts), and as much again. */
 const MAX_JOINED_UNITS = 32_768
-/** Finding and decoding a field costs about as much as scanning this many bytes. */
+/** Finding a field and decoding its name costs about as much as scanning this many bytes. */
 const FIELD_COST_BYTES = 64
 
 export interface Body {
@@ -131,16 +131,18 @@ export class BodyReader {
     }
     this.#keep(read.field)
     this.#at = read.next
-    this.#left -= read.next - from
+    this.#left -= FIELD_COST_BYTES
     if (this.#at >= this.#bytes.length || this.#left <= 0) this.#isDone = true
     return Math.min(read.next - from, MAX_VALUE_BYTES) + FIELD_COST_BYTES
   }
 
   #keep({ name, value, isFile }: FormField): void {
-    if (isFile) return
+    const isWanted = this.#wanted.fields.has(name)
+    const isShown = this.#wanted.allFields && this.#allFields.length < MAX_JOINED_UNITS
+    if (isFile || !(isWanted || isShown)) return
+    const text = value()
     // Of a repeated name the last counts, as of a repeated key.
-    if (this.#wanted.fields.has(name)) this.#fields.set(name, value)
-    if (!this.#wanted.allFields || value.trim() === '' || this.#allFields.length >= MAX_JOINED_UNITS) return
-    this.#allFields += `${name}: ${value.slice(0, MAX_JOINED_UNITS)}\n`
+    if (isWanted) this.#fields.set(name, text)
+    if (isShown && text.trim() !== '') this.#allFields += `${name}: ${text.slice(0, MAX_JOINED_UNITS)}\n`
   }
 }

@@ -3,8 +3,8 @@
 
 export interface FormField {
   readonly name: string
-  readonly value: string
-  /** Of a file, its value is not read. */
+  /** Decoded when it is asked for. */
+  readonly value: () => string
   readonly isFile: boolean
 }
 
@@ -18,7 +18,8 @@ export function readFormField(bytes: Buffer, at: number): { readonly field: Form
   const end = found === -1 ? bytes.length : found
   const equals = bytes.subarray(at, end).indexOf(EQUALS)
   const nameEnd = equals === -1 ? end : at + equals
-  const value = equals === -1 ? '' : decodeForm(bytes, nameEnd + 1, Math.min(end, nameEnd + 1 + MAX_VALUE_BYTES))
+  const value = () =>
+    equals === -1 ? '' : decodeForm(bytes, nameEnd + 1, Math.min(end, nameEnd + 1 + MAX_VALUE_BYTES))
   const name = decodeForm(bytes, at, Math.min(nameEnd, at + MAX_NAME_BYTES))
   return { field: { name, value, isFile: false }, next: end + 1 }
 }

@@ -38,7 +38,7 @@ export function readPart(
   if (name === null) return { field: NO_FIELD, next }
   const isFile = /;[ \t]*filename\*?=/i.test(disposition)
   const from = lineEnd + headEnd + BLANK_LINE.length
-  const value = isFile ? '' : bytes.toString('utf8', from, Math.max(from, Math.min(end, from + MAX_VALUE_BYTES)))
+  const value = () => bytes.toString('utf8', from, Math.max(from, Math.min(end, from + MAX_VALUE_BYTES)))
   return { field: { name, value, isFile }, next }
 }
 
@@ -51,4 +51,4 @@ function parameterOf(disposition: string, name: string): string | null {
 
 const LINE_BREAK = Buffer.from('\r\n')
 const BLANK_LINE = Buffer.from('\r\n\r\n')
-const NO_FIELD: FormField = { name: '', value: '', isFile: true }
+const NO_FIELD: FormField = { name: '', value: () => '', isFile: true }

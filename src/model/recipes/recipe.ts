@@ -2,6 +2,8 @@
 // wants back. Places are written as templates (template.ts). A recipe that was published never changes: a new version is added beside it,
 // because events are indexed again by the recipe that they came in with.
 
+import { hash } from 'node:crypto'
+
 /** What kinds of bodies are, by their Content-Type (body-kind.ts). */
 export const BODY_KINDS = ['json', 'form', 'multipart', 'xml', 'text', 'binary'] as const
 
@@ -105,6 +107,14 @@ export function recipeRef({ name, version }: Pick<Recipe, 'name' | 'version'>): 
 /** The digest of a custom recipe, null for a built-in one. */
 export function customDigest(ref: RecipeRef): string | null {
   return ref.startsWith(`${CUSTOM}/`) ? ref.slice(CUSTOM.length + 1) : null
+}
+
+/** 96 bits: two recipes of one database never meet by chance. Shorter than what logs mask (runtime/redact.ts). */
+const DIGEST_DIGITS = 24
+
+/** Of a definition in its canonical form: the version of a custom recipe. */
+export function digestOfDefinition(definition: string): string {
+  return hash('sha256', definition, 'hex').slice(0, DIGEST_DIGITS)
 }
 
 /** A custom recipe from the text that its digest was made of. */

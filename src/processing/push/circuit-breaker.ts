@@ -44,15 +44,14 @@ export class CircuitBreaker {
     this.#quietUntil = Math.max(this.#quietUntil, until)
   }
 
-  /** A request that had begun was not made, or broken off. */
-  withdrawn(): void {
+  /** A request that had begun is over, whatever came of it. */
+  ended(): void {
     this.#isProbing = false
   }
 
   /** The new state, if it changed. Any success shows that the endpoint is back. */
   succeeded(): Circuit | null {
     this.#failures = 0
-    this.#isProbing = false
     if (this.#circuit.openedAt === null) return null
     this.#circuit = CLOSED
     return this.#circuit
@@ -61,7 +60,6 @@ export class CircuitBreaker {
   /** The new state, if it changed. Requests that were under way when it opened change nothing. */
   failed(now: number): Circuit | null {
     this.#failures += 1
-    this.#isProbing = false
     const isOpen = this.#circuit.openedAt !== null
     const isProbe = isOpen && (this.#circuit.retryAt ?? 0) <= now
     if (isOpen ? !isProbe : this.#failures < FAILURES_TO_OPEN) return null

@@ -149,6 +149,11 @@ export class Push implements Service {
     }
     // Requests under way to the earlier target may end; their leases keep the conversations closed until then.
     if (known?.pusher) this.#stop(known.pusher, known.endpoint.timeoutMs)
+    const { logger } = this.#options
+    const state = endpoint.isGone ? 'gone' : endpoint.isActive ? 'active' : 'paused'
+    if (known || !endpoint.isGone) {
+      logger.info('an endpoint is in effect', { ...named(endpoint), revision: endpoint.revision, state })
+    }
     if (endpoint.isGone) this.#followed.delete(key)
     else this.#followed.set(key, { endpoint, pusher: this.#start(endpoint), attempts: known?.attempts ?? [] })
   }

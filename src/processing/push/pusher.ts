@@ -61,6 +61,8 @@ export class Pusher {
   readonly #secrets: readonly string[]
   readonly #leaseMs: number
   readonly #ended = new AbortController()
+  /** Of the claim that waits for events. */
+  #claiming = new AbortController()
   #storing = 0
   #loop: Promise<void> = Promise.resolve()
   #extender: NodeJS.Timeout | undefined
@@ -93,6 +95,7 @@ export class Pusher {
   /** Begins nothing any more; requests under way may go on for this long. */
   async stop(graceMs: number): Promise<void> {
     this.#ended.abort()
+    this.#claiming.abort()
     void this.#giveBackWaiting()
     const timer = setTimeout(() => this.#options.client.stop(), graceMs)
     await this.#loop
@@ -114,13 +117,15 @@ export class Pusher {
       await this.#runs.hasRoom()
       const isProbe = this.#breaker.isOpen
       if (isProbe) await this.#runs.idle()
+      if (this.#ended.signal.aborted) return
       const limit = isProbe ? 1 : this.#size.limit
       const command = { limit, leaseMs: this.#leaseMs, waitMs: CLAIM_WAIT_MS, ordered: true, channelRef: null }
+      this.#claiming = new AbortController()
       try {
         const claimed = await claims.claim(
           this.#processor,
           { ...command, subscription: endpoint.subscription, maxBytes: CLAIM_BYTES },
-          this.#ended.signal,
+          this.#claiming.signal,
         )
         // The subscription is gone, and its endpoint with it.
         if (claimed === null) return
@@ -148,7 +153,7 @@ export class Pusher {
           onTrouble(`deliver event ${one.event.id}`, error)
           return NOT_MADE
         })
-      if (verdict.what === 'withdrawn') this.#breaker.withdrawn()
+      this.#breaker.ended()
       if (verdict.what !== 'delivered') return this.#giveBack([one], verdict)
       run.advance()
       this.#acks.add({ id: one.event.id, leaseId: one.leaseId })
@@ -180,6 +185,8 @@ export class Pusher {
     if (verdict.what === 'failed' && verdict.isGone) onGone(verdict.error)
     const changed = verdict.what === 'delivered' ? this.#breaker.succeeded() : this.#breaker.failed(now)
     if (changed) void this.#store(changed, failure)
+    // What would be claimed now would be given back.
+    if (this.#breaker.waitMs(now) > 0) this.#claiming.abort()
   }
 
   async #store(circuit: Circuit, error: string | null): Promise<void> {

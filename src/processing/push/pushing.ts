@@ -2,9 +2,9 @@
 
 import { type AuditAction, PUSH_SERVICE } from '../../model/operator.ts'
 import type { Tenant } from '../../model/principal.ts'
-import type { EndpointStore } from '../../store/contract/endpoints.ts'
+import type { Store } from '../../store/contract/store.ts'
 import { AddressGuard } from './address-guard.ts'
-import { Endpoints, type EndpointsOptions } from './endpoints.ts'
+import { Endpoints } from './endpoints.ts'
 import { Push, type PushOptions } from './push.ts'
 import { createResolver } from './resolver.ts'
 
@@ -18,9 +18,8 @@ interface DisabledEndpoint {
 
 /** The settings, and the services of the process. */
 export interface PushingOptions
-  extends Pick<PushOptions, 'claims' | 'secrets' | 'clock' | 'logger' | 'tracing' | 'onAttempt' | 'onTrouble'>,
-    Pick<EndpointsOptions, 'hasSealed'> {
-  readonly endpoints: EndpointStore
+  extends Pick<PushOptions, 'claims' | 'secrets' | 'clock' | 'logger' | 'tracing' | 'onAttempt' | 'onTrouble'> {
+  readonly store: SealedStore
   readonly pushAllow: readonly string[]
   readonly pushMaxRequests: number
   readonly stopTimeout: number
@@ -28,11 +27,12 @@ export interface PushingOptions
 }
 
 export function createPushing(options: PushingOptions): { readonly push: Push; readonly endpoints: Endpoints } {
-  const { endpoints: store, pushAllow, pushMaxRequests, stopTimeout, audit } = options
+  const { store, pushAllow, pushMaxRequests, stopTimeout, audit } = options
   const targets = { guard: new AddressGuard(pushAllow), resolve: createResolver() }
   const push = new Push({
     ...options,
     ...targets,
+    endpoints: store.endpoints,
     maxRequests: pushMaxRequests,
     stopMs: stopTimeout,
     onDisabled: (tenant, subscription) =>
@@ -44,5 +44,13 @@ export function createPushing(options: PushingOptions): { readonly push: Push; r
         origin: { requestId: null, address: null },
       }),
   })
-  return { push, endpoints: new Endpoints({ ...options, ...targets, store }) }
+  const hasSealed = () => hasSealedSecrets(store)
+  return { push, endpoints: new Endpoints({ ...options, ...targets, store: store.endpoints, hasSealed }) }
+}
+
+export type SealedStore = Pick<Store, 'endpoints' | 'hooks'>
+
+/** Of endpoints or of hooks: a lost key must not be replaced while there are any. */
+export async function hasSealedSecrets({ endpoints, hooks }: SealedStore): Promise<boolean> {
+  return (await endpoints.hasSealed()) || (await hooks.list('', 1)).length > 0
 }

@@ -18,10 +18,16 @@ export function liveSecrets({ secrets }: EndpointTarget, now: number): SigningSe
   return secrets.filter(({ endsAt }) => endsAt === null || endsAt > now)
 }
 
-/** What must not appear in a text that is kept. */
-export function secretTexts({ headers, secrets }: EndpointTarget): string[] {
-  return [
-    ...headers.filter(({ isSecret }) => isSecret).map(({ value }) => value),
-    ...secrets.map(({ secret }) => secret),
-  ]
+/** A shorter text is no secret, and would be masked wherever a word has it. */
+const MIN_SECRET = 8
+
+/** What must not appear in a text that is kept: an answer may repeat the request. */
+export function secretTexts({ url, headers, secrets }: EndpointTarget): string[] {
+  const values = headers.filter(({ isSecret }) => isSecret).map(({ value }) => value)
+  // Of `Bearer abc` and `a=1; b=2` also the parts.
+  const parts = values.flatMap((value) => value.split(/[\s;,=]+/))
+  const query = Array.from(new URL(url).searchParams.values())
+  return [...new Set([...values, ...parts, ...query, ...secrets.map(({ secret }) => secret)])]
+    .filter(({ length }) => length >= MIN_SECRET)
+    .toSorted((a, b) => b.length - a.length)
 }

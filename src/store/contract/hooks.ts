@@ -30,6 +30,8 @@ export interface HookStore {
   rotate(successor: NewHook, oldExpiresAt: number | null, now: number): Promise<TokenRecord | null>
   /** Custom recipes as canonical JSON, by digest; null for an unknown one. */
   recipe(tenant: Tenant, digest: string): Promise<string | null>
+  /** Keeps a custom recipe, if it is not kept already. */
+  keepRecipe(recipe: StoredRecipe): Promise<void>
   /** At most `limit` of each kind. */
   deliveries(tenant: Tenant, keyId: string, limit: number): Promise<HookDeliveries>
 }

@@ -48,6 +48,7 @@ export function prepareOperations(db: DatabaseSync) {
     rotateToken: tokens.rotate,
     touchTokens: tokens.touch,
     createHook: hooks.create,
+    keepRecipe: hooks.keepRecipe,
     resealHook: hooks.reseal,
     rotateHook: hooks.rotate,
     reportNode: nodes.report,

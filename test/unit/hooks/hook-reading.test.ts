@@ -49,7 +49,8 @@ describe('slices', () => {
       { length: 5 },
       (_, n) => new HookReading(recipe, signedRequest(Buffer.from(`{"zen":"${'x'.repeat(200_000 * n)}"}`)), CONTEXT),
     )
-    await Promise.all(readings.map((reading, n) => work.finish(`tenant ${n % 2}`, reading)))
+    for (const waiting of readings.map((reading, n) => work.finish(`tenant ${n % 2}`, reading)))
+      if (waiting) await waiting
     for (const { outcome } of readings) assert.equal(outcome.kind, 'message')
   })
 })

@@ -52,6 +52,10 @@ export function createHookStore(pool: Pool, events: Pick<EventReader, 'indexEntr
         if (old) await insertBeside(connection, hook, recipe)
         return old
       }),
+    keepRecipe: (recipe) =>
+      pool.use(async (connection) => {
+        await connection.query(INSERT_RECIPE, recipeValues(recipe))
+      }),
     recipe: async ({ companyId, accountId }, digest) => {
       const [row] = await pool.lookUp((connection) => connection.query(SELECT_RECIPE, [companyId, accountId, digest]))
       return (row?.recipe as string | undefined) ?? null

@@ -635,7 +635,7 @@ CREATE TABLE intray.refusals (
   body_size   bigint NOT NULL,
   key_id      text   NOT NULL,
   code        text   NOT NULL,
-  -- What the sender was told, if more than the code says.
+  -- The sentence of its answer, if it says more than the code.
   reason      text,
   route       text   NOT NULL,
   request_id  text   NOT NULL,

@@ -65,6 +65,9 @@ export function prepareHookWrites(db: DatabaseSync) {
   }
 
   return {
+    keepRecipe: (recipe: StoredRecipe): void => {
+      db.prepare(INSERT_RECIPE).run(...recipeValues(recipe))
+    },
     create: ({ token, hook, recipe }: NewHook): void =>
       inTransaction(db, () => {
         tokens.insert(token)

@@ -53,6 +53,7 @@ export function createTokenStores({ main, writer, read, readOwn }: Connections):
       list: (afterKeyId, limit) => readOwn('listHooks', [afterKeyId, limit]),
       reseal: (keyId, was, sealed) => writer.run('resealHook', [keyId, was, sealed]),
       rotate: (successor, oldExpiresAt, now) => writer.run('rotateHook', [successor, oldExpiresAt, now]),
+      keepRecipe: (recipe) => writer.run('keepRecipe', [recipe]),
       recipe: (tenant, digest) => read(tenant, 'storedRecipe', [tenant, digest]),
       deliveries: (tenant, ...args) => read(tenant, 'hookDeliveries', [tenant, ...args]),
     },

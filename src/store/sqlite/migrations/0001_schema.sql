@@ -202,7 +202,7 @@ CREATE TABLE refusals (
   received_at INTEGER NOT NULL,
   key_id      TEXT    NOT NULL,
   code        TEXT    NOT NULL,
-  -- What the sender was told, if more than the code says.
+  -- The sentence of its answer, if it says more than the code.
   reason      TEXT,
   route       TEXT    NOT NULL,
   request_id  TEXT    NOT NULL,
