@@ -39,7 +39,8 @@ export async function createHook(desk: Desk, command: object): Promise<SeededHoo
     command,
   )
   await page.context().close()
-  return { keyId: hook.key_id, url: hook.url, secret: hook.secret ?? '' }
+  // The address that is shown may be a public one.
+  return { keyId: hook.key_id, url: desk.url + new URL(hook.url).pathname, secret: hook.secret ?? '' }
 }
 
 export function telegram({ url, secret }: SeededHook, update: number, text: unknown, name = 'Ada'): Promise<Response> {
