@@ -8,6 +8,7 @@ import { useApi, useMayChange, useSession } from '../session.tsx'
 import { ErrorNotice, Time } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Confirm, NotConfirmed, OverlapField, SecretField } from './credential-parts.tsx'
+import { MAX_SECRET } from './hook-create.tsx'
 import { HookSetup } from './hook-setup.tsx'
 
 interface ChangeProps {
@@ -68,7 +69,7 @@ export function RotateSecret({ hook, onClose }: ChangeProps) {
         <form className="stack" onSubmit={submit}>
           <SecretField
             label={name ?? 'Secret'}
-            maxLength={512}
+            maxLength={MAX_SECRET}
             isRequired={ofVendor}
             help={
               ofVendor

@@ -10,7 +10,7 @@ import { LifetimeField, SecretField } from './credential-parts.tsx'
 import { HookSetup, lacksSecret } from './hook-setup.tsx'
 
 const CUSTOM = 'custom'
-const MAX_SECRET = 512
+export const MAX_SECRET = 1024
 
 interface CreateHookProps {
   readonly onClose: () => void

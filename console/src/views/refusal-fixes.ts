@@ -69,8 +69,10 @@ interface Refused {
 
 export function fixForRefusal(refusal: Refused): Fix {
   const { error, reason, headers } = refusal
-  const known = (isOfHook(refusal) && HOOK_FIXES[error]) || fixFor(error, headers['content-type'])
-  return reason === null ? known : { why: reason, fix: known.fix }
+  const known = fixFor(error, headers['content-type'])
+  if (!isOfHook(refusal)) return known
+  const { why, fix } = HOOK_FIXES[error] ?? known
+  return { why: reason ?? why, fix }
 }
 
 /** `contentType`: as sent. */
