@@ -160,7 +160,7 @@ describe('hooks in the console', { skip: missingChromium() }, () => {
       .getByLabel('Recipe, in JSON or YAML')
       .fill('title: Our shop\nbodies: [json]\nsignature: { kind: none }\nsource_ref: ["shop:{/order}"]')
     await page.getByRole('button', { name: 'Create', exact: true }).click()
-    await page.getByText('whoever has the address can send').first().waitFor()
+    await page.getByText('anyone who has the address can send').first().waitFor()
     const url = await copied(page, 'Address')
     await page.getByRole('button', { name: 'Done' }).click()
     const headers = { 'Content-Type': 'application/json' }

@@ -14,7 +14,7 @@ import { EndpointReplay } from './endpoint-replay.tsx'
 import { EndpointSettings } from './endpoint-settings.tsx'
 import { EndpointState, StateNote } from './endpoint-state.tsx'
 import { EndpointTest } from './endpoint-test.tsx'
-import { useSubscriptions } from './endpoints.tsx'
+import { useSubscriptions } from './use-subscriptions.ts'
 
 export function EndpointPage({ subscription }: { readonly subscription: string }) {
   const { tenant } = useSession()

@@ -8,18 +8,10 @@ import { SafeText } from '../text/safe-text.tsx'
 import { ErrorNotice, Loading } from '../ui/controls.tsx'
 import { EndpointPage } from './endpoint-page.tsx'
 import { EndpointState } from './endpoint-state.tsx'
+import { useSubscriptions } from './use-subscriptions.ts'
 
 export function Endpoints({ id }: ViewProps) {
   return id === null ? <EndpointList /> : <EndpointPage key={id} subscription={id} />
-}
-
-export function useSubscriptions() {
-  const api = useApi()
-  return useQuery({
-    queryKey: ['subscriptions', api.tenant],
-    queryFn: () => api.call('GET /v1/inbox/subscriptions'),
-    refetchInterval: 10_000,
-  })
 }
 
 function EndpointList() {

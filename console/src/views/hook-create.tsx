@@ -1,6 +1,6 @@
 // The dialog that creates a hook: which vendor, what it is called, who makes its secret. Then it shows what to paste at the vendor.
 
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query'
+import { useMutation, useQueryClient } from '@tanstack/react-query'
 import { type FormEvent, useState } from 'react'
 import type { HookCommand, HookDetail, Recipe } from '../../../kits/typescript/src/schema.ts'
 import { useApi } from '../session.tsx'
@@ -8,6 +8,7 @@ import { ErrorNotice, Loading } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { LifetimeField, SecretField } from './credential-parts.tsx'
 import { HookSetup, lacksSecret } from './hook-setup.tsx'
+import { useRecipes } from './use-recipes.ts'
 
 const CUSTOM = 'custom'
 export const MAX_SECRET = 1024
@@ -49,16 +50,6 @@ export function CreateHook({ onClose, onDone }: CreateHookProps) {
       )}
     </Dialog>
   )
-}
-
-/** They change with the version of the server only. */
-export function useRecipes() {
-  const api = useApi()
-  return useQuery({
-    queryKey: ['recipes'],
-    queryFn: () => api.call('GET /v1/console/recipes'),
-    staleTime: 3_600_000,
-  })
 }
 
 interface HookFormProps {

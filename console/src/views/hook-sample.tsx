@@ -8,7 +8,7 @@ import { useApi, useMayChange, useSession } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { ErrorNotice } from '../ui/controls.tsx'
 import { Warnings } from './hook-deliveries.tsx'
-import { useRecipes } from './hook-create.tsx'
+import { useRecipes } from './use-recipes.ts'
 
 const TYPES = ['application/json', 'application/x-www-form-urlencoded', 'application/xml', 'text/plain'] as const
 

@@ -30,7 +30,7 @@ export function HookSetup({ hook, secret = null }: HookSetupProps) {
         </ol>
       )}
       {hook.signature?.kind === 'none' && (
-        <p className="warning">This vendor does not sign its requests: whoever has the address can send.</p>
+        <p className="warning">This vendor does not sign its requests: anyone who has the address can send.</p>
       )}
     </>
   )
