@@ -528,6 +528,7 @@ export type HookReceipt = Readonly<Record<string, unknown>>
 export type HookSample = {
   readonly ok: true
   readonly id: number
+  readonly key_id: string
   readonly read: {
     readonly source_ref: string | null
     readonly channel_ref: string | null
