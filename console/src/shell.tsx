@@ -76,6 +76,12 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
 function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onHelp: () => void }) {
   const { tenant, operator } = useSession()
   const [isMenuOpen, setMenuOpen] = useState(false)
+  const nav = useRef<HTMLElement>(null)
+  // At the width of a phone the navigation is one line that scrolls.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the view stands for the link that is marked.
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [current])
   return (
     <header className="side-bar">
       <div className="brand">
@@ -91,7 +97,7 @@ function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onH
       >
         Menu
       </button>
-      <nav aria-label="Views">
+      <nav ref={nav} aria-label="Views">
         <ul>
           {ENTRIES.map(({ view, title, key }) => (
             <li key={view}>

@@ -153,7 +153,7 @@ function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
           <Link className="button" to={addressFor(tenant, 'hooks', refusal.key_id)}>
             Hook
           </Link>
-          <span className="quiet">Accepted here, it would be read without the recipe of its hook.</span>
+          <span className="quiet">It is not accepted here: it would be read without the recipe of its hook.</span>
         </p>
       ) : (
         <AcceptCorrected refusal={refusal} />
