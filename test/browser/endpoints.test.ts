@@ -131,6 +131,12 @@ describe('endpoints in the console', { skip: missingChromium() }, () => {
     await page.getByRole('button', { name: 'Rotate', exact: true }).click()
     await page.getByText('It is shown this once.').waitFor()
     const secret = (await page.getByRole('region', { name: 'Signing secret' }).textContent())!.trim()
+    // A secret that is shown once must not disappear because the page behind it fails.
+    const endpointOfPage = '**/v1/inbox/subscriptions/rotated/endpoint'
+    await page.route(endpointOfPage, (route) => route.fulfill({ status: 500, body: '{}' }))
+    await page.locator('.page > .trouble').waitFor()
+    assert.equal((await page.getByRole('region', { name: 'Signing secret' }).textContent())!.trim(), secret)
+    await page.unroute(endpointOfPage)
     await page.getByRole('button', { name: 'Done' }).click()
     await page.getByText(', signs until').waitFor()
     await page.getByRole('button', { name: 'Send a test' }).click()

@@ -114,7 +114,7 @@ describe('hooks in the console', { skip: missingChromium() }, () => {
   })
 
   test('the secret and the address are changed with an overlap, and the hook is disabled and enabled', async () => {
-    const hook = await createHook(shared.desk, { recipe: 'telegram', name: 'to be changed' })
+    const hook = await createHook(shared.desk, { recipe: 'telegram', name: 'to be changed', expires_in: '30d' })
     let update = 100
     const statusOf = async (changed: Partial<SeededHook>) =>
       (await telegram({ ...hook, ...changed }, ++update, 'Hello')).status
@@ -131,11 +131,13 @@ describe('hooks in the console', { skip: missingChromium() }, () => {
 
     await page.getByRole('button', { name: 'Change the address' }).click()
     await dialog.getByLabel('The old address').selectOption('24h')
+    await dialog.getByLabel('The new address expires').selectOption('365d')
     await dialog.getByRole('button', { name: 'Change the address' }).click()
     await dialog.getByText('Give the vendor the new address.').waitFor()
     const url = await copied(page, 'Address')
     await dialog.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('link', { name: hook.keyId }).waitFor()
+    await page.getByText('in 365 d').waitFor()
     assert.deepEqual([await statusOf({ url, secret }), await statusOf({ secret })], [200, 200], 'both are there')
 
     await page.getByRole('button', { name: 'Disable' }).click()

@@ -5,19 +5,25 @@ import { CodeBlock, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 
 const LIFETIMES: readonly (readonly [string, string])[] = [
-  ['', 'never'],
   ['1d', 'in a day'],
   ['7d', 'in a week'],
   ['30d', 'in 30 days'],
   ['365d', 'in a year'],
 ]
 
-/** The field `lifetime`: empty for ever. */
-export function LifetimeField() {
+interface LifetimeFieldProps {
+  readonly label?: string
+  /** What it means if no time is chosen. */
+  readonly otherwise?: string
+}
+
+/** The field `lifetime`, which may be empty. */
+export function LifetimeField({ label = 'Expires', otherwise = 'never' }: LifetimeFieldProps) {
   return (
     <label className="field">
-      Expires
+      {label}
       <select name="lifetime">
+        <option value="">{otherwise}</option>
         {LIFETIMES.map(([lifetime, text]) => (
           <option key={text} value={lifetime}>
             {text}

@@ -39,7 +39,7 @@ function EndpointList() {
           endpoints={endpoints.data.endpoints}
         />
       )}
-      <NewSubscription />
+      <NewSubscription known={subscriptions.data?.subscriptions.map(({ name }) => name) ?? []} />
     </div>
   )
 }
@@ -90,7 +90,7 @@ function EndpointTable({ names, endpoints }: EndpointTableProps) {
 }
 
 /** Each receiver has a subscription of its own. */
-function NewSubscription() {
+function NewSubscription({ known }: { readonly known: readonly string[] }) {
   const api = useApi()
   const { tenant } = useSession()
   const mayChange = useMayChange()
@@ -109,7 +109,9 @@ function NewSubscription() {
       onSubmit={(event) => {
         event.preventDefault()
         const form = new FormData(event.currentTarget)
-        create.mutate({ name: String(form.get('name')), from: form.get('from') === 'now' ? 'now' : 'beginning' })
+        const name = String(form.get('name'))
+        if (known.includes(name)) navigate(addressFor(tenant, 'endpoints', name))
+        else create.mutate({ name, from: form.get('from') === 'now' ? 'now' : 'beginning' })
       }}
     >
       <label className="field">

@@ -7,7 +7,7 @@ import { addressFor, navigate } from '../router.tsx'
 import { useApi, useMayChange, useSession } from '../session.tsx'
 import { ErrorNotice, Time } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
-import { Confirm, NotConfirmed, OverlapField, SecretField } from './credential-parts.tsx'
+import { Confirm, LifetimeField, NotConfirmed, OverlapField, SecretField } from './credential-parts.tsx'
 import { MAX_SECRET } from './hook-create.tsx'
 import { HookSetup } from './hook-setup.tsx'
 
@@ -33,11 +33,14 @@ export function RotateAddress({ hook, onClose }: ChangeProps) {
           className="stack"
           onSubmit={(event) => {
             event.preventDefault()
-            rotate.mutate({ what: 'address', ...overlapOf(event) })
+            rotate.mutate({ what: 'address', ...chosen(event, 'overlap'), ...chosen(event, 'lifetime', 'expires_in') })
           }}
         >
           <p>Creates a new hook with the same recipe, secrets and limits, and another address.</p>
           <OverlapField what="The old address" />
+          {hook.expires_at && (
+            <LifetimeField label="The new address expires" otherwise="when the old one was to expire" />
+          )}
           {rotate.isError && <ErrorNotice error={rotate.error} />}
           <Buttons verb="Change the address" isPending={rotate.isPending} onClose={onClose} />
         </form>
@@ -57,7 +60,7 @@ export function RotateSecret({ hook, onClose }: ChangeProps) {
   const submit = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault()
     const secret = String(new FormData(event.currentTarget).get('secret')).trim()
-    rotate.mutate({ what: 'secret', ...(secret === '' ? {} : { secret }), ...overlapOf(event) })
+    rotate.mutate({ what: 'secret', ...(secret === '' ? {} : { secret }), ...chosen(event, 'overlap') })
   }
   return (
     <Dialog title={title} onClose={onClose}>
@@ -98,9 +101,14 @@ function useRotate({ key_id: keyId }: HookDetail) {
   })
 }
 
-function overlapOf({ currentTarget }: FormEvent<HTMLFormElement>): Pick<RotateHookCommand, 'overlap'> {
-  const overlap = new FormData(currentTarget).get('overlap')
-  return typeof overlap === 'string' && overlap !== '' ? { overlap } : {}
+/** A field of the form as one of the command; left out if nothing is chosen. */
+function chosen(
+  { currentTarget }: FormEvent<HTMLFormElement>,
+  field: string,
+  as: 'overlap' | 'expires_in' = 'overlap',
+): Pick<RotateHookCommand, 'overlap' | 'expires_in'> {
+  const value = new FormData(currentTarget).get(field)
+  return typeof value === 'string' && value !== '' ? { [as]: value } : {}
 }
 
 interface ButtonsProps {
