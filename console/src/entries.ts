@@ -14,6 +14,8 @@ export const ENTRIES: readonly Entry[] = [
   { view: 'conversations', title: 'Conversations', key: 'c' },
   { view: 'refusals', title: 'Refusals', key: 'r' },
   { view: 'tokens', title: 'Tokens', key: 't' },
+  { view: 'hooks', title: 'Hooks', key: 'h' },
   { view: 'queue', title: 'Queue', key: 'q' },
+  { view: 'endpoints', title: 'Endpoints', key: 'n' },
   { view: 'try', title: 'Try it', key: 'y' },
 ]

@@ -4,7 +4,17 @@
 import { type MouseEvent, type ReactNode, useCallback, useSyncExternalStore } from 'react'
 import type { Tenant } from './api/client.ts'
 
-export const VIEWS = ['overview', 'events', 'conversations', 'refusals', 'tokens', 'queue', 'try'] as const
+export const VIEWS = [
+  'overview',
+  'events',
+  'conversations',
+  'refusals',
+  'tokens',
+  'hooks',
+  'queue',
+  'endpoints',
+  'try',
+] as const
 export type ViewName = (typeof VIEWS)[number]
 
 export interface ConsoleRoute {

@@ -11,7 +11,9 @@ import { Help } from './ui/help.tsx'
 import { useShortcuts } from './ui/keyboard.ts'
 import { THEMES, type Theme, useTheme } from './ui/theme.ts'
 import { Conversations } from './views/conversations.tsx'
+import { Endpoints } from './views/endpoints.tsx'
 import { Events } from './views/events.tsx'
+import { Hooks } from './views/hooks.tsx'
 import { Overview } from './views/overview.tsx'
 import { Queue } from './views/queue.tsx'
 import { Refusals } from './views/refusals.tsx'
@@ -60,8 +62,12 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
       return <Refusals {...props} />
     case 'tokens':
       return <Tokens />
+    case 'hooks':
+      return <Hooks {...props} />
     case 'queue':
       return <Queue {...props} />
+    case 'endpoints':
+      return <Endpoints {...props} />
     case 'try':
       return <TryIt />
   }
@@ -70,6 +76,12 @@ function View({ view, ...props }: ViewProps & { readonly view: ViewName }) {
 function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onHelp: () => void }) {
   const { tenant, operator } = useSession()
   const [isMenuOpen, setMenuOpen] = useState(false)
+  const nav = useRef<HTMLElement>(null)
+  // At the width of a phone the navigation is one line that scrolls.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the view stands for the link that is marked.
+  useEffect(() => {
+    nav.current?.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [current])
   return (
     <header className="side-bar">
       <div className="brand">
@@ -85,7 +97,7 @@ function SideBar({ current, onHelp }: { readonly current: ViewName; readonly onH
       >
         Menu
       </button>
-      <nav aria-label="Views">
+      <nav ref={nav} aria-label="Views">
         <ul>
           {ENTRIES.map(({ view, title, key }) => (
             <li key={view}>

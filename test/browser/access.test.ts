@@ -6,6 +6,7 @@ import type { Page } from 'playwright-core'
 import { missingChromium } from '../support/chromium.ts'
 import { until } from '../support/until.ts'
 import { lookInBothThemes, lookWithAxe } from './support/axe.ts'
+import { LOOPBACK_ALLOWED, seedEndpoint, seedHook } from './support/connections.ts'
 import { sharedDesk } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 
@@ -23,7 +24,12 @@ const PLACES: readonly (readonly [string, string])[] = [
   ['refusals', '.row'],
   ['refusals/1', '.facts'],
   ['tokens', '.wide-table'],
+  ['hooks', '.wide-table'],
+  ['hooks/HOOK', '.wide-table'],
   ['queue', '.row'],
+  ['endpoints', '.wide-table'],
+  ['endpoints/crm', '.wide-table'],
+  ['endpoints/default', '.empty'],
   ['try', 'textarea'],
 ]
 
@@ -32,16 +38,20 @@ function inParts<T>(all: readonly T[], size = 5): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, n) => all.slice(n * size, (n + 1) * size))
 }
 
+let hookKeyId = ''
+
 async function go(page: Page, url: string, [path, sign]: readonly [string, string]): Promise<void> {
-  await page.goto(`${url}/console/1/1/${path}`)
+  await page.goto(`${url}/console/1/1/${path.replace('HOOK', hookKeyId)}`)
   await page.locator(sign).first().waitFor()
 }
 
 describe('the console is for everybody', { skip: missingChromium() }, () => {
-  const shared = sharedDesk(async (desk) => {
+  const shared = sharedDesk(async (desk, t) => {
     await seed(desk, 40)
     await work(desk)
-  })
+    hookKeyId = (await seedHook(desk)).keyId
+    await seedEndpoint(desk, t)
+  }, LOOPBACK_ALLOWED)
 
   const look = { colorScheme: 'light', bypassCSP: true, reducedMotion: 'reduce' } as const
 
@@ -65,6 +75,21 @@ describe('the console is for everybody', { skip: missingChromium() }, () => {
     await page.getByRole('button', { name: 'Create', exact: true }).click()
     await page.getByText('It is shown this once.').waitFor()
     assert.deepEqual((await lookInBothThemes(page)).violations, [], 'the token that is shown once')
+    await page.keyboard.press('Escape')
+    await go(page, shared.desk.url, ['hooks', '.wide-table'])
+    await page.getByRole('button', { name: 'Create a hook' }).click()
+    await page.getByText('Scope and limits').click()
+    assert.deepEqual((await lookInBothThemes(page)).violations, [], 'the dialog that makes a hook')
+    await page.getByRole('button', { name: 'Create', exact: true }).click()
+    await page.getByText('It is shown this once.').waitFor()
+    assert.deepEqual((await lookInBothThemes(page)).violations, [], 'what to paste at the vendor')
+    await page.keyboard.press('Escape')
+    await go(page, shared.desk.url, ['endpoints/crm', '.wide-table'])
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await page.locator('.line').first().waitFor()
+    await page.getByRole('button', { name: 'Edit' }).click()
+    await page.getByLabel('Replace all 2').check()
+    assert.deepEqual((await lookInBothThemes(page)).violations, [], 'the dialog that edits an endpoint')
     await page.keyboard.press('Escape')
     await page.getByRole('button', { name: 'Keyboard and help' }).click()
     assert.deepEqual((await lookInBothThemes(page)).violations, [], 'help')
@@ -164,17 +189,26 @@ describe('the console is for everybody', { skip: missingChromium() }, () => {
     await page.context().close()
   })
 
-  test('at 360 pixels every view is usable: nothing sticks out, and the detail takes the place of the list', async () => {
+  test('at 320 pixels every view is usable: nothing sticks out, and the detail takes the place of the list', async () => {
     const page = await shared.desk.open('overview', {
-      viewport: { width: 360, height: 740 },
+      viewport: { width: 320, height: 740 },
       hasTouch: true,
       bypassCSP: true,
     })
     for (const place of PLACES) {
-      await page.goto(`${shared.desk.url}/console/1/1/${place[0]}`)
+      await page.goto(`${shared.desk.url}/console/1/1/${place[0].replace('HOOK', hookKeyId)}`)
       await page.locator('main h1').waitFor()
       await page.locator(place[1]).first().waitFor({ state: 'attached' })
-      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 360, place[0])
+      const widths = await page.evaluate(() =>
+        [document.documentElement, ...document.querySelectorAll('.page, dialog')].map(
+          (one) => one.scrollWidth - one.clientWidth,
+        ),
+      )
+      assert.deepEqual(
+        widths.filter((over) => over > 0),
+        [],
+        place[0],
+      )
     }
     await page.goto(`${shared.desk.url}/console/1/1/events`)
     await page.locator('.row').first().tap()

@@ -1,11 +1,14 @@
 // What strangers send is shown as text and runs nothing, under the Content-Security-Policy that is served.
 
 import assert from 'node:assert/strict'
-import { describe, test } from 'node:test'
+import { describe, test, type TestContext } from 'node:test'
 import type { Page } from 'playwright-core'
+import type { ShownEndpoint } from '../../kits/typescript/src/schema.ts'
 import { missingChromium } from '../support/chromium.ts'
 import { intrayJson } from '../support/command.ts'
+import { startReceiver, status } from '../support/receiver.ts'
 import { until } from '../support/until.ts'
+import { ask, createHook, LOOPBACK_ALLOWED } from './support/connections.ts'
 import { type Desk, sharedDesk, untilLive } from './support/desk.ts'
 
 /** Each runs in a page that takes it for HTML, or for an address, and notes that it did. */
@@ -71,12 +74,55 @@ async function sendCorpus(desk: Desk): Promise<void> {
   }
 }
 
+/** A hook whose name, recipe and messages are hostile, as is one that it refused. */
+async function sendCorpusToHook(desk: Desk): Promise<string> {
+  const definition = JSON.stringify({
+    title: CORPUS[2],
+    bodies: ['json'],
+    signature: { kind: 'none' },
+    source_ref: ['{/id}'],
+    channel_ref: ['{/from}'],
+    index: { contact_name: ['{/from}'], contact_email: ['{/from}'], message_type: ['{/type}'], text: ['{/text}'] },
+  })
+  const hook = await createHook(desk, { recipe: 'custom', definition, name: CORPUS[0] })
+  for (const [n, text] of CORPUS.slice(-9).entries()) {
+    const body = JSON.stringify({ id: `${n}${text}`.replaceAll('\u0000', ''), from: text, type: text, text })
+    await fetch(hook.url, { method: 'POST', headers: { 'Content-Type': 'application/json' }, body })
+  }
+  const refused = await fetch(hook.url, { method: 'POST', headers: { 'Content-Type': CORPUS[2] }, body: CORPUS[0] })
+  assert.equal(refused.status, 415)
+  return hook.keyId
+}
+
+/** An endpoint with hostile headers, which answers with the whole corpus, then that it is gone. */
+async function pushToHostile(desk: Desk, t: Pick<TestContext, 'after'>): Promise<void> {
+  const all = CORPUS.join('\n').slice(0, 1000)
+  const receiver = await startReceiver(t as TestContext, status(500, {}, all))
+  const page = await desk.open('overview')
+  await ask(page, '/v1/inbox/subscriptions', { name: 'hostile', from: 'beginning' })
+  await ask(page, '/v1/inbox/subscriptions/hostile/endpoint', {
+    url: receiver.url,
+    headers: [{ name: 'X-Name', value: CORPUS[2], secret: false }],
+  })
+  await until('it has answered', () => receiver.received.length > 0)
+  receiver.respond = status(410, {}, CORPUS[2])
+  await until('it is disabled', async () => {
+    await desk.post({ message: { text: 'one more' } })
+    const { endpoint } = await ask<ShownEndpoint>(page, '/v1/inbox/subscriptions/hostile/endpoint')
+    return endpoint.state === 'disabled'
+  })
+  await page.context().close()
+}
+
 describe('hostile texts', { skip: missingChromium() }, () => {
-  const shared = sharedDesk(async (desk) => {
+  let hook = ''
+  const shared = sharedDesk(async (desk, t) => {
     await sendCorpus(desk)
+    hook = await sendCorpusToHook(desk)
+    await pushToHostile(desk, t)
     const where = ['--account', '1', '--company', '1', '--scope', 'cf']
     await intrayJson(['token', 'create', ...where, '--label', CORPUS[2]], desk.env)
-  })
+  }, LOOPBACK_ALLOWED)
 
   test('no script runs and the policy has nothing to stop, on any view', async () => {
     const page = await shared.desk.open('overview', { serviceWorkers: 'block' })
@@ -107,7 +153,12 @@ describe('hostile texts', { skip: missingChromium() }, () => {
       'refusals',
       ...ids.refusals.slice(0, 2).map((id) => `refusals/${id}`),
       'tokens',
+      'hooks',
+      `hooks/${hook}`,
       'queue',
+      'endpoints',
+      'endpoints/hostile',
+      `events/${first}?tab=history`,
     ]
     for (const place of places) {
       await page.goto(`${shared.desk.url}/console/1/1/${place}`)
@@ -122,6 +173,18 @@ describe('hostile texts', { skip: missingChromium() }, () => {
         )
       assert.deepEqual(strange, [], place)
     }
+    await page.goto(`${shared.desk.url}/console/1/1/hooks/${hook}`)
+    await page.getByText('<img src=x onerror').first().waitFor()
+    await page
+      .getByLabel('Body, as the vendor sends it')
+      .fill(JSON.stringify({ id: CORPUS[2], from: CORPUS[0], text: CORPUS[3] }))
+    await page.getByRole('button', { name: 'Send a sample' }).click()
+    await page.locator('.good-news').waitFor()
+    assert.deepEqual(await noted(page), { ran: [], reports: [] }, 'a sample')
+    await page.goto(`${shared.desk.url}/console/1/1/endpoints/hostile`)
+    await page.getByRole('button', { name: 'Send a test' }).click()
+    await page.locator('.line').getByText('<img src=x').waitFor()
+    assert.deepEqual(await noted(page), { ran: [], reports: [] }, 'the answer of an endpoint')
     assert.deepEqual(outside, [], 'no other host was asked')
     await page.context().close()
   })

@@ -3,10 +3,12 @@
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { TestContext } from 'node:test'
 import { buildConsole } from '../../src/cli/console-build.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import { openStore } from '../../src/store/open.ts'
 import { ROOT } from '../support/process.ts'
+import { LOOPBACK_ALLOWED, seedEndpoint, seedHook } from './support/connections.ts'
 import { type Desk, openDesk, untilLive } from './support/desk.ts'
 import { process as work, seed } from './support/seed.ts'
 import { smallPng } from './support/small-png.ts'
@@ -21,6 +23,8 @@ const PICTURES = [
   { name: 'revision', path: 'events/REVISED?tab=revisions', sign: '.line' },
   { name: 'refusal', path: 'refusals/1', sign: '.facts', dark: true },
   { name: 'tokens', path: 'tokens', sign: '.wide-table' },
+  { name: 'hook', path: 'hooks/HOOK', sign: '.wide-table' },
+  { name: 'endpoint', path: 'endpoints/crm', sign: '.wide-table' },
   { name: 'queue', path: 'queue', sign: '.row', dark: true },
   { name: 'phone', path: 'events', sign: '.row', width: 360 },
 ] as const
@@ -28,18 +32,25 @@ const PICTURES = [
 await buildConsole({ say: console.log })
 const cleanUps: (() => unknown)[] = []
 try {
-  const desk = await openDesk({ after: (cleanUp) => void cleanUps.push(cleanUp as () => unknown) })
+  const t = { after: (cleanUp: unknown) => void cleanUps.push(cleanUp as () => unknown) } as Pick<TestContext, 'after'>
+  const desk = await openDesk(t, { ...LOOPBACK_ALLOWED, INTRAY_PUBLIC_URL: 'https://in.example.com' })
   await pastHour(desk)
   await seed(desk, 24)
   await work(desk)
-  const ids = await idsToShow(desk)
+  const { keyId } = await seedHook(desk)
+  await seedEndpoint(desk, t)
+  const ids = { ...(await idsToShow(desk)), HOOK: keyId }
   mkdirSync(FOLDER, { recursive: true })
   for (const picture of PICTURES) await take(desk, picture, ids)
 } finally {
   for (const cleanUp of cleanUps.toReversed()) await cleanUp()
 }
 
-async function take(desk: Desk, picture: (typeof PICTURES)[number], ids: Record<string, number>): Promise<void> {
+async function take(
+  desk: Desk,
+  picture: (typeof PICTURES)[number],
+  ids: Record<string, number | string>,
+): Promise<void> {
   const width = 'width' in picture ? picture.width : 1200
   const colorScheme = 'dark' in picture ? 'dark' : 'light'
   const path = picture.path.replace(/[A-Z]{2,}/, (name) => String(ids[name]))

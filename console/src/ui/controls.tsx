@@ -8,14 +8,17 @@ export type EventState = 'pending' | 'leased' | 'done' | 'dead'
 
 const STATE_SIGN: Record<EventState, string> = { pending: '○', leased: '◐', done: '✓', dead: '✕' }
 
-/** Shows the state by word and sign, not by colour alone. */
-export function StateMark({ state }: { readonly state: EventState | null }) {
-  if (state === null) return null
+/** Shows a state by word and sign, not by colour alone. `look`: the state of an event that it resembles. */
+export function Mark({ look, children }: { readonly look: EventState; readonly children: ReactNode }) {
   return (
-    <span className="state" data-state={state}>
-      <span aria-hidden="true">{STATE_SIGN[state]}</span> {state}
+    <span className="state" data-state={look}>
+      <span aria-hidden="true">{STATE_SIGN[look]}</span> {children}
     </span>
   )
+}
+
+export function StateMark({ state }: { readonly state: EventState | null }) {
+  return state === null ? null : <Mark look={state}>{state}</Mark>
 }
 
 export function Time({ at, short = false }: { readonly at: string; readonly short?: boolean }) {

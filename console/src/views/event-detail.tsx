@@ -134,7 +134,14 @@ function Head({ event, payload }: { readonly event: Detail; readonly payload: st
             Promoted from revision {event.promoted_from}
           </Link>
         )}
-        {payload !== undefined && <CopyButton text={curlFor(event, payload)}>Copy as curl</CopyButton>}
+        {event.recipe !== null && (
+          <Link className="button" to={addressFor(tenant, 'hooks', event.key_id)}>
+            Hook
+          </Link>
+        )}
+        {payload !== undefined && event.recipe === null && (
+          <CopyButton text={curlFor(event, payload)}>Copy as curl</CopyButton>
+        )}
       </p>
     </header>
   )
@@ -153,7 +160,7 @@ function Raw({ event, text }: { readonly event: Detail; readonly text: string })
     const answer = await request('GET /v1/inbox/events/{id}/payload', { tenant, path })
     const link = document.createElement('a')
     link.href = URL.createObjectURL(new Blob([await answer.arrayBuffer()], { type: 'application/octet-stream' }))
-    link.download = `event-${event.id}.json`
+    link.download = `event-${event.id}.${/json/i.test(event.content_type) ? 'json' : 'txt'}`
     link.click()
     URL.revokeObjectURL(link.href)
   }

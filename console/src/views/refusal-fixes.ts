@@ -34,11 +34,46 @@ const FIXES: Readonly<Record<string, Fix>> = {
   },
 }
 
+/** Of what came in through a hook. */
+const HOOK_FIXES: Readonly<Record<string, Fix>> = {
+  invalid_signature: {
+    why: 'The signature is not that of the secret of this hook.',
+    fix: 'Compare the secret at the vendor with that of the hook, and let the vendor send it again.',
+  },
+  unsupported_media_type: {
+    why: 'The recipe of the hook takes no body of this Content-Type.',
+    fix: 'Set the vendor up to send one that it takes, or use a recipe of your own.',
+  },
+  payload_too_large: {
+    why: 'The body is larger than this hook takes.',
+    fix: 'Raise INTRAY_MAX_BODY_BYTES, or create a hook with a larger body limit.',
+  },
+}
+
+export function isOfHook({ route }: { readonly route: string }): boolean {
+  return route.startsWith('/v1/hooks/')
+}
+
 const FORM: Fix = {
   why: 'The body is a form, not JSON.',
   fix: 'Make one JSON object of its fields, and send it with the header Content-Type: application/json. The header alone does not help.',
 }
 const FORM_TYPE = /^(?:application\/x-www-form-urlencoded|multipart\/)/i
+
+interface Refused {
+  readonly error: string
+  readonly route: string
+  readonly reason: string | null
+  readonly headers: Readonly<Record<string, string>>
+}
+
+export function fixForRefusal(refusal: Refused): Fix {
+  const { error, reason, headers } = refusal
+  const known = fixFor(error, headers['content-type'])
+  if (!isOfHook(refusal)) return known
+  const { why, fix } = HOOK_FIXES[error] ?? known
+  return { why: reason ?? why, fix }
+}
 
 /** `contentType`: as sent. */
 export function fixFor(code: string, contentType = ''): Fix {

@@ -11,7 +11,7 @@ import { useApi, useSession, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { formatBytes, Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { VirtualList } from '../ui/virtual-list.tsx'
-import { fixFor, jsonObjectProblem } from './refusal-fixes.ts'
+import { fixForRefusal, isOfHook, jsonObjectProblem } from './refusal-fixes.ts'
 
 const ROW_HEIGHT = 58
 
@@ -75,7 +75,9 @@ function RefusalRow({ refusal }: { readonly refusal: Refusal }) {
         </span>
       </span>
       <span className="row-line second">
-        <span className="row-text">{fixFor(refusal.error, refusal.headers['content-type']).why}</span>
+        <span className="row-text">
+          <SafeText text={fixForRefusal(refusal).why} maxLength={300} />
+        </span>
       </span>
     </>
   )
@@ -116,7 +118,9 @@ function RefusalPane({ id, back }: { readonly id: string; readonly back: string 
 }
 
 function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
-  const { why, fix } = fixFor(refusal.error, refusal.headers['content-type'])
+  const { tenant } = useSession()
+  const ofHook = isOfHook(refusal)
+  const { why, fix } = fixForRefusal(refusal)
   const problem = refusal.error === 'invalid_json' ? jsonObjectProblem(refusal.body) : null
   const isCut = refusal.body_size > new TextEncoder().encode(refusal.body).length
   return (
@@ -129,7 +133,7 @@ function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
       </header>
       <div className="advice">
         <p>
-          <strong>Why:</strong> {why} {problem}
+          <strong>Why:</strong> <SafeText text={why} maxLength={600} /> {problem}
         </p>
         <p>
           <strong>Fix:</strong> {fix}
@@ -141,12 +145,23 @@ function RefusalContent({ refusal }: { readonly refusal: RefusalDetail }) {
       ) : (
         <LineView lines={linesOf(refusal.body)} label="The body of the refused request" />
       )}
-      {isCut && <p className="quiet">Only the beginning was kept. Complete the body before you accept it.</p>}
-      <AcceptCorrected refusal={refusal} />
+      {isCut && (
+        <p className="quiet">Only the beginning was kept.{ofHook ? '' : ' Complete the body before you accept it.'}</p>
+      )}
+      {ofHook ? (
+        <p className="actions">
+          <Link className="button" to={addressFor(tenant, 'hooks', refusal.key_id)}>
+            Hook
+          </Link>
+          <span className="quiet">It is not accepted here: it would be read without the recipe of its hook.</span>
+        </p>
+      ) : (
+        <AcceptCorrected refusal={refusal} />
+      )}
       <h3>The request</h3>
       <dl className="facts">
         {[
-          ['Token', refusal.key_id] as const,
+          [ofHook ? 'Hook' : 'Token', refusal.key_id] as const,
           ['Path', refusal.route] as const,
           ['Request id', refusal.request_id] as const,
           ...Object.entries(refusal.headers),

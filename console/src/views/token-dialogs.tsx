@@ -7,15 +7,8 @@ import { useApi } from '../session.tsx'
 import { CodeBlock, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
 import { Tabs } from '../ui/tabs.tsx'
+import { LifetimeField, OverlapField } from './credential-parts.tsx'
 import { snippetsFor } from './snippets.ts'
-
-const LIFETIMES: readonly (readonly [string, string])[] = [
-  ['', 'never'],
-  ['1d', 'in a day'],
-  ['7d', 'in a week'],
-  ['30d', 'in 30 days'],
-  ['365d', 'in a year'],
-]
 
 export function CreateToken({ onClose }: { readonly onClose: () => void }) {
   const api = useApi()
@@ -52,16 +45,7 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
             processor reads and processes, and may not send. Any other scope sends and names the integration, such as cf
             for a form plugin.
           </p>
-          <label className="field">
-            Expires
-            <select name="lifetime">
-              {LIFETIMES.map(([lifetime, text]) => (
-                <option key={text} value={lifetime}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </label>
+          <LifetimeField />
           {create.isError && <ErrorNotice error={create.error} />}
           <p className="actions">
             <button type="submit" className="button main-button" disabled={create.isPending}>
@@ -76,13 +60,6 @@ export function CreateToken({ onClose }: { readonly onClose: () => void }) {
     </Dialog>
   )
 }
-
-const OVERLAPS: readonly (readonly [string, string])[] = [
-  ['', 'stops at once'],
-  ['1h', 'works for one more hour'],
-  ['24h', 'works for one more day'],
-  ['7d', 'works for one more week'],
-]
 
 export function RotateToken({ token, onClose }: { readonly token: Token; readonly onClose: () => void }) {
   const api = useApi()
@@ -108,16 +85,7 @@ export function RotateToken({ token, onClose }: { readonly token: Token; readonl
           }}
         >
           <p>Creates a new token with the same scope.</p>
-          <label className="field">
-            The old token
-            <select name="overlap" defaultValue="24h">
-              {OVERLAPS.map(([overlap, text]) => (
-                <option key={text} value={overlap}>
-                  {text}
-                </option>
-              ))}
-            </select>
-          </label>
+          <OverlapField what="The old token" />
           {rotate.isError && <ErrorNotice error={rotate.error} />}
           <p className="actions">
             <button type="submit" className="button main-button" disabled={rotate.isPending}>

@@ -7,6 +7,7 @@ import { useApi, useMayChange } from '../session.tsx'
 import { SafeText } from '../text/safe-text.tsx'
 import { Empty, Loading, Time, ErrorNotice } from '../ui/controls.tsx'
 import { Dialog } from '../ui/dialog.tsx'
+import { NotConfirmed } from './credential-parts.tsx'
 import { CreateToken, RotateToken } from './token-dialogs.tsx'
 
 type Open = { readonly what: 'create' } | { readonly what: 'rotate' | 'disable'; readonly token: Token }
@@ -162,7 +163,7 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
   return (
     <Dialog title={disable.isSuccess ? `${token.key_id} is disabled` : `Disable ${token.key_id}?`} onClose={onClose}>
       {disable.isSuccess ? (
-        <NotConfirmed onClose={onClose} />
+        <NotConfirmed what="this token" onClose={onClose} />
       ) : (
         <>
           <p>
@@ -192,22 +193,5 @@ function DisableToken({ token, onClose }: { readonly token: Token; readonly onCl
         </>
       )}
     </Dialog>
-  )
-}
-
-/** A server that has not confirmed the change may still accept the token. */
-function NotConfirmed({ onClose }: { readonly onClose: () => void }) {
-  return (
-    <>
-      <p>
-        A running server has not confirmed it: it is busy, or cut off from the database. It may still accept messages
-        with this token. Look at its log; restart it to be sure.
-      </p>
-      <p className="actions">
-        <button type="button" className="button" onClick={onClose}>
-          I understand
-        </button>
-      </p>
-    </>
   )
 }

@@ -23,7 +23,7 @@ export type AuditEntry = {
   readonly id: string
   readonly at: Time
   readonly operator: string | null
-  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "hook_create" | "hook_rotate" | "hook_disable" | "hook_enable" | "hook_sample" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link" | "retention_set" | "retention_delete"
+  readonly action: "sign_in" | "sign_in_failed" | "sign_out" | "sign_out_everywhere" | "token_create" | "token_rotate" | "token_disable" | "token_enable" | "token_limit" | "token_import" | "hook_create" | "hook_rotate" | "hook_disable" | "hook_enable" | "hook_sample" | "erase" | "export" | "import" | "promote" | "requeue" | "refusal_accept" | "test_event" | "subscription_create" | "subscription_delete" | "endpoint_set" | "endpoint_remove" | "endpoint_pause" | "endpoint_resume" | "endpoint_rotate" | "endpoint_test" | "endpoint_replay" | "endpoint_disable" | "operator_add" | "operator_password" | "operator_role" | "operator_remove" | "operator_disable" | "operator_enable" | "operator_link" | "retention_set" | "retention_delete"
   readonly tenant: Tenant | null
   readonly target: string | null
   readonly request_id: string | null
@@ -226,6 +226,7 @@ export type EndpointSummary = {
 
 export type EndpointTest = {
   readonly ok: true
+  readonly subscription: string
   readonly test: EndpointTestResult
 }
 
@@ -743,6 +744,7 @@ export type ReplayCommand = {
 
 export type Replayed = {
   readonly ok: true
+  readonly subscription: string
   readonly dry_run: boolean
   readonly matched: number
   readonly replayed: number

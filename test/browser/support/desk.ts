@@ -27,13 +27,16 @@ export interface Desk {
 }
 
 /** Called in the body of a describe block: one server and one browser for all its cases. There once the first case runs. */
-export function sharedDesk(prepare: (desk: Desk) => Promise<unknown> = async () => {}): { readonly desk: Desk } {
+export function sharedDesk(
+  prepare: (desk: Desk, t: Pick<TestContext, 'after'>) => Promise<unknown> = async () => {},
+  settings: Readonly<Record<string, string>> = {},
+): { readonly desk: Desk } {
   const shared = {} as { desk: Desk }
   const cleanUps: (() => unknown)[] = []
   const context = { after: (cleanUp: () => unknown) => cleanUps.push(cleanUp) } as unknown as TestContext
   before(async () => {
-    shared.desk = await openDesk(context)
-    await prepare(shared.desk)
+    shared.desk = await openDesk(context, settings)
+    await prepare(shared.desk, context)
   })
   after(async () => {
     for (const cleanUp of cleanUps.toReversed()) await cleanUp()
@@ -41,8 +44,11 @@ export function sharedDesk(prepare: (desk: Desk) => Promise<unknown> = async () 
   return shared
 }
 
-export async function openDesk(t: Pick<TestContext, 'after'>): Promise<Desk> {
-  const env = { INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('console'), 'intray.db')}` }
+export async function openDesk(
+  t: Pick<TestContext, 'after'>,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<Desk> {
+  const env = { ...settings, INTRAY_DATABASE_URL: `sqlite:${join(tempFolder('console'), 'intray.db')}` }
   const server = await startServer(t as TestContext, env)
   const printed = (pattern: RegExp) => until(`${pattern} is printed`, () => pattern.exec(server.stdout())?.[1])
   const link = await printed(/(http:\S+\/console#link=\S+)/)
