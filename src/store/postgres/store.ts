@@ -41,7 +41,7 @@ import { type Identity, prepareSchema, readIdentity, readSchema } from './schema
 const OLDEST_VERSION = 150_000
 /**
  * The next batch is with the server before the last one is answered, on the same connection. Two, not more: a batch costs the
- * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/internals/adr/0036).
+ * server and us nearly as much as ten messages, so few large ones beat many small ones (docs/internals/adr/0033).
  */
 const APPENDS_IN_FLIGHT = 2
 
