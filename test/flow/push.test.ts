@@ -221,6 +221,19 @@ for (const driver of drivers) {
     })
   }
 
+  test(`${driver.name}: a Retry-After that is shorter than the delays of the subscription does not use up the attempts`, async (t) => {
+    const clock = new OffsetClock()
+    const rules = { max_attempts: 3, first_delay_s: 600, max_delay_s: 600 }
+    const { app, receiver, history } = await startPushed(t, driver, { clock, rules })
+    receiver.respond = (_, res) => void res.writeHead(429, { 'Retry-After': '0' }).end()
+    const id = await post(app, 'a')
+    await until('it was refused', async () => (await history(id)).errors[0] === 'HTTP 429')
+    const { availableAt } = await deliveryOf(app, id)
+    const waitMs = availableAt! - clock.now()
+    assert.ok(waitMs > 500_000, `${waitMs} ms`)
+    assert.equal(receiver.received.length, 1)
+  })
+
   test(`${driver.name}: a run of failures opens the circuit, which is shown, told and costs no attempts`, async (t) => {
     const clock = new OffsetClock()
     const rules = { max_attempts: 100, first_delay_s: 600, max_delay_s: 600 }

@@ -210,7 +210,9 @@ export class Pusher {
     const items = events.map(({ event, leaseId }): ReleaseItem => {
       const item = { id: event.id, leaseId }
       if (verdict.what !== 'failed') return { ...item, delayMs: 0, error: null }
-      return { ...item, delayMs: verdict.waitMs, error: verdict.error, isDead: verdict.error === NO_PAYLOAD }
+      // A short Retry-After, repeated, would use up all attempts in seconds: the delays of the subscription count too.
+      const minDelayMs = verdict.waitMs ?? 0
+      return { ...item, delayMs: null, minDelayMs, error: verdict.error, isDead: verdict.error === NO_PAYLOAD }
     })
     try {
       await claims.release(this.#processor, endpoint.subscription, items)
