@@ -33,6 +33,8 @@ export interface TenantHooksOptions {
   readonly tokens: TokenStore
   readonly hooks: HookStore
   readonly secrets: Secrets
+  /** Whether anything is sealed in this database, be it of another kind. */
+  readonly hasSealed: () => Promise<boolean>
   readonly clock: Clock
 }
 
@@ -91,8 +93,8 @@ export class TenantHooks {
   }
 
   #boxForSealing() {
-    const { secrets, hooks } = this.#options
-    return secrets.boxForSealing(async () => (await hooks.list('', 1)).length > 0)
+    const { secrets, hasSealed } = this.#options
+    return secrets.boxForSealing(hasSealed)
   }
 }
 

@@ -9,6 +9,7 @@ import type { HookSecrets } from '../model/hook.ts'
 import { secretProblem } from '../model/recipes/hook-secret.ts'
 import type { Recipe } from '../model/recipes/recipe.ts'
 import type { TokenRecord } from '../model/token.ts'
+import { hasSealedSecrets } from '../processing/push/pushing.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { Secrets } from '../runtime/secrets.ts'
 import type { Store } from '../store/contract/store.ts'
@@ -24,7 +25,9 @@ export const SECRET_FLAGS = {
 
 /** As in the database of the settings. */
 export function hooksOf(store: Store, config: Config = loadConfig(process.env)): TenantHooks {
-  return new TenantHooks({ tokens: store.tokens, hooks: store.hooks, secrets: secretsOf(config), clock: systemClock })
+  const hasSealed = () => hasSealedSecrets(store)
+  const { tokens, hooks } = store
+  return new TenantHooks({ tokens, hooks, secrets: secretsOf(config), hasSealed, clock: systemClock })
 }
 
 export function secretsOf({ secretsKey, databaseUrl }: Pick<Config, 'secretsKey' | 'databaseUrl'>): Secrets {
