@@ -8,6 +8,7 @@ import { diskFull } from './faults/disk-full.ts'
 import { failover } from './faults/failover.ts'
 import { flip } from './faults/flip.ts'
 import { kill } from './faults/kill.ts'
+import { litestream } from './faults/litestream.ts'
 import { nth } from './faults/nth.ts'
 import { overload } from './faults/overload.ts'
 import { pause } from './faults/pause.ts'
@@ -30,6 +31,7 @@ export const PROOFS: readonly Proof[] = [
   power,
   nth,
   failover,
+  litestream,
   wordpress,
   manifests,
   image,

@@ -186,7 +186,7 @@ export const ROUTES: readonly Route[] = [
   consoleRoute('POST', '/v1/console/hooks/{key_id}/enable', 'enableHook', 'admin', 'hook_enable'),
   consoleRoute('GET', '/v1/console/hooks/{key_id}/deliveries', 'hookDeliveries', 'viewer'),
   consoleRoute('POST', '/v1/console/hooks/{key_id}/samples', 'sendHookSample', 'admin', 'hook_sample'),
-  consoleRoute('GET', '/v1/console/recipes', 'listRecipes', 'viewer'),
+  { ...consoleRoute('GET', '/v1/console/recipes', 'listRecipes', 'viewer'), tenant: 'none' },
   consoleRoute('GET', '/v1/console/refusals/{id}', 'showRefusal', 'viewer'),
   consoleRoute('POST', '/v1/console/refusals/{id}/accept', 'acceptRefusal', 'admin', 'refusal_accept'),
   consoleRoute('POST', '/v1/console/test-events', 'sendTestEvent', 'admin', 'test_event'),

@@ -116,6 +116,7 @@ for (const { from, to } of WAYS) {
         ['deliveries', 4],
         ['lanes', 3],
         ['delivery_history', 1],
+        ['endpoints', 0],
         ['operators', 1],
         ['audit', 1],
       ],

@@ -159,3 +159,32 @@ test('on SQLite the first endpoint makes the key file', async (t: TestContext) =
   await store(url, 1)
   await until('it arrived', () => receiver.received.length === 1)
 })
+
+for (const driver of drivers) {
+  test(`${driver.name}: a tenant that moves takes its endpoint along, and is pushed to from there alone`, async (t) => {
+    const { env, url, run } = await setting(driver)
+    const receiver = await startReceiver(t)
+    await run('set', '--url', receiver.url)
+    const target = await driver.newDatabase()
+    const targetEnv = { ...env, INTRAY_DATABASE_URL: target }
+    assert.equal((await intray(['init', '--key-from', url], targetEnv)).code, 0)
+    await startServer(t, env)
+    const [first] = await store(url, 1)
+    await until('the source pushes', () => receiver.received.length === 1)
+    const moved = await intray(['copy', '--tenant', '7/42', '--from', url, '--to', target], {})
+    assert.equal(moved.code, 0, moved.stderr)
+    await withStore(url, async ({ endpoints }) => {
+      const [gone] = await endpoints.changedSince(0, 10)
+      assert.equal(gone?.isGone, true, 'the source no longer pushes')
+    })
+    await startServer(t, targetEnv)
+    await store(target, 1)
+    await until('the target pushes', () => receiver.received.length === 2)
+    const [one, two] = receiver.received
+    assert.equal(one!.eventId, first)
+    assert.ok(
+      two!.eventId > one!.eventId && two!.id.split('_')[2] === one!.id.split('_')[2],
+      'the endpoint is the same',
+    )
+  })
+}

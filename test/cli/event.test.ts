@@ -91,6 +91,7 @@ test('event show', async (t) => {
         traceparent: null,
         user_agent: 'plugin/1',
         remote_addr: '127.0.0.1',
+        recipe: null,
         indexed: true,
         unindexed: null,
         conversation_id: 1,

@@ -95,7 +95,7 @@ test('the packages that run in the service, and those that build the console, ar
   assert.deepEqual(named(console!), Object.keys(consoleManifest.dependencies).toSorted())
 })
 
-test('the service opens connections to its database, and to a collector that the operator names: nothing in a request names an address to go to', () => {
+test('the service opens connections to its database, to a collector that the operator names, and to endpoints through the guard', () => {
   const files = globSync('src/**/*.ts', { cwd: fileURLToPath(ROOT) })
   // Not `http.request.method`, the name of an attribute.
   const opening =
@@ -103,8 +103,8 @@ test('the service opens connections to its database, and to a collector that the
   const openers = files.filter((file) => opening.test(read(file)))
   // The commands are run by hand, and go where they are told to.
   assert.deepEqual(
-    openers.filter((file) => !file.startsWith('src/cli/') && !file.startsWith('src/store/postgres/')),
-    ['src/runtime/otlp-export.ts'],
+    openers.filter((file) => !file.startsWith('src/cli/') && !file.startsWith('src/store/postgres/')).toSorted(),
+    ['src/processing/push/http-client.ts', 'src/runtime/otlp-export.ts'],
   )
   assert.match(read('kits/typescript/src/http-client.ts'), opening, 'the pattern finds those that do')
 })

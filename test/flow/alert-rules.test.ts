@@ -78,6 +78,8 @@ const TROUBLES: Readonly<Record<string, Trouble>> = {
     besides: { intray_ready: flat(1) },
     fires: '49h',
   },
+  IntrayEndpointFails: { series: 'intray_endpoints_circuit_open', values: [flat(1), '0 1 0 1 0x100'], fires: '20m' },
+  IntrayEndpointUnreadable: { series: 'intray_endpoints_unreadable', values: [flat(1), flat(0)], fires: '20m' },
   IntrayErasurePending: { series: 'intray_erasures_pending', values: [flat(1), '0 1 0 1 0x100'], fires: '70m' },
   // promtool's clock begins at 0.
   IntrayCertificateExpires: {

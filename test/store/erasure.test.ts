@@ -44,7 +44,7 @@ everyStore('an erased event keeps its id, times and size, and nothing that the s
     { ...after, sha256: null },
     {
       ...{ ...TENANT, id, receivedAt, size, keyId, scope, route, requestId, kind, revises: null, origin: 'intake' },
-      ...{ sourceRef: null, idempotencyKey: null, traceparent: null, userAgent: null, remoteAddr: null },
+      ...{ sourceRef: null, idempotencyKey: null, traceparent: null, userAgent: null, remoteAddr: null, recipe: null },
       ...{ contentType: 'application/json', channelRef: after.channelRef, sha256: null, erasedAt: NOON + 1 },
     },
   )

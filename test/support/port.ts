@@ -17,3 +17,12 @@ export function refusesConnections(port: number): Promise<boolean> {
 export function untilClosed(port: number): Promise<boolean> {
   return until(`port ${port} is closed`, () => refusesConnections(port))
 }
+
+/** A port that nothing listens on, for a program that is told its port. */
+export async function freePort(): Promise<number> {
+  const server = net.createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -36,6 +36,11 @@ export type AuditPage = {
   readonly next: Next
 }
 
+export type ChangedEndpoint = {
+  readonly ok: true
+  readonly endpoint: EndpointWithSecret
+}
+
 export type ChangedHook = {
   readonly ok: true
   readonly hook: HookDetail
@@ -142,6 +147,135 @@ export type Delivery = {
 }
 
 export type DeliveryState = "pending" | "leased" | "done" | "dead"
+
+export type Endpoint = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+}
+
+export type EndpointAttempt = {
+  readonly at: string
+  readonly event_id: EventId
+  readonly attempt: number
+  readonly status: number | null
+  readonly failure: string | null
+  readonly ms: number
+}
+
+export type EndpointAttempts = {
+  readonly ok: true
+  readonly attempts: readonly (EndpointAttempt)[]
+}
+
+export type EndpointCircuit = {
+  readonly opened_at: string | null
+  readonly next_try_at: string | null
+  readonly trips: number
+}
+
+export type EndpointCommand = {
+  readonly url?: string | null
+  readonly body?: "event" | "raw" | null
+  readonly timeout_s?: number | null
+  readonly concurrency?: number | null
+  readonly headers?: readonly (EndpointHeaderCommand)[] | null
+  readonly secret?: string | null
+}
+
+export type EndpointHeader = {
+  readonly name: string
+  readonly value: string | null
+  readonly secret: boolean
+}
+
+export type EndpointHeaderCommand = {
+  readonly name: string
+  readonly value: string
+  readonly secret?: boolean | null
+}
+
+export type EndpointRotation = {
+  readonly overlap_s?: number | null
+  readonly secret?: string | null
+}
+
+export type EndpointSecret = {
+  readonly created_at: string
+  readonly ends_at: string | null
+}
+
+export type EndpointSummary = {
+  readonly count: number
+  readonly failed: number
+  readonly p50_ms: number | null
+  readonly p95_ms: number | null
+  readonly last_delivered_at: string | null
+  readonly last_failed_at: string | null
+}
+
+export type EndpointTest = {
+  readonly ok: true
+  readonly test: EndpointTestResult
+}
+
+export type EndpointTestResult = {
+  readonly webhook_id: string
+  readonly status: number | null
+  readonly failure: string | null
+  readonly reason: string | null
+  readonly ms: number
+  readonly body: string
+}
+
+export type EndpointWithSecret = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+  readonly secret?: string
+}
+
+export type EndpointWithSummary = {
+  readonly id: string
+  readonly subscription: string
+  readonly state: "active" | "paused" | "disabled" | "open" | "half_open" | "unreadable"
+  readonly url: string | null
+  readonly body: "event" | "raw"
+  readonly timeout_s: number
+  readonly concurrency: number
+  readonly headers: readonly (EndpointHeader)[]
+  readonly secrets: readonly (EndpointSecret)[]
+  readonly disabled_reason: string | null
+  readonly circuit: EndpointCircuit
+  readonly created_at: string
+  readonly changed_at: string
+  readonly recent: EndpointSummary
+}
+
+export type Endpoints = {
+  readonly ok: true
+  readonly endpoints: readonly (Endpoint)[]
+}
 
 export type EraseCommand = {
   readonly event?: number | null
@@ -394,6 +528,7 @@ export type HookReceipt = Readonly<Record<string, unknown>>
 export type HookSample = {
   readonly ok: true
   readonly id: number
+  readonly key_id: string
   readonly read: {
     readonly source_ref: string | null
     readonly channel_ref: string | null
@@ -594,6 +729,26 @@ export type ReleasedEvent = {
   readonly dead?: Dead
 }
 
+export type RemovedEndpoint = {
+  readonly ok: true
+  readonly subscription: string
+}
+
+export type ReplayCommand = {
+  readonly from: number
+  readonly to: number
+  readonly limit?: number | null
+  readonly dry_run?: boolean | null
+}
+
+export type Replayed = {
+  readonly ok: true
+  readonly dry_run: boolean
+  readonly matched: number
+  readonly replayed: number
+  readonly next: number | null
+}
+
 export type RequestId = string
 
 export type RequeueCommand = {
@@ -659,6 +814,12 @@ export type SessionAnswer = {
   readonly expires_at: Time
 }
 
+export type SetEndpoint = {
+  readonly ok: true
+  readonly created: boolean
+  readonly endpoint: EndpointWithSecret
+}
+
 export type SettledEvent = {
   readonly id: EventId
   readonly ok: boolean
@@ -671,6 +832,11 @@ export type SettledEvent = {
 export type SettledEvents = {
   readonly ok: true
   readonly events: readonly (SettledEvent)[]
+}
+
+export type ShownEndpoint = {
+  readonly ok: true
+  readonly endpoint: EndpointWithSummary
 }
 
 export type SignInCommand = {
@@ -857,6 +1023,56 @@ export interface Operations {
     query: {}
     body: undefined
     answer: DeletedSubscription
+  }
+  'GET /v1/inbox/endpoints': {
+    query: {}
+    body: undefined
+    answer: Endpoints
+  }
+  'GET /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: undefined
+    answer: ShownEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: EndpointCommand
+    answer: SetEndpoint
+  }
+  'DELETE /v1/inbox/subscriptions/{name}/endpoint': {
+    query: {}
+    body: undefined
+    answer: RemovedEndpoint
+  }
+  'GET /v1/inbox/subscriptions/{name}/endpoint/attempts': {
+    query: { limit?: number }
+    body: undefined
+    answer: EndpointAttempts
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/pause': {
+    query: {}
+    body: undefined
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/resume': {
+    query: {}
+    body: undefined
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/secret': {
+    query: {}
+    body: EndpointRotation
+    answer: ChangedEndpoint
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/test': {
+    query: {}
+    body: undefined
+    answer: EndpointTest
+  }
+  'POST /v1/inbox/subscriptions/{name}/endpoint/replay': {
+    query: {}
+    body: ReplayCommand
+    answer: Replayed
   }
   'GET /v1/inbox/events/{id}': {
     query: {}

@@ -19,6 +19,8 @@ import { createProgress, print, printJson } from '../output.ts'
 
 const MAX_UNITS = 512
 const POLL_MS = 200
+/** A purge that nothing delays takes less. */
+const DELAYED_MS = 10_000
 
 type Counts = Omit<Erased, 'next'>
 
@@ -128,11 +130,15 @@ async function allPages(
   return sum
 }
 
+const OVERWRITING = 'overwriting what the index and the files still hold'
+const DELAYED = `${OVERWRITING}; a backup that is running delays it. Litestream prevents it: stop Litestream until this command has ended`
+
 /** A running server purges; checked each time, so that this command takes over when the server stops. */
 async function purge(store: Store, tenant: Tenant): Promise<void> {
   const progress = createProgress('purge')
+  const delayedAt = performance.now() + DELAYED_MS
   while (await store.erasures.isPending(tenant)) {
-    progress.say('overwriting what the index and the files still hold')
+    progress.say(performance.now() < delayedAt ? OVERWRITING : DELAYED)
     const isServed = (await store.nodes.live()).length > 0
     const { more, waits } = isServed ? { more: true, waits: true } : await store.erasures.purge()
     if (!more || waits) await pause(POLL_MS)

@@ -48,6 +48,7 @@ export function sampleOperation(
     exchange.outcome = result.outcome
     return jsonAnswer({
       id: result.id,
+      key_id: keyId,
       read: {
         source_ref: outcome.sourceRef,
         channel_ref: outcome.channelRef,

@@ -80,17 +80,19 @@ export function createEndpointOperations(endpoints: Endpoints, clock: Clock) {
     ),
     testEndpoint: withoutQuery(async (call) => {
       const tested = await endpoints.test(callerOf(call), nameIn(call))
-      return typeof tested === 'string' ? MISSING[tested] : jsonAnswer({ test: testView(tested) })
+      return typeof tested === 'string'
+        ? MISSING[tested]
+        : jsonAnswer({ subscription: nameIn(call), test: testView(tested) })
     }),
     replayToEndpoint: withCommand(readReplay, async (call, { range, limit, dryRun }) => {
-      call.exchange.auditTarget = `${nameIn(call)} ${range.fromId}-${range.toId}`
+      const subscription = nameIn(call)
       call.exchange.isNoOp = dryRun
       const matched = await endpoints.countReplay(callerOf(call), nameIn(call), range)
       if (matched === null) return NO_SUBSCRIPTION
-      if (dryRun) return jsonAnswer({ dry_run: true, matched, replayed: 0, next: null })
+      if (dryRun) return jsonAnswer({ subscription, dry_run: true, matched, replayed: 0, next: null })
       const done = await endpoints.replay(callerOf(call), nameIn(call), range, limit)
       if (done === null) return NO_SUBSCRIPTION
-      return jsonAnswer({ dry_run: false, matched, replayed: done.count, next: done.nextId })
+      return jsonAnswer({ subscription, dry_run: false, matched, replayed: done.count, next: done.nextId })
     }),
   } satisfies Record<string, Operation>
 }

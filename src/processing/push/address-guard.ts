@@ -1,5 +1,5 @@
-// Which addresses a push may connect to: public ones, and those that the operator allows (INTRAY_PUSH_ALLOW). Whoever sets an
-// endpoint chooses its URL, so a push must not reach what only this machine or its network can reach.
+// Which addresses a push may connect to: public ones, and those that the operator allows (INTRAY_PUSH_ALLOW). The author of
+// an endpoint chooses its URL, so a push must not reach what only this machine or its network can reach.
 //
 // Fails closed: what is no address is forbidden.
 

@@ -44,7 +44,7 @@ export class CircuitBreaker {
     this.#quietUntil = Math.max(this.#quietUntil, until)
   }
 
-  /** A request that had begun is over, whatever came of it. */
+  /** A request that had begun is over, with any result. */
   ended(): void {
     this.#isProbing = false
   }

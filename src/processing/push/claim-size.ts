@@ -11,7 +11,7 @@ export class ClaimSize {
   readonly #min: number
   readonly #now: () => number
   #limit: number
-  #last: { readonly at: number; readonly count: number } | null = null
+  #last: { readonly at: number; readonly isFull: boolean } | null = null
 
   constructor(concurrency: number, now: () => number = () => performance.now()) {
     this.#min = concurrency
@@ -26,10 +26,12 @@ export class ClaimSize {
   /** A claim has been answered: the one before is used up but for what is under way. */
   claimed(count: number): void {
     const at = this.#now()
-    const lasted = this.#last === null ? null : at - this.#last.at
-    const wasFull = this.#last !== null && this.#last.count >= this.#limit
-    if (lasted !== null && wasFull && lasted < SHORT_MS) this.#limit = Math.min(MAX, 2 * this.#limit)
-    if (lasted !== null && wasFull && lasted > LONG_MS) this.#limit = Math.max(this.#min, Math.floor(this.#limit / 2))
-    this.#last = { at, count }
+    const isFull = count >= this.#limit
+    if (this.#last?.isFull) {
+      const lasted = at - this.#last.at
+      if (lasted < SHORT_MS) this.#limit = Math.min(MAX, 2 * this.#limit)
+      if (lasted > LONG_MS) this.#limit = Math.max(this.#min, Math.floor(this.#limit / 2))
+    }
+    this.#last = { at, isFull }
   }
 }

@@ -27,6 +27,8 @@ import { type Verdict, verdictOf } from './verdict.ts'
 const CLAIM_BYTES = 1024 * 1024
 /** A claim that waits for events begins anew after this. */
 const CLAIM_WAIT_MS = 60_000
+/** Between a claim that found few events and the next one: more of them then come together, in one transaction. */
+const CLAIM_GAP_MS = 100
 /** After a failure of the store. */
 const TROUBLE_MS = 1000
 /** A withheld endpoint is looked at again at least this often, since another node may have closed its circuit. */
@@ -132,6 +134,7 @@ export class Pusher {
         this.#runs.add(claimed)
         if (isProbe) await this.#runs.idle()
         else this.#size.claimed(claimed.length)
+        if (claimed.length < limit) await this.#pause(CLAIM_GAP_MS)
       } catch (error) {
         onTrouble(`claim events for endpoint ${endpoint.id}`, error)
         await this.#pause(TROUBLE_MS)

@@ -9,7 +9,7 @@ import { FairSlots } from '../../runtime/fair-slots.ts'
 export type ResolveName = (name: string) => Promise<readonly string[]>
 
 const DNS = { timeout: 2000, tries: 2 } as const
-/** DNS answered that there is no such name, or no address of it. */
+/** Answers of DNS for a name that it does not have, or has no address of. */
 const UNKNOWN = ['ENOTFOUND', 'ENODATA']
 const MAX_WAITING = 100
 

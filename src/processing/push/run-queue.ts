@@ -73,7 +73,7 @@ export class RunQueue {
       void this.#work(run).then(() => {
         this.#underWay.delete(run)
         this.#begin()
-        for (const tell of this.#listeners.splice(0)) tell()
+        for (const notify of this.#listeners.splice(0)) notify()
       })
     }
   }

@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { StoreFailure } from '../../contract/failure.ts'
-import { CHECKPOINT_PAGES, openConnection, storeFailure, unwrittenPages } from '../connection.ts'
+import { CHECKPOINT_PAGES, openConnection, storeFailure, truncateWal, unwrittenPages } from '../connection.ts'
 import { attachIndex } from '../index/index-file.ts'
 import type { AppendBatch } from '../journal/append-batch.ts'
 import { prepareOperations } from '../operations.ts'
@@ -18,6 +18,8 @@ attachIndex(db, path)
 const operations = prepareOperations(db)
 const queue = new WriterQueue()
 const scheduler = new WriterScheduler({ queue, execute, onEnd: close })
+/** Litestream creates this table in a database that it replicates. */
+const selectReplicated = db.prepare("SELECT 1 FROM main.sqlite_schema WHERE name = '_litestream_seq'")
 /** How often the WAL is looked at. */
 const CHECKPOINT_LOOK_MS = 1000
 /** Set by the first fatal failure: this connection is not used afterwards. */
@@ -27,6 +29,7 @@ const checkpoints = setInterval(() => {
   if (broken === null) checkpointIfDue()
 }, CHECKPOINT_LOOK_MS).unref()
 
+checkpointIfDue()
 port.on('message', (message: ToThread<WriterJob['name']>) => {
   if ('close' in message) scheduler.end()
   else if ('name' in message) scheduler.push(message)
@@ -57,10 +60,20 @@ function runAlone({ seq, name, args }: WriterJob): ThreadAnswer {
   return { seq, result: operation(...args) }
 }
 
-/** A command beside an idle server fills the WAL, and SQLite would empty it at this connection's next commit only. */
+/**
+ * A command beside an idle server fills the WAL, and SQLite would empty it at this connection's next commit only.
+ *
+ * Under Litestream the WAL is never reused from its beginning, but truncated: a Litestream that was down meanwhile would find the
+ * last page it had read unchanged in the old end of the file, go on from there, and miss the pages between (seen with 0.5.18).
+ * While it runs, it checkpoints by itself, and this finds nothing to do.
+ */
 function checkpointIfDue(): void {
   try {
-    if (unwrittenPages(db) > CHECKPOINT_PAGES.journal) db.exec('PRAGMA main.wal_checkpoint(PASSIVE)')
+    const isReplicated = selectReplicated.get() !== undefined
+    if (isReplicated) db.exec('PRAGMA wal_autocheckpoint = 0')
+    if (unwrittenPages(db) <= CHECKPOINT_PAGES.journal) return
+    if (isReplicated) truncateWal(db)
+    else db.exec('PRAGMA main.wal_checkpoint(PASSIVE)')
   } catch (error) {
     const failure = storeFailure(error)
     // A later sync may falsely succeed: the next job is answered with this failure.
@@ -71,7 +84,8 @@ function checkpointIfDue(): void {
 function close(): void {
   clearInterval(checkpoints)
   try {
-    if (broken === null) db.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+    // Litestream holds a read transaction all the time: waiting for the end of it would only delay the stop.
+    if (broken === null) truncateWal(db)
   } catch {
     // Nothing is lost: committed data stays in the WAL, and the next start reads it there.
   }
