@@ -73,7 +73,7 @@ const ESCAPED_WORD = /%(?:3\d|[46][1-9a-f]|[57][\da]|5f)/gi
 
 /** Letters, digits and `_` may stand escaped, in tokens and hook ids too. */
 function unescaped(path: string): string {
-  return path.replace(ESCAPED_WORD, (escape) => String.fromCharCode(Number.parseInt(escape.slice(1), 16)))
+  return path.replace(ESCAPED_WORD, (found) => String.fromCharCode(Number.parseInt(found.slice(1), 16)))
 }
 
 const principals = new WeakMap<Principal, string>()
