@@ -43,7 +43,7 @@ import type { Tenant } from './model/principal.ts'
 import type { Refusal } from './model/refusal.ts'
 import { StreamHub } from './processing/stream-hub.ts'
 import { Claims } from './processing/claims.ts'
-import { createPushing, hasSealedSecrets } from './processing/push/pushing.ts'
+import { createPushing } from './processing/push/pushing.ts'
 import { type Clock, systemClock } from './runtime/clock.ts'
 import { newUuid } from './runtime/id.ts'
 import { errorText, type Logger } from './runtime/log.ts'
@@ -232,7 +232,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     onTrouble,
   })
   const secrets = new Secrets({ key: config.secretsKey, file: secretsKeyFile(config.databaseUrl) })
-  const { push, endpoints } = createPushing({
+  const { push, endpoints, hasSealed } = createPushing({
     ...config,
     store,
     claims,
@@ -331,7 +331,7 @@ export async function startApp(options: AppOptions): Promise<App> {
       remoteAddr: config.remoteAddr,
       maxBodyBytes: config.maxBodyBytes,
       tokens: new TenantTokens({ tokens: store.tokens, nodes: store.nodes, clock }),
-      hooks: new TenantHooks({ ...store, secrets, hasSealed: () => hasSealedSecrets(store), clock }),
+      hooks: new TenantHooks({ ...store, secrets, hasSealed, clock }),
       publicUrl: config.publicUrl,
       publicAddress,
       traffic: store.traffic,

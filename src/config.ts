@@ -193,7 +193,7 @@ export const SETTINGS = {
     256,
     1,
     10_000,
-    'Requests to endpoints in progress on a node; further ones wait, endpoints in turn',
+    'Requests to endpoints in progress on a node, half of them for one tenant; further ones wait, endpoints in turn',
   ),
   refusalsMaxCount: integer(1000, 0, 1_000_000, 'Refused requests kept for each tenant'),
   refusalsMaxAge: duration('30d', '1m', '3650d', 'Refused requests are kept this long, without a rule of retention'),

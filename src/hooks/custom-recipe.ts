@@ -2,7 +2,7 @@
 // form; its digest is the version, so that equal recipes are one.
 
 import { parseDocument } from 'yaml'
-import { MAX_POINTERS } from '../model/json/pointer.ts'
+import { MAX_COLLECTORS, MAX_POINTERS } from '../model/json/pointer.ts'
 import { compileRecipe } from '../model/recipes/compiled.ts'
 import {
   BODY_KINDS,
@@ -45,6 +45,8 @@ export function parseCustomRecipe(text: string): CustomRecipe {
   const { request, shown } = compileRecipe(recipe)
   if (request.pointers.count + shown.pointers.count > MAX_POINTERS)
     return problem(`The recipe has more than ${MAX_POINTERS} different JSON Pointers. Remove some.`)
+  if (request.pointers.collectors + shown.pointers.collectors > MAX_COLLECTORS)
+    return problem(`The recipe has more than ${MAX_COLLECTORS} different places {strings:…}. Remove some.`)
   return { recipe, definition: canonical }
 }
 

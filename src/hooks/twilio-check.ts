@@ -11,6 +11,9 @@ import { refused, type SignatureCheck, type SignatureContext, type SignatureVerd
 const HEADER = 'x-twilio-signature'
 /** Of a form: all of it is sorted and signed in one go. A message has 1,600 characters; a form of Twilio is a few KiB. */
 export const MAX_SIGNED_FORM_BYTES = 64 * 1024
+/** Fields are sorted as objects, which takes longer than their bytes. A message of Twilio has about 30. */
+export const MAX_SIGNED_FIELDS = 1000
+const AMPERSAND = 0x26
 const SHA1_BYTES = 20
 
 export class TwilioCheck implements SignatureCheck {
@@ -60,6 +63,8 @@ export class TwilioCheck implements SignatureCheck {
       return refused('no_public_url', 'INTRAY_PUBLIC_URL is not set. Set it to the address that Twilio calls.')
     if (this.#isForm && payload.length > MAX_SIGNED_FORM_BYTES)
       return refused('too_large', `The form has more than ${MAX_SIGNED_FORM_BYTES} bytes, which Twilio does not send.`)
+    if (this.#isForm && hasMoreThan(payload, AMPERSAND, MAX_SIGNED_FIELDS - 1))
+      return refused('too_large', `The form has more than ${MAX_SIGNED_FIELDS} fields, which Twilio does not send.`)
     const bodySha256 = queryParameter(this.#request.target, 'bodySHA256')
     if (!this.#isForm && bodySha256?.toLowerCase() !== this.#hash.digest('hex'))
       return refused('wrong_signature', 'The parameter bodySHA256 of the URL is not the SHA-256 of the body.')
@@ -111,6 +116,12 @@ function signedFields(payload: Buffer): string {
         .join(''),
     )
     .join('')
+}
+
+function hasMoreThan(bytes: Buffer, byte: number, max: number): boolean {
+  let count = 0
+  for (let at = bytes.indexOf(byte); at !== -1 && count <= max; at = bytes.indexOf(byte, at + 1)) count += 1
+  return count > max
 }
 
 function queryParameter(target: string, name: string): string | null {

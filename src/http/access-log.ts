@@ -64,7 +64,16 @@ const addressField = memoize((address) => `,"remote_addr":${quoted(address)}`)
 const agentField = memoize((agent) => `,"user_agent":${quoted(redactBeginning(agent, MAX_PATH))}`)
 
 function quotedPath(head: RequestHead): string {
-  return quoted(redactBeginning(pathOf(head), MAX_PATH))
+  return quoted(redactBeginning(unescaped(pathOf(head).slice(0, MAX_ESCAPED_PATH)), MAX_PATH))
+}
+
+/** More than is redacted, with each character escaped. */
+const MAX_ESCAPED_PATH = 1024
+const ESCAPED_WORD = /%(?:3\d|[46][1-9a-f]|[57][\da]|5f)/gi
+
+/** Letters, digits and `_` may stand escaped, in tokens and hook ids too. */
+function unescaped(path: string): string {
+  return path.replace(ESCAPED_WORD, (found) => String.fromCharCode(Number.parseInt(found.slice(1), 16)))
 }
 
 const principals = new WeakMap<Principal, string>()

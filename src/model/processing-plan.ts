@@ -247,7 +247,10 @@ export interface LeaseItem {
 }
 
 export interface ReleaseItem extends LeaseItem {
+  /** Null: by the rules of the subscription. */
   readonly delayMs: number | null
+  /** Of a delay by the rules: not less than this. */
+  readonly minDelayMs?: number
   /** Null: nothing failed, and the hand-out counts no attempt. */
   readonly error: string | null
   /** Dead at once, whatever attempts are left. Only with an error. */
@@ -321,7 +324,7 @@ export function* planRelease(items: readonly ReleaseItem[], request: ReleaseRule
     }
     const behind = row.ordered ? unit.runOf(row).filter(({ eventId }) => eventId > row.eventId) : []
     const failures = item.error === null ? 0 : row.attempts
-    const availableAt = now + (item.delayMs ?? backOffMs(failures, jitter, retry))
+    const availableAt = now + (item.delayMs ?? Math.max(item.minDelayMs ?? 0, backOffMs(failures, jitter, retry)))
     const failure = { what: 'released', at: now, availableAt, maxAttempts: retry.maxAttempts, keyId } as const
     const change: Change =
       item.error === null

@@ -1,11 +1,11 @@
 // `./intray hook` without a server: what it makes, prints and refuses; and what doctor and backup say of the key of secrets.
 
 import assert from 'node:assert/strict'
-import { rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { intrayJson, newDatabaseEnv } from '../support/command.ts'
-import { withStore } from '../support/journal.ts'
+import { createToken, withStore } from '../support/journal.ts'
 import { newPostgresDatabase } from '../support/postgres/databases.ts'
 import { intray } from '../support/process.ts'
 
@@ -151,4 +151,16 @@ test('on PostgreSQL the key is a setting', async () => {
   assert.deepEqual([refused.code, /INTRAY_SECRETS_KEY is not set/.test(refused.stderr)], [1, true])
   const settings = { ...env, INTRAY_SECRETS_KEY: Buffer.alloc(32, 1).toString('hex') }
   assert.match(String((await intrayJson([...CREATE, '--recipe', 'telegram'], settings)).url), /ith_/)
+})
+
+test('a lost key of secrets is not replaced while an endpoint is sealed with it', async () => {
+  const env = await newEnv()
+  await withStore(env.INTRAY_DATABASE_URL, (store) => createToken(store))
+  const of = ['--subscription', 'default', '--account', '7', '--company', '42']
+  await intrayJson(['endpoint', 'set', '--url', 'https://example.com/', ...of], env)
+  rmSync(keyFileOf(env))
+  const made = await intray([...CREATE, '--recipe', 'telegram'], env)
+  assert.notEqual(made.code, 0, 'a hook was sealed with a new key')
+  assert.match(made.stderr, /key of secrets is missing/)
+  assert.equal(existsSync(keyFileOf(env)), false)
 })

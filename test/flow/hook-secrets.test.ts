@@ -35,6 +35,9 @@ function request(method: string, target: string, headers: readonly string[], bod
   return `${[`${method} ${target} HTTP/1.1`, 'Host: test', 'Connection: close', ...length, ...headers].join('\r\n')}\r\n\r\n${body}`
 }
 
+/** As a URL may have it: it reaches the hook like the plain one. */
+const escaped = (text: string) => Array.from(text, (char) => `%${char.charCodeAt(0).toString(16)}`).join('')
+
 const JSON_TYPE = 'Content-Type: application/json'
 const FORM = 'Content-Type: application/x-www-form-urlencoded'
 
@@ -64,6 +67,7 @@ test('hook ids and signing secrets leave no trace in logs, errors, metrics, data
       unknown: canary('an unknown hook id', mintHookId().token),
     },
   }))
+  canary('the escaped id of a hook', escaped(ids.form))
   const env = {
     INTRAY_DATABASE_URL: url,
     INTRAY_MAX_BODY_BYTES: '4096',
@@ -116,6 +120,7 @@ test('hook ids and signing secrets leave no trace in logs, errors, metrics, data
     'with a trailing slash': request('POST', `${at(ids.form)}/`, [FORM], 'a=b'),
     'with more of a path': request('POST', `${at(ids.form)}/x`, [FORM], 'a=b'),
     'in a misspelt path': request('POST', `/v1/hook/${ids.form}`, [FORM], 'a=b'),
+    'in a misspelt path, escaped': request('POST', `/v1/hook/${escaped(ids.form)}`, [FORM], 'a=b'),
     'in a path with a bad escape': request('POST', `/v1/hooks/%zz${ids.form}`, [FORM], 'a=b'),
     'in the path of an absolute target': request('POST', `http://test${at(ids.form)}`, [FORM], 'a=b'),
     unknown: request('POST', at(ids.unknown), [FORM], 'a=b'),

@@ -221,6 +221,39 @@ for (const driver of drivers) {
     })
   }
 
+  test(`${driver.name}: a tenant whose endpoints all hang leaves room for the endpoints of others`, async (t) => {
+    const { app, receiver: hanging } = await startPushed(t, driver, {
+      settings: { pushMaxRequests: '4' },
+      endpoint: { concurrency: 8, timeout_s: 60 },
+    })
+    hanging.respond = () => {}
+    for (let n = 0; n < 8; n++) await post(app, `c${n}`)
+    await until('its share is in use', () => hanging.received.length === 2)
+    const fast = await startReceiver(t)
+    const other = { accountId: 8, companyId: 43 }
+    const reader = jsonHeaders(await app.createToken({ ...other, scope: 'processor' }))
+    const body = JSON.stringify({ url: fast.url })
+    const set = await app.send({ method: 'POST', path: ENDPOINT, headers: reader, body })
+    assert.equal(set.status, 200, set.text)
+    const sender = await app.createToken(other)
+    for (let n = 0; n < 8; n++) await app.post({ n }, jsonHeaders(sender))
+    await until('the other one has all', () => fast.received.length === 8)
+    assert.equal(hanging.received.length, 2)
+  })
+
+  test(`${driver.name}: a Retry-After that is shorter than the delays of the subscription does not use up the attempts`, async (t) => {
+    const clock = new OffsetClock()
+    const rules = { max_attempts: 3, first_delay_s: 600, max_delay_s: 600 }
+    const { app, receiver, history } = await startPushed(t, driver, { clock, rules })
+    receiver.respond = (_, res) => void res.writeHead(429, { 'Retry-After': '0' }).end()
+    const id = await post(app, 'a')
+    await until('it was refused', async () => (await history(id)).errors[0] === 'HTTP 429')
+    const { availableAt } = await deliveryOf(app, id)
+    const waitMs = availableAt! - clock.now()
+    assert.ok(waitMs > 500_000, `${waitMs} ms`)
+    assert.equal(receiver.received.length, 1)
+  })
+
   test(`${driver.name}: a run of failures opens the circuit, which is shown, told and costs no attempts`, async (t) => {
     const clock = new OffsetClock()
     const rules = { max_attempts: 100, first_delay_s: 600, max_delay_s: 600 }

@@ -5,7 +5,7 @@
 // a JsonScan's.
 
 import { FieldNames } from './field-names.ts'
-import type { Collector, JsonPointers, PointerNode, StringsBelow } from './pointer.ts'
+import { type Collector, type JsonPointers, keyText, type PointerNode, type StringsBelow } from './pointer.ts'
 import { JsonScan, type JsonType, type ScanProblem } from './scan.ts'
 import { cutJsonString } from './string-cut.ts'
 import { endOfText } from './string-text.ts'
@@ -184,8 +184,11 @@ export class PointerScan {
   #endKey(): void {
     const frame = this.#depth === this.#frames.length ? this.#frames.at(-1) : undefined
     this.#next = frame?.isObject ? frame.node.member(this.#bytes, this.#endedAt + 1, this.#endedTo - 1) : null
-    for (const one of this.#collecting)
-      one.isWanted = isAmong(one.collector.keys, this.#bytes, this.#endedAt + 1, this.#endedTo - 1)
+    let key: string | null = null
+    for (const one of this.#collecting) {
+      const { keys } = one.collector
+      one.isWanted = keys === null || keys.has((key ??= keyText(this.#bytes, this.#endedAt + 1, this.#endedTo - 1)))
+    }
     this.#endedAt = -1
   }
 
@@ -267,11 +270,6 @@ const OPEN_ARRAY = 0x5b
 const CLOSE_OBJECT = 0x7d
 const CLOSE_ARRAY = 0x5d
 const NO_FIELDS = new FieldNames([])
-
-function isAmong(keys: readonly Buffer[] | null, bytes: Buffer, start: number, end: number): boolean {
-  if (keys === null) return true
-  return keys.some((key) => key.length === end - start && key.compare(bytes, start, end) === 0)
-}
 
 function typeAt(byte: number): JsonType {
   if (byte === QUOTE) return 'string'

@@ -4,6 +4,8 @@
 export const MAX_POINTER_STEPS = 32
 /** Of all pointers that one scan looks for. */
 export const MAX_POINTERS = 256
+/** Places below which strings are collected: each looks at each key below it, and keeps as many strings as an index entry shows. */
+export const MAX_COLLECTORS = 8
 
 /** One sentence; null for a good pointer. */
 export function pointerProblem(pointer: string): string | null {
@@ -31,8 +33,13 @@ export interface StringsBelow {
 
 export interface Collector {
   readonly place: number
-  /** As they stand between quotation marks. */
-  readonly keys: readonly Buffer[] | null
+  /** As keyText gives them; null: under all keys. */
+  readonly keys: ReadonlySet<string> | null
+}
+
+/** The bytes of a key as it stands between quotation marks, one character each: a look-up takes as long among many keys as among a few. */
+export function keyText(bytes: Buffer, start = 0, end = bytes.length): string {
+  return bytes.toString('latin1', start, end)
 }
 
 export class PointerNode {
@@ -44,7 +51,8 @@ export class PointerNode {
   readonly collectors: Collector[] = []
   readonly #byKey = new Map<string, PointerNode>()
   readonly #byIndex = new Map<number, PointerNode>()
-  readonly #byLength = new Map<number, Member[]>()
+  readonly #byBytes = new Map<string, PointerNode>()
+  readonly #lengths = new Set<number>()
 
   get isLeaf(): boolean {
     return this.#byKey.size === 0
@@ -55,10 +63,7 @@ export class PointerNode {
     if (end - start <= MAX_ESCAPED_KEY_BYTES && bytes.subarray(start, end).includes(BACKSLASH)) {
       return this.#byKey.get(JSON.parse(bytes.toString('utf8', start - 1, end + 1)) as string) ?? null
     }
-    for (const { key, node } of this.#byLength.get(end - start) ?? NO_MEMBERS) {
-      if (key.compare(bytes, start, end) === 0) return node
-    }
-    return null
+    return this.#lengths.has(end - start) ? (this.#byBytes.get(keyText(bytes, start, end)) ?? null) : null
   }
 
   element(index: number): PointerNode | null {
@@ -70,17 +75,13 @@ export class PointerNode {
     const known = this.#byKey.get(step)
     if (known) return known
     const node = new PointerNode()
-    const key = Buffer.from(step)
     this.#byKey.set(step, node)
-    this.#byLength.set(key.length, [...(this.#byLength.get(key.length) ?? []), { key, node }])
+    const bytes = Buffer.from(step)
+    this.#byBytes.set(keyText(bytes), node)
+    this.#lengths.add(bytes.length)
     if (ARRAY_INDEX.test(step)) this.#byIndex.set(Number(step), node)
     return node
   }
-}
-
-interface Member {
-  readonly key: Buffer
-  readonly node: PointerNode
 }
 
 const BACKSLASH = 0x5c
@@ -88,11 +89,11 @@ const BACKSLASH = 0x5c
 const ARRAY_INDEX = /^(?:0|[1-9]\d{0,8})$/
 /** Longer than the key of any template with each character escaped. */
 const MAX_ESCAPED_KEY_BYTES = 4096
-const NO_MEMBERS: readonly Member[] = []
 
 export class JsonPointers {
   readonly root = new PointerNode()
   readonly #places = new Map<string, number>()
+  #collectors = 0
 
   constructor(pointers: Iterable<string>, collected: Iterable<StringsBelow> = []) {
     for (const pointer of pointers) {
@@ -106,13 +107,19 @@ export class JsonPointers {
       if (this.#places.has(name)) continue
       const place = this.#places.size
       this.#places.set(name, place)
-      const keys = strings.keys?.map((key) => Buffer.from(key)) ?? null
+      const keys = strings.keys && new Set(strings.keys.map((key) => keyText(Buffer.from(key))))
       this.#reach(strings.pointer, place).collectors.push({ place, keys })
+      this.#collectors += 1
     }
   }
 
   get count(): number {
     return this.#places.size
+  }
+
+  /** Places below which strings are collected. */
+  get collectors(): number {
+    return this.#collectors
   }
 
   /** The number of what was asked for; -1 for anything else. */

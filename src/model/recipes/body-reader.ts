@@ -1,6 +1,7 @@
 // Reads from a body what the templates of a recipe ask for. The work can be cut into slices (runtime/sliced-work.ts). Total: every body
 // can be read, and a JSON text that is none says where.
 
+import { hash } from 'node:crypto'
 import type { StringsBelow } from '../json/pointer.ts'
 import { PointerScan } from '../json/pointer-scan.ts'
 import type { JsonType, ScanProblem } from '../json/scan.ts'
@@ -82,10 +83,11 @@ export class BodyReader {
     return this.#once(pointer, () => this.#json?.textOf(pointer, MAX_VALUE_BYTES) ?? null)
   }
 
-  /** A value that is longer than `pointer` reads of it: as sent. */
-  longValue(pointer: string): Buffer | null {
-    const source = this.typeOf(pointer) === 'string' ? this.#json!.sourceOf(pointer) : null
-    return source !== null && source.length > MAX_VALUE_BYTES ? source : null
+  /** The SHA-256, in hex, of a text that is longer than `pointer` reads of it, as sent; null for any other. */
+  longDigest(pointer: string): string | null {
+    if (this.typeOf(pointer) !== 'string') return null
+    const source = this.#json!.sourceOf(pointer)
+    return source.length > MAX_VALUE_BYTES ? this.#once(`digest ${pointer}`, () => hash('sha256', source, 'hex')) : null
   }
 
   /** All strings at and below a place. */

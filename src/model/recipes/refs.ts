@@ -93,8 +93,8 @@ function isThere(place: (Place & { readonly from: 'exists' })['place'], body: Bo
 
 /** The digest of a value that is read in part: two long values may begin alike. */
 function longValue(place: Place, body: BodyReader): string | null {
-  const value = place.from === 'pointer' ? body.longValue(place.pointer) : null
-  return value === null ? null : `sha256:${hash('sha256', value, 'hex')}`
+  const digest = place.from === 'pointer' ? body.longDigest(place.pointer) : null
+  return digest === null ? null : `sha256:${digest}`
 }
 
 function isStorable(text: string): boolean {

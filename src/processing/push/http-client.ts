@@ -74,7 +74,7 @@ export class HttpClient {
   readonly #request: typeof http.request
   /** Emitted by a socket that can be written to. */
   readonly #connected: 'connect' | 'secureConnect'
-  readonly #underWay = new Set<http.ClientRequest>()
+  readonly #underWay = new Set<(failure: FailureKind) => void>()
   #isStopped = false
 
   constructor({ url, guard, resolve, maxSockets }: HttpClientOptions) {
@@ -112,7 +112,7 @@ export class HttpClient {
   /** Requests under way end as `stopped`, later ones at once. */
   stop(): void {
     this.#isStopped = true
-    for (const req of this.#underWay) req.destroy()
+    for (const end of this.#underWay) end('stopped')
     this.#agent.destroy()
   }
 
@@ -121,36 +121,47 @@ export class HttpClient {
     if (this.#isStopped) return Promise.resolve({ failure: 'stopped', reason: REASONS.stopped, ms: 0 })
     return new Promise((resolve) => {
       const req = this.#request({ ...this.#options, headers })
-      this.#underWay.add(req)
-      let timedOut = false
-      const expire = () => {
-        timedOut = true
+      let isAnswered = false
+      // A request that waits for a socket or was upgraded emits nothing when it is destroyed, so the promise ends here.
+      const end = (failure: FailureKind, reason = REASONS[failure], isStale = false) => {
+        done({ failure, reason, ms: ms(), isStale })
         req.destroy()
       }
-      const timer = setTimeout(expire, Math.max(0, timeoutMs - ms()))
+      this.#underWay.add(end)
+      const timer = setTimeout(end, Math.max(0, timeoutMs - ms()), 'timeout')
       let connectTimer: NodeJS.Timeout | undefined
       const done = (result: Attempt) => {
         clearTimeout(timer)
         clearTimeout(connectTimer)
-        this.#underWay.delete(req)
+        this.#underWay.delete(end)
         resolve(result)
+      }
+      const answered = ({ statusCode, headers: given }: http.IncomingMessage): ((kept: Buffer) => void) => {
+        isAnswered = true
+        clearTimeout(timer)
+        const answer = { status: statusCode ?? 0, retryAfter: given['retry-after'] ?? null, ms: ms() }
+        return (kept) => {
+          done({ ...answer, body: kept })
+          // Answered before the body was taken: the socket would wait for a server that does not read.
+          if (!req.writableFinished) req.destroy()
+        }
       }
       req.on('socket', (socket) => {
         if (!socket.connecting) return
-        connectTimer = setTimeout(expire, Math.min(CONNECT_MS, timeoutMs))
+        connectTimer = setTimeout(end, Math.min(CONNECT_MS, timeoutMs), 'timeout')
         socket.once(this.#connected, () => clearTimeout(connectTimer))
       })
+      // Behind the status nothing decides any more: what follows may be cut off, or be no HTTP.
       req.on('error', (error: NodeJS.ErrnoException) => {
-        const failure = this.#isStopped ? 'stopped' : timedOut ? 'timeout' : kindOf(error)
-        const isStale = req.reusedSocket && failure === 'reset'
-        done({ failure, reason: reasonOf(failure, error), ms: ms(), isStale })
+        const failure = kindOf(error)
+        if (!isAnswered) end(failure, reasonOf(failure, error), req.reusedSocket && failure === 'reset')
       })
-      req.on('response', (res) => {
-        clearTimeout(timer)
-        const [status, answeredAt] = [res.statusCode ?? 0, ms()]
-        const retryAfter = res.headers['retry-after'] ?? null
-        void beginningOf(res).then((kept) => done({ status, body: kept, retryAfter, ms: answeredAt }))
+      req.on('upgrade', (res, socket) => {
+        socket.destroy()
+        answered(res)(Buffer.alloc(0))
       })
+      req.on('response', (res) => void beginningOf(res).then(answered(res)))
+      req.on('close', () => isAnswered || end('reset'))
       write(req, body)
     })
   }

@@ -21,6 +21,8 @@ import { openTarget } from './target.ts'
 /** A change is in effect on every node within this, and the time of one read. */
 const POLL_MS = 1000
 const FLUSH_MS = 2000
+/** Of the requests of a node: a tenant whose endpoints all hang leaves the rest to others. */
+const TENANT_SHARE = 0.5
 /** Endpoints that one read brings. */
 const PAGE = 500
 
@@ -61,6 +63,7 @@ export interface PushCounts {
 export class Push implements Service {
   readonly #options: PushOptions
   readonly #slots: FairSlots
+  readonly #tenants: FairSlots
   readonly #followed = new Map<string, Followed>()
   readonly #follower: PeriodicTask
   readonly #flusher: PeriodicTask
@@ -74,6 +77,11 @@ export class Push implements Service {
       slots: options.maxRequests,
       maxPerHolder: options.maxRequests,
       maxWaitingPerHolder: ENDPOINT_LIMITS.concurrency.max,
+    })
+    this.#tenants = new FairSlots({
+      slots: Number.POSITIVE_INFINITY,
+      maxPerHolder: Math.max(1, Math.floor(options.maxRequests * TENANT_SHARE)),
+      maxWaitingPerHolder: Number.POSITIVE_INFINITY,
     })
     const { onTrouble } = options
     const attempt = (doing: string, work: () => Promise<void>) => () => work().catch((error) => onTrouble(doing, error))
@@ -169,7 +177,7 @@ export class Push implements Service {
         target,
         claims,
         client: new HttpClient({ url: new URL(target.url), guard, resolve, maxSockets: endpoint.concurrency }),
-        slots: this.#slots,
+        inSlot: (work) => this.#inSlot(endpoint, work),
         clock,
         tracing,
         onAttempt: (attempt) => this.#note(endpoint, attempt),
@@ -184,6 +192,11 @@ export class Push implements Service {
       logger.error('an endpoint cannot be pushed to', { ...named(endpoint), error: (error as Error).message })
       return null
     }
+  }
+
+  /** Neither refuses: an endpoint has fewer requests than may wait. */
+  #inSlot<T>(endpoint: Endpoint, work: () => Promise<T>): Promise<T> {
+    return this.#tenants.run(tenantText(endpoint), () => this.#slots.run(endpoint.id, work)!)!
   }
 
   #note(endpoint: Endpoint, attempt: PushAttempt): void {

@@ -10,7 +10,6 @@
 import type { Circuit, Endpoint, EndpointTarget, PushAttempt } from '../../model/endpoint.ts'
 import type { ReleaseItem } from '../../model/processing-plan.ts'
 import type { Clock } from '../../runtime/clock.ts'
-import type { FairSlots } from '../../runtime/fair-slots.ts'
 import type { Tracing } from '../../runtime/tracing.ts'
 import type { ClaimedEvent } from '../../store/contract/processing.ts'
 import type { Claims, Processor } from '../claims.ts'
@@ -41,8 +40,8 @@ export interface PusherOptions {
   readonly target: EndpointTarget
   readonly claims: Claims
   readonly client: HttpClient
-  /** Requests of this node; an endpoint is a holder. */
-  readonly slots: FairSlots
+  /** Runs a request when this node has room for it. */
+  readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
   readonly clock: Clock
   readonly tracing: Tracing | null
   readonly onAttempt: (attempt: PushAttempt) => void
@@ -143,19 +142,16 @@ export class Pusher {
   }
 
   async #deliverRun(run: Run): Promise<void> {
-    const { clock, endpoint, slots, onTrouble } = this.#options
+    const { clock, inSlot, onTrouble } = this.#options
     for (let claimed = run.current; claimed; claimed = run.current) {
       const one = claimed
       // The lease was lost: another process delivers the rest.
       if (run.leaseUntil <= clock.now()) return
       if (this.#ended.signal.aborted || !this.#breaker.begin(clock.now())) return this.#giveBack([one], WITHDRAWN)
-      // The slots refuse nobody: an endpoint has fewer requests than may wait.
-      const verdict = await slots
-        .run(endpoint.id, () => this.#deliver(one))!
-        .catch((error: unknown) => {
-          onTrouble(`deliver event ${one.event.id}`, error)
-          return NOT_MADE
-        })
+      const verdict = await inSlot(() => this.#deliver(one)).catch((error: unknown) => {
+        onTrouble(`deliver event ${one.event.id}`, error)
+        return NOT_MADE
+      })
       this.#breaker.ended()
       if (verdict.what !== 'delivered') return this.#giveBack([one], verdict)
       run.advance()
@@ -213,7 +209,9 @@ export class Pusher {
     const items = events.map(({ event, leaseId }): ReleaseItem => {
       const item = { id: event.id, leaseId }
       if (verdict.what !== 'failed') return { ...item, delayMs: 0, error: null }
-      return { ...item, delayMs: verdict.waitMs, error: verdict.error, isDead: verdict.error === NO_PAYLOAD }
+      // A short Retry-After, repeated, would use up all attempts in seconds: the delays of the subscription count too.
+      const minDelayMs = verdict.waitMs ?? 0
+      return { ...item, delayMs: null, minDelayMs, error: verdict.error, isDead: verdict.error === NO_PAYLOAD }
     })
     try {
       await claims.release(this.#processor, endpoint.subscription, items)

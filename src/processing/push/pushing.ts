@@ -26,7 +26,13 @@ export interface PushingOptions
   readonly audit: (entry: DisabledEndpoint) => Promise<void>
 }
 
-export function createPushing(options: PushingOptions): { readonly push: Push; readonly endpoints: Endpoints } {
+interface Pushing {
+  readonly push: Push
+  readonly endpoints: Endpoints
+  readonly hasSealed: () => Promise<boolean>
+}
+
+export function createPushing(options: PushingOptions): Pushing {
   const { store, pushAllow, pushMaxRequests, stopTimeout, audit } = options
   const targets = { guard: new AddressGuard(pushAllow), resolve: createResolver() }
   const push = new Push({
@@ -45,7 +51,8 @@ export function createPushing(options: PushingOptions): { readonly push: Push; r
       }),
   })
   const hasSealed = () => hasSealedSecrets(store)
-  return { push, endpoints: new Endpoints({ ...options, ...targets, store: store.endpoints, hasSealed }) }
+  const endpoints = new Endpoints({ ...options, ...targets, store: store.endpoints, hasSealed })
+  return { push, endpoints, hasSealed }
 }
 
 export type SealedStore = Pick<Store, 'endpoints' | 'hooks'>

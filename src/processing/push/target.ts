@@ -27,7 +27,18 @@ export function secretTexts({ url, headers, secrets }: EndpointTarget): string[]
   // Of `Bearer abc` and `a=1; b=2` also the parts.
   const parts = values.flatMap((value) => value.split(/[\s;,=]+/))
   const query = Array.from(new URL(url).searchParams.values())
-  return [...new Set([...values, ...parts, ...query, ...secrets.map(({ secret }) => secret)])]
-    .filter(({ length }) => length >= MIN_SECRET)
-    .toSorted((a, b) => b.length - a.length)
+  const texts = [...values, ...parts, ...query, ...secrets.map(({ secret }) => secret)]
+  return [...new Set(texts.filter(({ length }) => length >= MIN_SECRET).flatMap(spellings))].toSorted(
+    (a, b) => b.length - a.length,
+  )
+}
+
+/** As answers repeat a text: in JSON (PHP also escapes slashes), in HTML, in a URL, in base64. */
+function spellings(text: string): string[] {
+  const json = JSON.stringify(text).slice(1, -1)
+  const html = text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+  const quoted = html.replaceAll('"', '&quot;')
+  const base64 = Buffer.from(text).toString('base64').replace(/=+$/, '')
+  const url = encodeURIComponent(text)
+  return [text, json, json.replaceAll('/', '\\/'), html, quoted, quoted.replaceAll("'", '&#039;'), url, base64]
 }

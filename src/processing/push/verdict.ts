@@ -15,7 +15,7 @@ export type Verdict =
   | {
       readonly what: 'failed'
       readonly error: string
-      /** How long the endpoint asks to be left alone; null: the delays of the subscription. */
+      /** How long the endpoint asks to be left alone; null: it does not. */
       readonly waitMs: number | null
       /** The endpoint asks for no further deliveries. */
       readonly isGone: boolean

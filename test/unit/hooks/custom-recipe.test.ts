@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { MAX_RECIPE_BYTES, parseCustomRecipe } from '../../../src/hooks/custom-recipe.ts'
 import { MAX_TEMPLATES } from '../../../src/hooks/recipe-fields.ts'
-import { MAX_POINTERS } from '../../../src/model/json/pointer.ts'
+import { MAX_COLLECTORS, MAX_POINTERS } from '../../../src/model/json/pointer.ts'
 import { BUILT_IN_RECIPES } from '../../../src/model/recipes/built-in.ts'
 import { customDigest, recipeRef, storedRecipe } from '../../../src/model/recipes/recipe.ts'
 import { redactText } from '../../../src/runtime/redact.ts'
@@ -172,6 +172,10 @@ describe('a custom recipe', () => {
     assert.equal(64 * 4, MAX_POINTERS)
     const over = { ...lists(1), index: { text: templates(64, 'd'), contact_name: ['{/e}'] } }
     assert.match(problemsOf(over)[0]!, /more than 256 different JSON Pointers/)
+    const collecting = (count: number) => Array.from({ length: count }, (_, n) => `{strings:/a|k${n}}`)
+    recipeOf(JSON.stringify({ ...GOOD, source_ref: collecting(MAX_COLLECTORS - 1), index: { text: ['{strings:}'] } }))
+    const beyond = { ...GOOD, source_ref: collecting(MAX_COLLECTORS), index: { text: ['{strings:}'] } }
+    assert.match(problemsOf(beyond)[0]!, /more than 8 different places {strings:…}/)
     assert.match(problemsOf({ ...GOOD, title: 'x'.repeat(101) })[0]!, /longer than 100/)
     assert.match(
       problemsOf({ ...GOOD, answer: { content_type: 'text/plain', body: 'x'.repeat(4097) } })[0]!,

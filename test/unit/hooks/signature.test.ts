@@ -12,7 +12,7 @@ import { readHook } from '../../../src/hooks/hook-reading.ts'
 import type { HookRequest } from '../../../src/hooks/request.ts'
 import type { SignatureContext, SignatureVerdict } from '../../../src/hooks/signature-verdict.ts'
 import { checkSignature } from '../../../src/hooks/signature.ts'
-import { MAX_SIGNED_FORM_BYTES } from '../../../src/hooks/twilio-check.ts'
+import { MAX_SIGNED_FIELDS, MAX_SIGNED_FORM_BYTES } from '../../../src/hooks/twilio-check.ts'
 import { bodyKindOf } from '../../../src/model/recipes/body-kind.ts'
 import { BodyReader } from '../../../src/model/recipes/body-reader.ts'
 import { BUILT_IN_RECIPES, newestRecipe } from '../../../src/model/recipes/built-in.ts'
@@ -247,6 +247,9 @@ describe('Twilio', () => {
     assert.equal(body.length, MAX_SIGNED_FORM_BYTES)
     assert.equal(verdictFor(body), 'accepted')
     assert.equal(verdictFor(`${body}x`), 'too_large')
+    const fields = Array.from({ length: MAX_SIGNED_FIELDS }, (_, n) => `f${n}=`).join('&')
+    assert.equal(verdictFor(fields), 'accepted')
+    assert.equal(verdictFor(`${fields}&g=`), 'too_large')
   })
 
   test('refuses JSON whose digest is not in the URL', async () => {
