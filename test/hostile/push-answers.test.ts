@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
-import { AddressGuard } from '../../../../src/processing/push/address-guard.ts'
-import { HttpClient, type PushResult } from '../../../../src/processing/push/http-client.ts'
+import { AddressGuard } from '../../src/processing/push/address-guard.ts'
+import { HttpClient, type PushResult } from '../../src/processing/push/http-client.ts'
 
 const TIMEOUT_MS = 300
 /** More than the buffers of a connection hold. */
