@@ -41,6 +41,12 @@ const GOOD = { title: 'T', signature: { kind: 'none' } }
 const HMAC = { kind: 'hmac', algorithm: 'sha256', encoding: 'hex', signature: { in: ['{header:x-s}'] } }
 
 describe('a custom recipe', () => {
+  test('does not have a key twice', () => {
+    const twice = ' The file has the key "kind" twice in one place.'
+    assert.deepEqual(problemsOf('title: T\nsignature: { kind: none, kind: hmac }\n'), [twice])
+    assert.deepEqual(problemsOf('{"title":"T","signature":{"kind":"none","kind":"hmac"}}'), [twice])
+  })
+
   test('is read from YAML', () => {
     const { recipe } = recipeOf(YAML)
     assert.deepEqual(recipe, {
