@@ -156,7 +156,6 @@ describe('a custom recipe', () => {
 
   test('a file that is none is explained: syntax, aliases, depth, size, other values', () => {
     assert.match(problemsOf('title: [')[0]!, /neither JSON nor YAML/)
-    assert.match(problemsOf('title: T\ntitle: U')[0]!, /neither JSON nor YAML/)
     assert.match(problemsOf('a: &a [x]\nb: *a')[0]!, /aliases/)
     assert.ok(problemsOf(`a: ${'['.repeat(16_000)}`).length === 1)
     assert.match(problemsOf(`# ${'x'.repeat(MAX_RECIPE_BYTES)}`)[0]!, /more than 16384 bytes/)
