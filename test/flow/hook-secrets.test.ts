@@ -2,10 +2,9 @@
 // files of the database, metrics, the audit log, pages of the console or an answer holds a piece of one afterwards.
 
 import assert from 'node:assert/strict'
-import { createHmac } from 'node:crypto'
+import { createHmac, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { issueHook } from '../../src/auth/hook-lifecycle.ts'
 import { mintHookId } from '../../src/auth/token.ts'
 import { HOOK_PATH } from '../../src/model/hook.ts'
@@ -13,17 +12,16 @@ import { randomBase62 } from '../../src/runtime/id.ts'
 import { Secrets } from '../../src/runtime/secrets.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { secretsKeyFile } from '../../src/store/open.ts'
-import { databaseFiles, findCanaries, type Place } from '../support/canaries.ts'
+import { findCanaries, type Place, placesOfDatabase } from '../support/canaries.ts'
 import { RawConnection, send } from '../support/client.ts'
+import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
 import { intray, startServer } from '../support/process.ts'
-import { tempFolder } from '../support/temp.ts'
 import { until, within } from '../support/until.ts'
 
 const TENANT = { accountId: 7, companyId: 42 }
 
-async function makeHook(store: Store, url: string, recipe: string, secret: string | null): Promise<string> {
-  const secrets = new Secrets({ key: null, file: secretsKeyFile(url) })
+async function makeHook(store: Store, secrets: Secrets, recipe: string, secret: string | null): Promise<string> {
   const box = await secrets.boxForSealing(async () => (await store.hooks.list('', 1)).length > 0)
   const terms = { scope: 'hook', label: recipe, expiresAt: null, rateLimit: null, maxBody: null, definition: null }
   const { opened } = await issueHook(store.hooks, box, TENANT, { ...terms, recipe: `${recipe}/1`, secret }, Date.now())
@@ -41,9 +39,17 @@ const escaped = (text: string) => Array.from(text, (char) => `%${char.charCodeAt
 const JSON_TYPE = 'Content-Type: application/json'
 const FORM = 'Content-Type: application/x-www-form-urlencoded'
 
-test('hook ids and signing secrets leave no trace in logs, errors, metrics, database files, audit or console', async (t) => {
-  const databasePath = join(tempFolder('hook-secrets'), 'intray.db')
-  const url = `sqlite:${databasePath}`
+for (const driver of drivers) {
+  test(`${driver.name}: hook ids and signing secrets leave no trace in logs, errors, metrics, the database, audit or console`, (t) =>
+    leavesNoTrace(t, driver))
+}
+
+async function leavesNoTrace(t: TestContext, driver: Driver): Promise<void> {
+  const url = await driver.newDatabase()
+  // SQLite has a key file.
+  const key = secretsKeyFile(url) === null ? randomBytes(32) : null
+  const keyEnv: Record<string, string> = key === null ? {} : { INTRAY_SECRETS_KEY: key.toString('base64') }
+  const secrets = new Secrets({ key, file: secretsKeyFile(url) })
   const canaries = new Map<string, string>()
   const canary = (what: string, text = randomBase62(36)): string => {
     canaries.set(text, what)
@@ -57,18 +63,22 @@ test('hook ids and signing secrets leave no trace in logs, errors, metrics, data
   const { bearer, ids } = await withStore(url, async (store) => ({
     bearer: await createToken(store),
     ids: {
-      form: canary('the id of a hook without a signature', await makeHook(store, url, 'elementor', null)),
-      github: canary('the id of a signed hook', await makeHook(store, url, 'github', secret.github)),
-      telegram: canary('the id of a hook with a secret token', await makeHook(store, url, 'telegram', secret.telegram)),
+      form: canary('the id of a hook without a signature', await makeHook(store, secrets, 'elementor', null)),
+      github: canary('the id of a signed hook', await makeHook(store, secrets, 'github', secret.github)),
+      telegram: canary(
+        'the id of a hook with a secret token',
+        await makeHook(store, secrets, 'telegram', secret.telegram),
+      ),
       whatsapp: canary(
         'the id of a hook with a challenge',
-        await makeHook(store, url, 'whatsapp', canary('an app secret')),
+        await makeHook(store, secrets, 'whatsapp', canary('an app secret')),
       ),
       unknown: canary('an unknown hook id', mintHookId().token),
     },
   }))
   canary('the escaped id of a hook', escaped(ids.form))
   const env = {
+    ...keyEnv,
     INTRAY_DATABASE_URL: url,
     INTRAY_MAX_BODY_BYTES: '4096',
     INTRAY_LOG_LEVEL: 'debug',
@@ -196,29 +206,27 @@ test('hook ids and signing secrets leave no trace in logs, errors, metrics, data
   answers.push({ name: 'metrics', bytes: Buffer.from(scraped) })
   const commands = [['hook', 'list'], ['token', 'list'], ['doctor'], ['serve', '--print-config'], ['hook', 'recipes']]
   for (const args of commands) {
-    const { code, stdout, stderr } = await intray(args, { INTRAY_DATABASE_URL: url })
+    const { code, stdout, stderr } = await intray(args, { ...keyEnv, INTRAY_DATABASE_URL: url })
     assert.ok(code === 0 || args[0] === 'doctor', `${args.join(' ')}: ${stdout}${stderr}`)
     answers.push({ name: args.join(' '), bytes: Buffer.from(stdout.toString() + stderr) })
   }
 
-  const running = databaseFiles(databasePath, 'while the server runs')
+  const running = await placesOfDatabase(url, 'while the server runs')
   server.child.kill('SIGTERM')
   assert.equal(await within('the server to end', server.exited), 0)
-  const index = databasePath.replace(/\.db$/, '.index.db')
   const places = [
     ...running,
-    ...databaseFiles(databasePath, 'after the stop'),
-    ...databaseFiles(index, 'after the stop'),
+    ...(await placesOfDatabase(url, 'after the stop')),
     { name: 'stdout', bytes: Buffer.from(server.stdout()) },
     { name: 'stderr', bytes: Buffer.from(server.stderr()) },
     ...answers,
   ]
   t.diagnostic(`${canaries.size} canaries; ${places.length} files, streams and answers`)
   assert.deepEqual(findCanaries(places, canaries), [])
-  const key = readFileSync(secretsKeyFile(url)!, 'utf8').trim()
-  assert.deepEqual(findCanaries(places, new Map([[key, 'the key of secrets']])), [])
+  const keyText = keyEnv.INTRAY_SECRETS_KEY ?? readFileSync(secretsKeyFile(url)!, 'utf8').trim()
+  assert.deepEqual(findCanaries(places, new Map([[keyText, 'the key of secrets']])), [])
   assert.deepEqual(findCanaries([{ name: 'planted', bytes: Buffer.from(`x${secret.rotated}`) }], canaries), [
     'planted: a rotated secret',
   ])
   await withStore(url, async ({ hooks }) => assert.equal((await hooks.list('', 9)).length, 4, 'they are there, sealed'))
-})
+}

@@ -4,9 +4,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import pg from 'pg'
 import { randomBase62 } from '../../src/runtime/id.ts'
-import { databaseFiles, findCanaries, type Place } from '../support/canaries.ts'
+import { findCanaries, type Place, placesOfDatabase } from '../support/canaries.ts'
 import { send } from '../support/client.ts'
 import { type Driver, drivers } from '../support/drivers.ts'
 import { createToken, withStore } from '../support/journal.ts'
@@ -27,7 +26,7 @@ for (const driver of drivers) {
     }
     const { databaseUrl, env, places } = await provoke(t, driver, canaries)
     const found = new Map(Object.entries(canaries).map(([name, canary]) => [canary, name]))
-    places.push(...(await databaseOf(databaseUrl)))
+    places.push(...(await placesOfDatabase(databaseUrl, 'at the end')))
     assert.ok(places.filter(({ bytes }) => bytes.length > 0).length >= 20, 'there is something to look at')
     assert.deepEqual(findCanaries(places, found), [])
 
@@ -102,26 +101,4 @@ async function provoke(
   await server.exited
   places.push({ name: 'log', bytes: Buffer.from(server.stderr() + server.stdout()) })
   return { databaseUrl, env, places }
-}
-
-async function databaseOf(url: string): Promise<Place[]> {
-  if (url.startsWith('sqlite:')) return databaseFiles(url.slice('sqlite:'.length), 'at the end')
-  const client = new pg.Client(url)
-  await client.connect()
-  try {
-    const { rows } = await client.query<{ name: string }>(
-      "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'intray'",
-    )
-    const places: Place[] = []
-    for (const { name } of rows) {
-      const { rows: all } = await client.query(`SELECT * FROM intray.${name}`)
-      // Bytes as they are, not in hexadecimal.
-      const cells = all.flatMap((row) => Object.values(row as object))
-      const bytes = cells.map((cell) => (Buffer.isBuffer(cell) ? cell : Buffer.from(String(cell))))
-      places.push({ name, bytes: Buffer.concat([Buffer.from(name), ...bytes]) })
-    }
-    return places
-  } finally {
-    await client.end()
-  }
 }
