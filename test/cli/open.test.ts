@@ -41,6 +41,22 @@ const CALLS: Readonly<Record<string, string>> = {
   'inbox requeue': `1 ${TENANT}`,
   'event show': '1',
   erase: '--event 1 --yes',
+  'hook create': `--recipe telegram ${TENANT}`,
+  'hook list': '',
+  'hook show': 'abc',
+  'hook disable': 'abc',
+  'hook enable': 'abc',
+  'hook rotate': 'abc',
+  'hook send-sample': 'abc',
+  'endpoint set': `--url https://crm.example.com/intray ${TENANT}`,
+  'endpoint list': '',
+  'endpoint show': TENANT,
+  'endpoint pause': TENANT,
+  'endpoint resume': TENANT,
+  'endpoint rotate-secret': TENANT,
+  'endpoint test': TENANT,
+  'endpoint replay': `--from 1 --to 2 --yes ${TENANT}`,
+  'endpoint remove': TENANT,
   'retention set': '--default --events 30d',
   'retention show': '',
   'retention preview': '',
@@ -57,7 +73,7 @@ const CALLS: Readonly<Record<string, string>> = {
 const AT_ONCE = 4
 
 /** These make a database (restore: the one that --to names), or take none. */
-const OTHERS = ['serve', 'init', 'restore', 'send', 'verify']
+const OTHERS = ['serve', 'init', 'restore', 'send', 'verify', 'hook recipes', 'hook check']
 
 async function leafCommands(): Promise<string[]> {
   const names: string[] = []
