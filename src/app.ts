@@ -101,7 +101,6 @@ export async function startApp(options: AppOptions): Promise<App> {
   store.onFatal(() => {
     lost = { code: 'storage_unavailable', message: UNTRUSTED }
   })
-
   store.onDamage((finding) => logger.error('a damaged page was met', { finding }))
 
   const health = new StoreHealth({ probe: () => store.probe(), logger })
@@ -241,6 +240,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     logger,
     tracing,
     audit,
+    waiting: () => batcher.waiting.events,
     onAttempt: (attempt) => metrics.pushed(attempt),
     onTrouble,
   })

@@ -145,9 +145,23 @@ function whereDatabasesAre(): string {
   return servers.map((line) => `${printable(line)}\n`).join('')
 }
 
+/** Of a file or folder that a command was given. */
+const FILE_FAILURES: Readonly<Record<string, string>> = {
+  EACCES: 'this user may not read or write it. Change its permissions, or run the command as the user of the service.',
+  EPERM: 'the system does not permit this user to change it.',
+  ENOENT: 'there is no such file or folder. Create it first.',
+  ENOTDIR: 'a part of this path is no folder.',
+  EISDIR: 'this is a folder, and a file is needed.',
+  EROFS: 'it is on a file system that is read-only.',
+  ENOSPC: 'the disk is full.',
+}
+
 function failureText(error: unknown): string {
   if (error instanceof CommandError || error instanceof StoreRefused || error instanceof SecretsKeyMissing)
     return error.message
   if (error instanceof StoreFailure) return `The database reported a failure: ${error.message}.`
+  const { code, path } = error as NodeJS.ErrnoException
+  const reason = code === undefined || path === undefined ? undefined : FILE_FAILURES[code]
+  if (reason !== undefined) return `${path}: ${reason}`
   return `unexpected failure\n${error instanceof Error ? error.stack : error}`
 }

@@ -1,7 +1,7 @@
 // Custom recipes: read from a file in JSON or YAML, with all of its problems at once. What is stored is the definition in one canonical
 // form; its digest is the version, so that equal recipes are one.
 
-import { parseDocument } from 'yaml'
+import { type Document, isScalar, parseDocument, visit } from 'yaml'
 import { MAX_COLLECTORS, MAX_POINTERS } from '../model/json/pointer.ts'
 import { compileRecipe } from '../model/recipes/compiled.ts'
 import {
@@ -50,11 +50,38 @@ export function parseCustomRecipe(text: string): CustomRecipe {
   return { recipe, definition: canonical }
 }
 
+/** `uniqueKeys` compares each key of an object with all before it: 4,000 keys took more than a second. */
+const PARSING: NonNullable<Parameters<typeof parseDocument>[1]> = {
+  version: '1.2',
+  schema: 'core',
+  customTags: [],
+  logLevel: 'silent',
+  uniqueKeys: false,
+}
+
+function repeatedKey(document: Document.Parsed): string | null {
+  let repeated: string | null = null
+  visit(document, {
+    Map: (_, { items }) => {
+      const keys = new Set<unknown>()
+      for (const { key } of items) {
+        const name = isScalar(key) ? key.value : key
+        if (keys.has(name)) repeated = String(name)
+        keys.add(name)
+      }
+      return repeated === null ? undefined : visit.BREAK
+    },
+  })
+  return repeated
+}
+
 function parseFile(text: string): { readonly value: unknown } | { readonly problem: string } {
   try {
-    const document = parseDocument(text, { version: '1.2', schema: 'core', customTags: [], logLevel: 'silent' })
+    const document = parseDocument(text, PARSING)
     const [error] = document.errors
     if (error) return { problem: `The file is neither JSON nor YAML: ${error.message.split('\n', 1)[0]}` }
+    const repeated = repeatedKey(document)
+    if (repeated !== null) return { problem: `The file has the key ${JSON.stringify(repeated)} twice in one place.` }
     // Aliases of aliases may grow a small file to any size.
     return { value: document.toJS({ maxAliasCount: 0 }) as unknown }
   } catch (error) {

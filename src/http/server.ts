@@ -118,7 +118,8 @@ export class HttpServer implements Service {
     this.#server = server!
     this.#fastPath = this.#installFastPath(server!, onClientError)
     const where = listenFd === null ? { host, port } : { fd: listenFd }
-    await once(server!.listen({ ...where, backlog: BACKLOG }), 'listening')
+    // With a descriptor, Node takes the backlog as an argument only.
+    await once(server!.listen(where, BACKLOG), 'listening')
     if (typeof server!.address() !== 'object' || server!.address() === null)
       throw Object.assign(new Error('not a TCP socket'), { code: 'ENOTSUP' })
     this.#tls?.start()

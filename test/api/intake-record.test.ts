@@ -44,6 +44,7 @@ for (const driver of drivers) {
           traceparent: TRACE,
           userAgent: 'WordPress/7.1',
           remoteAddr: '127.0.0.1',
+          recipe: null,
         })
       })
     }

@@ -37,6 +37,7 @@ const STRANGERS: Partial<Record<OperationName, (data: SampleData) => Record<stri
   listEvents: () => ({ ok: true, events: [], next: null }),
   listConversations: () => ({ ok: true, conversations: [], next: null }),
   listRefusals: () => ({ ok: true, refusals: [], next: null }),
+  listEndpoints: () => ({ ok: true, endpoints: [] }),
   claim: () => ({ ok: true, events: [] }),
   ack: leaseLost,
   extend: leaseLost,

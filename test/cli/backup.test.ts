@@ -114,6 +114,13 @@ test('a backup leaves the processor to the servers of the machine', async (t) =>
   assert.equal(seen, constants.priority.PRIORITY_LOW)
 })
 
+test('a folder that takes no file is named, without a stack', async () => {
+  const { env } = await filled(1)
+  const { code, stderr } = await intray(['backup', '/proc/intray.db'], env)
+  assert.equal(code, 1)
+  assert.equal(stderr, 'intray: /proc/intray.db.part: there is no such file or folder. Create it first.\n')
+})
+
 test('a backup overwrites no file, and a restore no database and no index', async () => {
   const { folder, env } = await filled(1)
   const file = join(folder, 'b.db')

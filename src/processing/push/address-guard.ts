@@ -51,6 +51,9 @@ const FORBIDDEN_V6 = [
 
 const LOOPBACK = ['127.0.0.0/8', '::1/128'] as const
 
+/** As a URL writes it. Its last 32 bits are the address that the NAT connects to. */
+const NAT64 = '[64:ff9b::'
+
 export class AddressGuard {
   readonly #forbidden: Lists
   readonly #allowed: Lists
@@ -67,8 +70,21 @@ export class AddressGuard {
     const plain = address.replace(/%.*$/, '')
     const family = isIP(plain)
     if (family === 0) return false
+    // With NAT64 allowed, a private address of version 4 would be reachable through it.
+    const translated = family === 6 ? translatedAddress(plain) : null
+    if (translated !== null && !this.isAllowed(translated)) return false
     return this.#allowed.has(plain, family) || !this.#forbidden.has(plain, family)
   }
+}
+
+/** The address of version 4 behind one of NAT64; null for others. */
+function translatedAddress(address: string): string | null {
+  const { hostname } = new URL(`http://[${address}]`)
+  if (!hostname.startsWith(NAT64)) return null
+  const groups = hostname.slice(NAT64.length, -1).split(':')
+  const [high, low] = groups.length === 1 ? ['', groups[0]!] : [groups[0]!, groups[1]!]
+  const [first, second] = [Number.parseInt(high || '0', 16), Number.parseInt(low || '0', 16)]
+  return [first >> 8, first & 255, second >> 8, second & 255].join('.')
 }
 
 /** One list for each version: in one list, the range of IPv4-mapped addresses would contain every address of version 4. */

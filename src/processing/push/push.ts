@@ -39,6 +39,8 @@ export interface PushOptions {
   readonly maxRequests: number
   /** Requests that are still under way are broken off this long after a stop began. */
   readonly stopMs: number
+  /** Messages that wait for a commit now. */
+  readonly waiting: () => number
   readonly onAttempt: (attempt: PushAttempt) => void
   /** An endpoint was disabled, because it answered that it is gone. */
   readonly onDisabled: (tenant: Tenant, subscription: string) => Promise<void>
@@ -169,7 +171,7 @@ export class Push implements Service {
   /** Null if it is paused, or cannot be opened. */
   #start(endpoint: Endpoint): Pusher | null {
     if (!endpoint.isActive) return null
-    const { secrets, guard, resolve, claims, clock, tracing, logger, onTrouble } = this.#options
+    const { secrets, guard, resolve, claims, clock, tracing, waiting, logger, onTrouble } = this.#options
     try {
       const target = openTarget(secrets.box(), endpoint)
       const pusher = new Pusher({
@@ -180,6 +182,7 @@ export class Push implements Service {
         inSlot: (work) => this.#inSlot(endpoint, work),
         clock,
         tracing,
+        waiting,
         onAttempt: (attempt) => this.#note(endpoint, attempt),
         onCircuit: (circuit, failure) => this.#setCircuit(endpoint, circuit, failure),
         onGone: (error) => void this.#disable(endpoint, error),

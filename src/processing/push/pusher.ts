@@ -15,7 +15,7 @@ import type { ClaimedEvent } from '../../store/contract/processing.ts'
 import type { Claims, Processor } from '../claims.ts'
 import { AckBuffer } from './ack-buffer.ts'
 import { CircuitBreaker } from './circuit-breaker.ts'
-import { ClaimSize } from './claim-size.ts'
+import { ClaimPace } from './claim-pace.ts'
 import { messageOf, NO_PAYLOAD, requestOf } from './delivery.ts'
 import type { HttpClient, PushResult } from './http-client.ts'
 import { RunQueue, type Run } from './run-queue.ts'
@@ -44,6 +44,8 @@ export interface PusherOptions {
   readonly inSlot: <T>(work: () => Promise<T>) => Promise<T>
   readonly clock: Clock
   readonly tracing: Tracing | null
+  /** Messages that wait for a commit now. */
+  readonly waiting: () => number
   readonly onAttempt: (attempt: PushAttempt) => void
   /** Stores the state. */
   readonly onCircuit: (circuit: Circuit, error: string | null) => Promise<void>
@@ -58,7 +60,7 @@ export class Pusher {
   readonly #breaker: CircuitBreaker
   readonly #acks: AckBuffer
   readonly #runs: RunQueue
-  readonly #size: ClaimSize
+  readonly #pace: ClaimPace
   readonly #secrets: readonly string[]
   readonly #leaseMs: number
   readonly #ended = new AbortController()
@@ -76,7 +78,7 @@ export class Pusher {
     this.#breaker = new CircuitBreaker(endpoint.circuit)
     this.#acks = new AckBuffer({ ack: (items) => claims.ack(this.#processor, subscription, items), onTrouble })
     this.#runs = new RunQueue(concurrency, (run) => this.#deliverRun(run))
-    this.#size = new ClaimSize(concurrency)
+    this.#pace = new ClaimPace(concurrency)
     this.#secrets = secretTexts(target)
     this.#leaseMs = timeoutMs + Math.max(MIN_LEASE_MARGIN_MS, timeoutMs / 2)
   }
@@ -116,10 +118,12 @@ export class Pusher {
         continue
       }
       await this.#runs.hasRoom()
+      const pauseMs = this.#pace.usedUp(this.#options.waiting() > 0)
+      if (pauseMs > 0) await this.#pause(pauseMs)
       const isProbe = this.#breaker.isOpen
       if (isProbe) await this.#runs.idle()
       if (this.#ended.signal.aborted) return
-      const limit = isProbe ? 1 : this.#size.limit
+      const limit = isProbe ? 1 : this.#pace.limit
       const command = { limit, leaseMs: this.#leaseMs, waitMs: CLAIM_WAIT_MS, ordered: true, channelRef: null }
       this.#claiming = new AbortController()
       try {
@@ -132,7 +136,7 @@ export class Pusher {
         if (claimed === null) return
         this.#runs.add(claimed)
         if (isProbe) await this.#runs.idle()
-        else this.#size.claimed(claimed.length)
+        else this.#pace.claimed(claimed.length)
         if (claimed.length < limit) await this.#pause(CLAIM_GAP_MS)
       } catch (error) {
         onTrouble(`claim events for endpoint ${endpoint.id}`, error)

@@ -18,7 +18,10 @@ interface DisabledEndpoint {
 
 /** The settings, and the services of the process. */
 export interface PushingOptions
-  extends Pick<PushOptions, 'claims' | 'secrets' | 'clock' | 'logger' | 'tracing' | 'onAttempt' | 'onTrouble'> {
+  extends Pick<
+    PushOptions,
+    'claims' | 'secrets' | 'clock' | 'logger' | 'tracing' | 'waiting' | 'onAttempt' | 'onTrouble'
+  > {
   readonly store: SealedStore
   readonly pushAllow: readonly string[]
   readonly pushMaxRequests: number

@@ -41,6 +41,12 @@ const GOOD = { title: 'T', signature: { kind: 'none' } }
 const HMAC = { kind: 'hmac', algorithm: 'sha256', encoding: 'hex', signature: { in: ['{header:x-s}'] } }
 
 describe('a custom recipe', () => {
+  test('does not have a key twice', () => {
+    const twice = ' The file has the key "kind" twice in one place.'
+    assert.deepEqual(problemsOf('title: T\nsignature: { kind: none, kind: hmac }\n'), [twice])
+    assert.deepEqual(problemsOf('{"title":"T","signature":{"kind":"none","kind":"hmac"}}'), [twice])
+  })
+
   test('is read from YAML', () => {
     const { recipe } = recipeOf(YAML)
     assert.deepEqual(recipe, {
@@ -153,7 +159,6 @@ describe('a custom recipe', () => {
 
   test('a file that is none is explained: syntax, aliases, depth, size, other values', () => {
     assert.match(problemsOf('title: [')[0]!, /neither JSON nor YAML/)
-    assert.match(problemsOf('title: T\ntitle: U')[0]!, /neither JSON nor YAML/)
     assert.match(problemsOf('a: &a [x]\nb: *a')[0]!, /aliases/)
     assert.ok(problemsOf(`a: ${'['.repeat(16_000)}`).length === 1)
     assert.match(problemsOf(`# ${'x'.repeat(MAX_RECIPE_BYTES)}`)[0]!, /more than 16384 bytes/)

@@ -37,3 +37,19 @@ test('the operator allows addresses, networks and loopback, each for itself', ()
     assert.equal(guard.isAllowed(address), false, address)
   }
 })
+
+test('with NAT64 allowed, the address behind it is checked as well', () => {
+  const guard = new AddressGuard(['64:ff9b::/96', '10.1.0.0/16'])
+  for (const address of ['64:ff9b::8.8.8.8', '64:ff9b::808:808', '64:ff9b::10.1.2.3']) {
+    assert.equal(guard.isAllowed(address), true, address)
+  }
+  const forbidden = [
+    '64:ff9b::127.0.0.1',
+    '64:ff9b::7f00:1',
+    '64:ff9b::a02:1',
+    '64:ff9b::',
+    '64:ff9b::1',
+    '64:ff9b:1::1',
+  ]
+  for (const address of forbidden) assert.equal(guard.isAllowed(address), false, address)
+})

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CLOSED, FAILURES_TO_OPEN } from '../../../../src/model/endpoint.ts'
 import { CircuitBreaker } from '../../../../src/processing/push/circuit-breaker.ts'
-import { ClaimSize } from '../../../../src/processing/push/claim-size.ts'
+import { ClaimPace } from '../../../../src/processing/push/claim-pace.ts'
 import { headerProblem, parseHeaderLine } from '../../../../src/processing/push/header-field.ts'
 
 const failTimes = (breaker: CircuitBreaker, times: number, now: number) =>
@@ -44,14 +44,33 @@ test('an endpoint that asks to be left alone is, without a circuit', () => {
 
 test('claims of a quick endpoint grow to the limit, those of a slow one shrink to its concurrency', () => {
   let now = 0
-  const size = new ClaimSize(8, () => now)
+  const pace = new ClaimPace(8, () => now)
   const after = (ms: number) => {
+    pace.claimed(pace.limit)
     now += ms
-    size.claimed(size.limit)
-    return size.limit
+    assert.equal(pace.usedUp(false), 0)
+    return pace.limit
   }
-  assert.deepEqual([after(0), after(10), after(10), after(10), after(10), after(10)], [16, 32, 64, 128, 200, 200])
+  assert.deepEqual([pace.limit, after(10), after(10), after(10), after(10), after(10)], [16, 32, 64, 128, 200, 200])
   assert.deepEqual([after(5000), after(5000), after(5000), after(5000), after(5000)], [100, 50, 25, 12, 8])
+})
+
+test('while messages wait for the disk, pushes take a fifth of the time, and the pause is no part of what a claim lasted', () => {
+  let now = 0
+  const pace = new ClaimPace(8, () => now)
+  assert.equal(pace.usedUp(true), 0)
+  pace.claimed(16)
+  now += 100
+  assert.equal(pace.usedUp(true), 400)
+  assert.equal(pace.usedUp(true), 0, 'once for each claim')
+  now += 400
+  pace.claimed(32)
+  now += 499
+  assert.equal(pace.usedUp(false), 0)
+  assert.equal(pace.limit, 64)
+  pace.claimed(64)
+  now += 60_000
+  assert.equal(pace.usedUp(true), 2000)
 })
 
 test('a header has a name and a value that HTTP allows, and is none of the service', () => {
