@@ -16,6 +16,7 @@ export interface HookAccess {
   /** Such as `telegram/1`. */
   readonly ref: string
   readonly recipe: Recipe
+  readonly firstKeyId: string
   readonly maxBody: number | null
   /** Null if the recipe needs none. */
   readonly opened: HookSecrets | null
@@ -82,10 +83,10 @@ export class HookAccesses {
     const hook = await hooks.find(principal.keyId)
     const recipe = ref === null ? null : await findRecipe(hooks, principal, ref)
     if (hook === null || ref === null || recipe === null) return NO_RECIPE
-    const { maxBody } = hook
-    if (!needsSecret(recipe)) return { ref, recipe, maxBody, opened: null }
+    const { firstKeyId, maxBody } = hook
+    if (!needsSecret(recipe)) return { ref, recipe, firstKeyId, maxBody, opened: null }
     try {
-      return { ref, recipe, maxBody, opened: openSecrets(secrets.box(), hook) }
+      return { ref, recipe, firstKeyId, maxBody, opened: openSecrets(secrets.box(), hook) }
     } catch (error) {
       onTrouble(`open the secrets of hook ${principal.keyId}`, error)
       return SEALED

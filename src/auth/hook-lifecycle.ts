@@ -48,7 +48,7 @@ export async function issueHook(
   const token: NewToken = { keyId, hash, accountId, companyId, ...terms, createdAt: now, rotatedFrom: null, recipe }
   const opened = { hookId, secrets: secret === null ? [] : [{ value: secret, until: null }] }
   const stored = definition === null ? null : storedRecipeOf({ accountId, companyId }, recipe, definition, now)
-  const made = { token, hook: sealedHook(box, token, maxBody, opened), recipe: stored }
+  const made = { token, hook: sealedHook(box, token, { firstKeyId: keyId, maxBody }, opened), recipe: stored }
   await hooks.create(made)
   return { record: recordOf(token), hook: made.hook, opened }
 }
@@ -60,7 +60,7 @@ export type HookRotation =
   /** Expired, as its successor would be: a new expiry is needed. */
   | { readonly hasExpired: true }
 
-/** A new address with the same recipe, secrets, tenant, scope, label and limits. */
+/** A new address with the same recipe, first key id, secrets, tenant, scope, label and limits. */
 export async function rotateAddress(
   { tokens, hooks }: { readonly tokens: TokenStore; readonly hooks: HookStore },
   box: SecretBox,
@@ -79,7 +79,7 @@ export async function rotateAddress(
   const terms = { accountId, companyId, scope, label, rateLimit, recipe, expiresAt }
   const token: NewToken = { keyId, hash, ...terms, createdAt: now, rotatedFrom: old.keyId }
   const opened = { hookId, secrets: openSecrets(box, hook).secrets }
-  const next: NewHook = { token, hook: sealedHook(box, token, hook.maxBody, opened), recipe: null }
+  const next: NewHook = { token, hook: sealedHook(box, token, hook, opened), recipe: null }
   if (!(await hooks.rotate(next, overlapMs === null ? null : now + overlapMs, now)))
     throw new Error(`hook ${old.keyId} was deleted during its rotation`)
   return { record: recordOf(token), hook: next.hook, opened }
@@ -121,9 +121,14 @@ function shortened(secrets: readonly HookSecret[], now: number, end: number): Ho
     .map(({ value, until }) => ({ value, until: Math.min(until ?? end, end) }))
 }
 
-function sealedHook(box: SecretBox, token: NewToken, maxBody: number | null, opened: HookSecrets): HookRecord {
-  const { keyId, accountId, companyId } = token
-  return { keyId, accountId, companyId, maxBody, sealed: box.seal('hook', keyId, hookSecretsText(opened)) }
+function sealedHook(
+  box: SecretBox,
+  { keyId, accountId, companyId }: NewToken,
+  { firstKeyId, maxBody }: Pick<HookRecord, 'firstKeyId' | 'maxBody'>,
+  opened: HookSecrets,
+): HookRecord {
+  const sealed = box.seal('hook', keyId, hookSecretsText(opened))
+  return { keyId, firstKeyId, accountId, companyId, maxBody, sealed }
 }
 
 function storedRecipeOf(tenant: Tenant, ref: string, recipe: string, createdAt: number): StoredRecipe {

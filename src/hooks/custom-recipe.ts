@@ -107,7 +107,7 @@ function readDefinition(file: Fields): RecipeDefinition {
 }
 
 const EVERYWHERE: readonly Place['from'][] = ['pointer', 'exists', 'strings', 'field', 'fields', 'body']
-const IN_REFERENCES = [...EVERYWHERE, 'header', 'sha256'] as const
+const IN_REFERENCES = [...EVERYWHERE, 'header', 'hook', 'sha256'] as const
 const IN_SIGNED = ['pointer', 'field', 'header', 'body', 'timestamp'] as const
 const IN_SIGNATURE = ['pointer', 'field', 'header'] as const
 

@@ -76,7 +76,7 @@ function templateVerdicts(recipe: Recipe, request: HookRequest, sha256: string):
   ] as const
   return lists.flatMap(([list, templates, wanted]) => {
     const body = wholeBody(recipe, request, wanted)
-    const around = { header: request.header, sha256: () => sha256 }
+    const around = { header: request.header, hook: request.hook, sha256: () => sha256 }
     const texts = templates.map((template) => {
       const text = fillTemplate(parseTemplate(template) as Template, (place) => readPlace(place, body, around))
       return text === null || text.trim() === '' ? null : text

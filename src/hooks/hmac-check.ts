@@ -122,7 +122,7 @@ export class HmacCheck implements SignatureCheck {
   }
 
   #read(place: Place): string | null {
-    return readPlace(place, this.#body, { header: this.#request.header, sha256: () => '' })
+    return readPlace(place, this.#body, { header: this.#request.header, hook: null, sha256: () => '' })
   }
 
   #sign(maxBytes: number): number {

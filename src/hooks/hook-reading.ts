@@ -118,7 +118,8 @@ export class HookReading implements Sliceable {
     const answer = answerPost(recipe, body)
     if (answer !== null) return { kind: 'challenge', answer }
     const sha256 = this.#hash.digest('hex')
-    const refs = readRefs(this.#compiled, body, { header: this.#request.header, sha256: () => sha256 })
+    const { header, hook } = this.#request
+    const refs = readRefs(this.#compiled, body, { header, hook, sha256: () => sha256 })
     return { kind: 'message', ...refs, isJson: this.#isJson, sha256, secret: verdict?.secret ?? null }
   }
 

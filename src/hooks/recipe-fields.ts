@@ -182,6 +182,7 @@ export class Fields {
 
 const WHY: Readonly<Partial<Record<Place['from'], string>>> = {
   header: 'Headers are not stored with a message, and the index is made of what is stored.',
+  hook: 'It stands in source_ref and channel_ref.',
   timestamp: 'It stands in what is signed.',
 }
 

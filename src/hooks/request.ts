@@ -1,6 +1,11 @@
 // A request to a hook, as the HTTP route and `./intray hook check` have it.
 
+/** In the place of `hook` for a request that came in through none. */
+export const HOOK_STAND_IN = 'hook'
+
 export interface HookRequest {
+  /** The key id that the hook had before any rotation of its address. */
+  readonly hook: string
   /** Path and query, as in the request line: Twilio signs it. */
   readonly target: string
   readonly header: HeaderReader

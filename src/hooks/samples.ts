@@ -1,7 +1,7 @@
 // A sample request of each built-in recipe, made up: what "send a sample" stores as a test event, to see what a recipe reads.
 
 import type { RecipeRef } from '../model/recipes/recipe.ts'
-import { type HookRequest, headerReader } from './request.ts'
+import { HOOK_STAND_IN, type HookRequest, headerReader } from './request.ts'
 
 export interface HookSample {
   readonly contentType: string
@@ -17,7 +17,7 @@ export function sampleOf(ref: RecipeRef): HookSample | null {
 /** As it would come in at a hook. */
 export function sampleRequest({ contentType, body, headers }: HookSample, path: string): HookRequest {
   const raw = Object.entries({ ...headers, 'content-type': contentType }).flat()
-  return { target: path, header: headerReader(raw), contentType, payload: Buffer.from(body) }
+  return { hook: HOOK_STAND_IN, target: path, header: headerReader(raw), contentType, payload: Buffer.from(body) }
 }
 
 function json(value: unknown, headers: Readonly<Record<string, string>> = {}): HookSample {

@@ -77,6 +77,7 @@ export function createHookHandler(options: HookHandlerOptions): HookHandler {
   async function read({ call, access, holder }: Target, payload: Buffer): Promise<HookOutcome> {
     const { head } = call
     const request = {
+      hook: access.firstKeyId,
       target: head.url ?? '',
       header: headerReader(head.rawHeaders),
       contentType: head.headers['content-type'] ?? '',

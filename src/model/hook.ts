@@ -7,6 +7,8 @@ import type { StoredRefusal } from './refusal.ts'
 
 export interface HookRecord extends Tenant {
   readonly keyId: string
+  /** The key id that it had before any rotation of its address: what `{hook}` is in a recipe. */
+  readonly firstKeyId: string
   /** In bytes; null: the setting applies. */
   readonly maxBody: number | null
   /** HookSecrets, sealed for the key id. */

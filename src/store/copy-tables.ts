@@ -182,7 +182,14 @@ export const COPY_TABLES: readonly CopyTable[] = [
     name: 'hooks',
     key: ['key_id'],
     page: 1000,
-    columns: { key_id: 'text', company_id: 'integer', account_id: 'integer', max_body: 'integer', sealed: 'bytes' },
+    columns: {
+      key_id: 'text',
+      company_id: 'integer',
+      account_id: 'integer',
+      max_body: 'integer',
+      first_key_id: 'text',
+      sealed: 'bytes',
+    },
   },
   // Before events, which are indexed by them.
   {

@@ -328,14 +328,15 @@ export function hookRecord(row: Row): HookRecord {
     keyId: row.key_id as string,
     companyId: row.company_id as number,
     accountId: row.account_id as number,
+    firstKeyId: row.first_key_id as string,
     maxBody: row.max_body as number | null,
     sealed: row.sealed as Uint8Array,
   }
 }
 
 /** In the order of the drivers' INSERT. */
-export function hookValues({ keyId, companyId, accountId, maxBody, sealed }: HookRecord): Cell[] {
-  return [keyId, companyId, accountId, maxBody, sealed]
+export function hookValues({ keyId, companyId, accountId, maxBody, firstKeyId, sealed }: HookRecord): Cell[] {
+  return [keyId, companyId, accountId, maxBody, firstKeyId, sealed]
 }
 
 /** In the order of the drivers' INSERT. */

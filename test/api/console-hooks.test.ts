@@ -149,7 +149,7 @@ for (const driver of drivers) {
       const refused = await post(pathOf(hook), '{"update_id":52}', { 'X-Telegram-Bot-Api-Secret-Token': 'no' })
       await until('the refusal is kept', async () => (await deliveries()).length === 2)
       const sample = await operator.post(`${HOOKS}/${hook.key_id}/samples`, '{}')
-      assert.equal((sample.json!.read as Delivery).source_ref, 'tg:100001')
+      assert.equal((sample.json!.read as Delivery).source_ref, 'tg:hook:100001')
       await app.indexed()
       const found = await deliveries()
       assert.deepEqual(found.map(({ verdict, is_sample: isSample }) => [verdict, isSample]).toSorted(), [
@@ -158,7 +158,7 @@ for (const driver of drivers) {
         ['stored', true],
       ])
       assert.equal(found.find(({ verdict }) => verdict !== 'stored')?.reason, refused.json?.message)
-      assert.equal(found.find(({ source_ref: ref }) => ref === 'tg:51')?.snippet, 'hello')
+      assert.equal(found.find(({ source_ref: ref }) => ref === `tg:${hook.key_id}:51`)?.snippet, 'hello')
       const stored = await app.store.events.find(Number(sample.json!.id))
       assert.deepEqual(
         [stored?.sourceRef, stored?.channelRef, stored?.origin],
@@ -167,7 +167,7 @@ for (const driver of drivers) {
       )
       for (let n = 0; n < 12; n += 1) await post(pathOf(hook), `{"update_id":${100 + n}}`, headers)
       const newest = await deliveries()
-      assert.deepEqual([newest.length, newest[0]?.source_ref], [10, 'tg:111'])
+      assert.deepEqual([newest.length, newest[0]?.source_ref], [10, `tg:${hook.key_id}:111`])
     })
 
     test('a sample of every recipe is read: contact or text, and what would deduplicate it', async () => {

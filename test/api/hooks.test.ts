@@ -4,9 +4,11 @@ import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { gzipSync } from 'node:zlib'
-import { rotateSecret } from '../../src/auth/hook-lifecycle.ts'
+import { rotateAddress, rotateSecret } from '../../src/auth/hook-lifecycle.ts'
 import { MAX_CHALLENGE_UNITS } from '../../src/hooks/challenge.ts'
 import { HookReading } from '../../src/hooks/hook-reading.ts'
+import { HOOK_STAND_IN } from '../../src/hooks/request.ts'
+import { HOOK_PATH } from '../../src/model/hook.ts'
 import { SecretBox } from '../../src/runtime/secret-box.ts'
 import { SCANNED_BYTES } from '../../src/runtime/sliced-work.ts'
 import type { TestApp } from '../support/app.ts'
@@ -66,10 +68,11 @@ for (const driver of drivers) {
           assert.equal(answer.status, 200, `${sample.title}: ${answer.text}`)
           const [id] = await eventIds(app, hook.keyId)
           const event = (await app.store.events.find(id!))!
-          const sourceRef = sample.sourceRef?.replace(SHA256, hash('sha256', body)) ?? null
+          const refOf = (ref: string | null) => ref?.replace(`:${HOOK_STAND_IN}:`, `:${hook.keyId}:`) ?? null
+          const sourceRef = refOf(sample.sourceRef)?.replace(SHA256, hash('sha256', body)) ?? null
           assert.deepEqual(
             [event.sourceRef, event.channelRef, event.scope, event.route, event.contentType, event.origin],
-            [sourceRef, sample.channelRef, recipe, '/v1/hooks/{hook_id}', sample.contentType, 'intake'],
+            [sourceRef, refOf(sample.channelRef), recipe, '/v1/hooks/{hook_id}', sample.contentType, 'intake'],
             sample.title,
           )
           assert.match(event.recipe!, new RegExp(`^${recipe}/\\d+$`))
@@ -130,6 +133,54 @@ for (const driver of drivers) {
         ids.push(idOf(await post(app, hook, body(id), headers)))
       assert.notEqual(ids[0], ids[1])
       assert.equal(ids[0], ids[2])
+    })
+
+    test('two bots with equal numbers and one chat are two events in two conversations', async () => {
+      const { app } = shared
+      const body = '{"update_id":64,"message":{"chat":{"id":65},"text":"to both"}}'
+      const bots = [await createHook(app, 'telegram'), await createHook(app, 'telegram')]
+      const ids: number[] = []
+      for (const bot of bots)
+        ids.push(Number(idOf(await post(app, bot, body, { 'X-Telegram-Bot-Api-Secret-Token': bot.secret }))))
+      await app.indexed()
+      const found = await Promise.all(
+        ids.map(async (id) => {
+          const event = (await app.store.events.find(id))!
+          const entry = await app.store.events.indexEntry(event)
+          return { refs: [event.sourceRef, event.channelRef, event.revises], conversation: entry?.conversationId }
+        }),
+      )
+      assert.deepEqual(
+        found.map(({ refs }) => refs),
+        bots.map(({ keyId }) => [`tg:${keyId}:64`, `tg:${keyId}:65`, null]),
+      )
+      assert.ok(found[0]?.conversation && found[1]?.conversation)
+      assert.notEqual(found[0].conversation, found[1].conversation)
+    })
+
+    test('an update that comes in through a rotated address is a duplicate, after two rotations too', async () => {
+      const { app } = shared
+      const hook = await createHook(app, 'telegram')
+      const headers = { 'X-Telegram-Bot-Api-Secret-Token': hook.secret }
+      const body = '{"update_id":66,"message":{"chat":{"id":67},"text":"once"}}'
+      const first = await post(app, hook, body, headers)
+      assert.equal(first.status, 200, first.text)
+      const { tokens, hooks } = app.store
+      const box = new SecretBox(TEST_SECRETS_KEY)
+      const terms = { overlapMs: 3_600_000, expiresAt: undefined }
+      let { keyId } = hook
+      for (let n = 0; n < 2; n += 1) {
+        const old = (await tokens.find(keyId))!
+        const rotated = await rotateAddress({ tokens, hooks }, box, old, terms, Date.now())
+        assert.ok('opened' in rotated)
+        const { opened, record } = rotated
+        keyId = record.keyId
+        const again = await post(app, { path: HOOK_PATH + opened.hookId }, body, headers)
+        assert.deepEqual([again.status, again.json?.id, again.json?.duplicate], [200, first.json?.id, true])
+      }
+      const late = await post(app, hook, body, headers)
+      assert.deepEqual([late.json?.id, late.json?.duplicate], [first.json?.id, true], 'through the old address too')
+      assert.deepEqual(await app.store.events.revisions(Number(first.json?.id), 0, 9), [])
     })
 
     test('other bytes under a known reference are a revision, and the vendor gets its answer all the same', async () => {

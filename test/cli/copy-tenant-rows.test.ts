@@ -77,6 +77,15 @@ for (const [from, to] of [drivers, drivers.toReversed()] as [Driver, Driver][]) 
     assert.deepEqual(covered.events, newest.events)
   })
 
+  test(`${name}: a hook keeps the key id that it had before its address was rotated`, async (t) => {
+    const [source, target] = await openBoth(t, from, to)
+    const token = newToken({ recipe: 'telegram/1' })
+    const hook = { ...TENANT, keyId: token.keyId, firstKeyId: 'FIRST', maxBody: null, sealed: Buffer.from([1]) }
+    await source.store.hooks.create({ token, hook, recipe: null })
+    await move(source, target)
+    assert.equal((await target.store.hooks.find(token.keyId))?.firstKeyId, 'FIRST')
+  })
+
   test(`${name}: what retention took stays a duplicate, and its conversation keeps one id and one queue`, async (t) => {
     const [source, target] = await openBoth(t, from, to)
     const message = (n: number) => ({ sourceRef: `r${n}`, channelRef: 'c', receivedAt: NOON + n, body: { n } })

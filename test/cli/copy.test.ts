@@ -45,7 +45,7 @@ async function fill(store: Store): Promise<void> {
   const hook = newToken({ recipe: 'custom/d' })
   await store.hooks.create({
     token: hook,
-    hook: { ...TENANT, keyId: hook.keyId, maxBody: 4096, sealed: Buffer.from([1, 0, 255]) },
+    hook: { ...TENANT, keyId: hook.keyId, firstKeyId: 'FIRST', maxBody: 4096, sealed: Buffer.from([1, 0, 255]) },
     recipe: { ...TENANT, digest: 'd', recipe: '{"title":"Füllung"}', createdAt: 9 },
   })
   await store.refusals.add([refusal(), refusal()], { maxCount: 10 })
@@ -136,7 +136,8 @@ for (const { from, to } of WAYS) {
       await store.tokens.create(newToken())
       assert.equal((await store.tokens.list()).length, 4)
       const [hook] = await store.hooks.list('', 9)
-      assert.deepEqual([hook?.maxBody, Buffer.from(hook!.sealed).toString('hex')], [4096, '0100ff'])
+      const { firstKeyId, maxBody, sealed } = hook!
+      assert.deepEqual([firstKeyId, maxBody, Buffer.from(sealed).toString('hex')], ['FIRST', 4096, '0100ff'])
       assert.equal(await store.hooks.recipe(TENANT, 'd'), '{"title":"Füllung"}')
       assert.deepEqual((await store.operators.findByName('ada'))?.tenants, [TENANT])
       assert.equal((await store.operators.listAudit(null, 9))[0]?.action, 'promote')

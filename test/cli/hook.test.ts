@@ -96,13 +96,13 @@ test('a recipe file: checked with a sample, its mistakes all told at once, and u
   const recipe = fileIn(
     env,
     'shop.yaml',
-    'title: Shop\nsignature: { kind: none }\nsource_ref: ["shop:{header:x-no}"]\nindex: { text: ["{/note}"] }\n',
+    'title: Shop\nsignature: { kind: none }\nsource_ref: ["shop:{hook}:{header:x-no}"]\nindex: { text: ["{/note}"] }\n',
   )
   const sample = fileIn(env, 'order.json', '{"note":"blue"}')
   const check = ['hook', 'check', '--recipe', recipe, '--sample', sample]
   const seen = await intray([...check, '--header', 'X-No: 7'], {})
   assert.equal(seen.code, 0, seen.stderr)
-  assert.match(seen.stdout.toString(), /source_ref: "shop:7"\n.*text: "blue"/s)
+  assert.match(seen.stdout.toString(), /source_ref: "shop:hook:7"\n.*text: "blue"/s)
   const made = await intrayJson([...CREATE, '--recipe-file', recipe], env)
   assert.match(String(made.recipe), /^custom\/[0-9a-f]{24}$/)
   const sent = await intrayJson(['hook', 'send-sample', String(made.key_id), '--body', sample], env)

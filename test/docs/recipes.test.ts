@@ -33,7 +33,7 @@ function missing(page: string): string[] {
 test('the page of recipes has the references of each, and the steps that set it up', () => {
   const page = read('recipes.md')
   assert.deepEqual(missing(page), [])
-  assert.deepEqual(missing(page.replace('`tg:{/update_id}`', '`tg:{/id}`')).length, 1)
+  assert.deepEqual(missing(page.replace('`tg:{hook}:{/update_id}`', '`tg:{/update_id}`')).length, 1)
   const rows = page.match(/^\| `[a-z-]+` \|/gm) ?? []
   assert.equal(rows.length, BUILT_IN_RECIPES.length, 'and no other')
 })

@@ -11,7 +11,7 @@ const SEALED = Buffer.from([1, 0, 255, 7])
 function newHook(fields: Parameters<typeof newToken>[0] = {}, recipe: NewHook['recipe'] = null): NewHook {
   const token = newToken({ recipe: 'telegram/1', ...fields })
   const { keyId, accountId, companyId } = token
-  return { token, hook: { keyId, accountId, companyId, maxBody: null, sealed: SEALED }, recipe }
+  return { token, hook: { keyId, firstKeyId: keyId, accountId, companyId, maxBody: null, sealed: SEALED }, recipe }
 }
 
 const plain = <T extends { sealed: Uint8Array }>(hook: T) => ({ ...hook, sealed: Buffer.from(hook.sealed) })
@@ -75,10 +75,11 @@ everyStore('what is sealed is replaced once by one of two at once, and draws a g
 everyStore('a rotation makes the successor and retires the old hook together', async (store) => {
   const made = newHook()
   await store.hooks.create(made)
-  const next = newHook({ rotatedFrom: made.token.keyId })
+  const successor = newHook({ rotatedFrom: made.token.keyId })
+  const next = { ...successor, hook: { ...successor.hook, firstKeyId: made.token.keyId } }
   const old = await store.hooks.rotate(next, NOON + 5000, NOON)
   assert.equal(old?.expiresAt, NOON + 5000)
-  assert.ok(await store.hooks.find(next.token.keyId))
+  assert.equal((await store.hooks.find(next.token.keyId))?.firstKeyId, made.token.keyId)
   const again = newHook({ rotatedFrom: made.token.keyId })
   await assert.rejects(store.hooks.rotate(again, null, NOON), failure('rejected'))
   assert.equal(await store.hooks.find(again.token.keyId), null)

@@ -2,7 +2,7 @@
 
 import { loadConfig } from '../../config.ts'
 import { explain, explanationLines } from '../../hooks/explanation.ts'
-import { headerReader } from '../../hooks/request.ts'
+import { HOOK_STAND_IN, headerReader } from '../../hooks/request.ts'
 import { HOOK_PATH } from '../../model/hook.ts'
 import { newestRecipe } from '../../model/recipes/built-in.ts'
 import { systemClock } from '../../runtime/clock.ts'
@@ -42,6 +42,7 @@ Exit code 1 if the request would be refused.
     const contentType = values.type ?? 'application/json'
     const secret = secretOf(values)
     const request = {
+      hook: HOOK_STAND_IN,
       target: `${HOOK_PATH}sample`,
       header: headerReader(['content-type', contentType, ...(values.header ?? []).flatMap(headerOf)]),
       contentType,

@@ -44,8 +44,8 @@ export function extractWhole(recipe: Recipe, contentType: string, payload: Uint8
   return extractWith(recipe, reader)
 }
 
-/** Headers are not stored, and a digest is no text. */
-const NOTHING_AROUND = { header: () => null, sha256: () => '' } as const
+/** Headers are not stored, and neither a digest nor a hook is a text. */
+const NOTHING_AROUND = { header: () => null, hook: null, sha256: () => '' } as const
 
 /** Where a text was expected and an object or array stands. */
 function warningsOf({ index }: CompiledRecipe, reader: BodyReader): readonly Warning[] {

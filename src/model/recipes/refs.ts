@@ -21,6 +21,8 @@ export interface HookRefs {
 /** What templates read outside of the body. */
 export interface Surroundings {
   readonly header: (name: string) => string | null
+  /** Null outside of references. */
+  readonly hook: string | null
   /** In hex. */
   readonly sha256: () => string
 }
@@ -78,6 +80,8 @@ function valueAt(place: Place, body: BodyReader, around: Surroundings): string |
       return body.text()
     case 'header':
       return around.header(place.name)
+    case 'hook':
+      return around.hook
     case 'sha256':
       return around.sha256()
     case 'timestamp':

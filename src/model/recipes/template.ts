@@ -1,4 +1,4 @@
-// Templates: text with places in braces. `tg:{/update_id}` is `tg:7` for a body with "update_id": 7, and nothing for one without:
+// Templates: text with places in braces. `x:{/id}` is `x:7` for a body with "id": 7, and nothing for one without:
 // a template is complete only if each of its places has a text. `{{` and `}}` are braces.
 
 import { pointerProblem, type StringsBelow } from '../json/pointer.ts'
@@ -14,6 +14,8 @@ export type Place =
   /** All fields of a form, `name: value`, one a line. */
   | { readonly from: 'fields' }
   | { readonly from: 'header'; readonly name: string }
+  /** In references: an id of the hook, which every rotation of its address keeps. */
+  | { readonly from: 'hook' }
   /** The body as text, of XML without its tags; in what is signed: as sent. */
   | { readonly from: 'body' }
   /** The SHA-256 of the body, in hex. */
@@ -103,12 +105,14 @@ function parsePlace(inside: string): Place {
     return { from: 'header', name: rest.toLowerCase() }
   }
   if (inside === 'form') return { from: 'fields' }
-  if (inside === 'body' || inside === 'sha256' || inside === 'timestamp') return { from: inside }
+  const named = NAMED.find((name) => name === inside)
+  if (named !== undefined) return { from: named }
   throw new TemplateProblem(`{${inside}} is no place. ${PLACES}`)
 }
 
+const NAMED = ['hook', 'body', 'sha256', 'timestamp'] as const
 const PLACES =
-  'Write a JSON Pointer as in {/a/b}, {?/a/b}, {strings:/a}, {form:name}, {form}, {header:name}, {body}, {sha256} or {timestamp}.'
+  'Write a JSON Pointer as in {/a/b}, {?/a/b}, {strings:/a}, {form:name}, {form}, {header:name}, {hook}, {body}, {sha256} or {timestamp}.'
 
 function parseStrings(text: string): StringsBelow {
   const at = text.lastIndexOf('|')

@@ -6,7 +6,7 @@ import { Webhook } from 'standardwebhooks'
 import Stripe from 'stripe'
 import twilio from 'twilio'
 import type { SignatureContext } from '../../../src/hooks/signature-verdict.ts'
-import { headerReader, type HookRequest } from '../../../src/hooks/request.ts'
+import { headerReader, HOOK_STAND_IN, type HookRequest } from '../../../src/hooks/request.ts'
 import { elementorSamples, gravityFormsSamples, mailgunSamples, typeformSamples } from './forms.ts'
 import { githubSamples } from './github.ts'
 import { messengerSamples, whatsappSamples } from './meta.ts'
@@ -139,7 +139,8 @@ export function signSample(recipe: string, sample: HookSample, options: SigningO
 
 /** As the HTTP route has it. */
 export function requestOf({ target, headers, body }: SignedSample, contentType: string): HookRequest {
-  return { target, header: headerReader(Object.entries(headers).flat()), contentType, payload: body }
+  const header = headerReader(Object.entries(headers).flat())
+  return { hook: HOOK_STAND_IN, target, header, contentType, payload: body }
 }
 
 export function contextOf({ secret, now, publicUrl }: SigningOptions): SignatureContext {

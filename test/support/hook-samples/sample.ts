@@ -9,6 +9,7 @@ export interface HookSample {
   /** Without those of the signature. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body: string
+  /** With HOOK_STAND_IN for the hook. */
   readonly sourceRef: string | null
   readonly channelRef: string | null
   readonly contactName: string | null

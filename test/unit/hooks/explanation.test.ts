@@ -39,7 +39,7 @@ test('without a secret the signature is not checked, and the rest is explained a
 test('a sample that is no JSON, of another kind, or a challenge is explained', () => {
   const linesFor = (name: string, contentType: string, body: string) => {
     const one = newestRecipe(name)!
-    const sent = { target: '/', header: headerReader([]), contentType, payload: Buffer.from(body) }
+    const sent = { hook: 'hook', target: '/', header: headerReader([]), contentType, payload: Buffer.from(body) }
     return explanationLines(one, explain(one, sent, { secrets: [], publicUrl: null, now: 0 })).at(-1)!
   }
   assert.match(linesFor('github', 'application/json', '{\n"a":x}'), /not JSON at line 2, column 5/)

@@ -15,7 +15,7 @@ const CONTEXT = { secrets: SECRETS, publicUrl: 'https://in.test', now: 0 }
 function signedRequest(body: Buffer, contentType = 'application/json') {
   const signature = `sha256=${createHmac('sha256', SECRETS[1]!).update(body).digest('hex')}`
   const headers = ['X-Hub-Signature-256', signature, 'X-GitHub-Delivery', 'd-1']
-  return { target: '/', header: headerReader(headers), contentType, payload: body }
+  return { hook: 'hook', target: '/', header: headerReader(headers), contentType, payload: body }
 }
 
 describe('slices', () => {
@@ -69,7 +69,7 @@ describe('bodies', () => {
     answer: null,
   }
   const outcomeOf = (contentType: string, body: string, one = recipe) =>
-    readHook(one, { target: '/', header: () => null, contentType, payload: Buffer.from(body) }, CONTEXT)
+    readHook(one, { hook: 'hook', target: '/', header: () => null, contentType, payload: Buffer.from(body) }, CONTEXT)
 
   test('of any kind are messages, and only JSON is JSON', () => {
     const bodies: Record<string, readonly [body: string, ref: RegExp, isJson: boolean]> = {

@@ -1,4 +1,5 @@
-// Telegram: updates of one bot, authenticated by the secret token that setWebhook was given.
+// Telegram: updates of one bot, authenticated by the secret token that setWebhook was given. Each bot counts its updates on its own, and
+// a private chat has the id of the person with every bot: so the hook is part of the references.
 
 import type { BuiltInRecipe } from '../recipe.ts'
 
@@ -14,8 +15,8 @@ export const telegram: BuiltInRecipe = {
   title: 'Telegram bot',
   bodies: ['json'],
   signature: { kind: 'header', header: 'x-telegram-bot-api-secret-token' },
-  sourceRef: ['tg:{/update_id}'],
-  channelRef: [...WITH_CHAT.map((part) => `tg:{/${part}/chat/id}`), 'tg:{/callback_query/from/id}'],
+  sourceRef: ['tg:{hook}:{/update_id}'],
+  channelRef: [...WITH_CHAT.map((part) => `tg:{hook}:{/${part}/chat/id}`), 'tg:{hook}:{/callback_query/from/id}'],
   batch: [],
   index: {
     contactName: [

@@ -10,10 +10,11 @@ import type { Pool } from '../connection/pool.ts'
 import { REFUSAL_COLUMNS } from './refusals.ts'
 import { advanceToken, changeTokens, insertToken, rotateToken } from './tokens.ts'
 
-const INSERT = `INSERT INTO intray.hooks (key_id, company_id, account_id, max_body, sealed) VALUES ($1, $2, $3, $4, $5)`
+const INSERT = `INSERT INTO intray.hooks (key_id, company_id, account_id, max_body, first_key_id, sealed)
+  VALUES ($1, $2, $3, $4, $5, $6)`
 const INSERT_RECIPE = `INSERT INTO intray.recipes (company_id, account_id, digest, recipe, created_at)
   VALUES ($1, $2, $3, $4, $5) ON CONFLICT DO NOTHING`
-const COLUMNS = 'key_id, company_id, account_id, max_body, sealed'
+const COLUMNS = 'key_id, company_id, account_id, max_body, first_key_id, sealed'
 const SELECT: Statement = { name: 'intray_hook', text: `SELECT ${COLUMNS} FROM intray.hooks WHERE key_id = $1` }
 const SELECT_PAGE = `SELECT ${COLUMNS} FROM intray.hooks WHERE key_id > $1 ORDER BY key_id LIMIT $2`
 const RESEAL = 'UPDATE intray.hooks SET sealed = $3 WHERE key_id = $1 AND sealed = $2'

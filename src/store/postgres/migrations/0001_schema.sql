@@ -601,12 +601,14 @@ CREATE UNIQUE INDEX tokens_by_predecessor ON intray.tokens (rotated_from, compan
 
 -- What a hook has beside its token. sealed: its address and the secrets of its signatures, encrypted (runtime/secret-box.ts).
 -- max_body: NULL: the setting applies.
+-- first_key_id: the key id that the hook had before any rotation of its address.
 CREATE TABLE intray.hooks (
-  company_id bigint NOT NULL,
-  account_id bigint NOT NULL,
-  max_body   bigint,
-  key_id     text   COLLATE "C" NOT NULL,
-  sealed     bytea  NOT NULL,
+  company_id   bigint NOT NULL,
+  account_id   bigint NOT NULL,
+  max_body     bigint,
+  key_id       text   COLLATE "C" NOT NULL,
+  first_key_id text   COLLATE "C" NOT NULL,
+  sealed       bytea  NOT NULL,
   PRIMARY KEY (key_id, company_id)
 );
 

@@ -13,10 +13,11 @@ import { prepareEventReads } from '../journal/events.ts'
 import { REFUSAL_COLUMNS } from './refusals.ts'
 import { prepareTokenWrites } from './tokens.ts'
 
-const INSERT = 'INSERT INTO hooks (key_id, company_id, account_id, max_body, sealed) VALUES (?, ?, ?, ?, ?)'
+const INSERT = `INSERT INTO hooks (key_id, company_id, account_id, max_body, first_key_id, sealed)
+  VALUES (?, ?, ?, ?, ?, ?)`
 const INSERT_RECIPE = `INSERT OR IGNORE INTO recipes (company_id, account_id, digest, recipe, created_at)
   VALUES (?, ?, ?, ?, ?)`
-const COLUMNS = 'key_id, company_id, account_id, max_body, sealed'
+const COLUMNS = 'key_id, company_id, account_id, max_body, first_key_id, sealed'
 const SELECT = `SELECT ${COLUMNS} FROM hooks WHERE key_id = ?`
 const SELECT_PAGE = `SELECT ${COLUMNS} FROM hooks WHERE key_id > ? ORDER BY key_id LIMIT ? + 0`
 const RESEAL = 'UPDATE hooks SET sealed = ? WHERE key_id = ? AND sealed = ?'

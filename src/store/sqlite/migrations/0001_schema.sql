@@ -172,12 +172,14 @@ CREATE UNIQUE INDEX tokens_by_predecessor ON tokens (rotated_from) WHERE rotated
 
 -- What a hook has beside its token. sealed: its address and the secrets of its signatures, encrypted (runtime/secret-box.ts).
 -- max_body: NULL: the setting applies.
+-- first_key_id: the key id that the hook had before any rotation of its address.
 CREATE TABLE hooks (
-  key_id     TEXT    PRIMARY KEY,
-  company_id INTEGER NOT NULL,
-  account_id INTEGER NOT NULL,
-  max_body   INTEGER,
-  sealed     BLOB    NOT NULL
+  key_id       TEXT    PRIMARY KEY,
+  company_id   INTEGER NOT NULL,
+  account_id   INTEGER NOT NULL,
+  max_body     INTEGER,
+  first_key_id TEXT    NOT NULL,
+  sealed       BLOB    NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 -- Custom recipes, which events name by digest: kept for ever, so that the index can be built again.

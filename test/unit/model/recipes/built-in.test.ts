@@ -94,7 +94,7 @@ test('no recipe looks for more places than a custom one may, and its index reads
     const { request, shown, index } = compileRecipe(recipe)
     assert.ok(request.pointers.count + shown.pointers.count <= MAX_POINTERS, recipe.name)
     for (const part of Object.values(index).flat(2)) {
-      assert.ok(typeof part === 'string' || !['header', 'sha256', 'timestamp'].includes(part.from), recipe.name)
+      assert.ok(typeof part === 'string' || !['header', 'hook', 'sha256', 'timestamp'].includes(part.from), recipe.name)
     }
   }
 })
@@ -131,5 +131,5 @@ test('ids that differ behind the digits of a double give different references', 
     })
     return outcome.kind === 'message' ? outcome.sourceRef : null
   })
-  assert.deepEqual(refs, ['tg:9007199254740992', 'tg:9007199254740993'])
+  assert.deepEqual(refs, ['tg:hook:9007199254740992', 'tg:hook:9007199254740993'])
 })

@@ -11,6 +11,7 @@ function refsOf(recipe: object, body: string, headers: readonly string[] = []) {
   const parsed = parseCustomRecipe(JSON.stringify({ title: 'T', signature: { kind: 'none' }, ...recipe }))
   assert.ok('recipe' in parsed, JSON.stringify(parsed))
   const request = {
+    hook: 'H1',
     target: '/',
     header: headerReader(headers),
     contentType: 'application/json',
@@ -65,6 +66,12 @@ describe('references of a hook', () => {
     const body = '{"items":[{"id":1,"from":2},{"id":3,"from":2}]}'
     const two = refsOf(recipe, body)
     assert.deepEqual([two.sourceRef, two.channelRef, two.isBatch], [hash('sha256', body, 'hex'), null, true])
+  })
+
+  test('tell hooks apart that use one recipe, if it says so', () => {
+    const { sourceRef, channelRef } = refsOf({ source_ref: 's:{hook}:{/id}', channel_ref: '{hook}' }, '{"id":7}')
+    assert.deepEqual([sourceRef, channelRef], ['s:H1:7', 'H1'])
+    assert.equal(refsOf({ source_ref: '{hook}:{/id}' }, '{}').sourceRef, null, 'the id alone is no reference')
   })
 
   test('a place that must exist adds nothing', () => {

@@ -13,8 +13,9 @@ describe('templates', () => {
     assert.deepEqual(parseTemplate('tg:{/update_id}'), ['tg:', { from: 'pointer', pointer: '/update_id' }])
     assert.deepEqual(parseTemplate('{header:X-GitHub-Delivery}'), [{ from: 'header', name: 'x-github-delivery' }])
     assert.deepEqual(parseTemplate('{form:fields[email][value]}'), [{ from: 'field', name: 'fields[email][value]' }])
-    assert.deepEqual(parseTemplate('{form}{body}{sha256}{timestamp}'), [
+    assert.deepEqual(parseTemplate('{form}{hook}{body}{sha256}{timestamp}'), [
       { from: 'fields' },
+      { from: 'hook' },
       { from: 'body' },
       { from: 'sha256' },
       { from: 'timestamp' },
@@ -44,6 +45,8 @@ describe('templates', () => {
       '{}': /\{\} is no place/,
       '{update_id}': /\{update_id\} is no place\. Write a JSON Pointer/,
       '{heder:x}': /is no place/,
+      '{hook:x}': /is no place/,
+      '{?hook}': /Behind \? stands/,
       '{header:}': /names no header/,
       '{header:a b}': /names no header/,
       '{form:}': /is no place/,
