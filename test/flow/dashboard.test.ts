@@ -18,6 +18,7 @@ import { type Driver, drivers } from '../support/drivers.ts'
 import { EventStream } from '../support/event-stream.ts'
 import { idOf } from '../support/intake.ts'
 import { cleanEnvironment, ROOT } from '../support/process.ts'
+import { startReceiver } from '../support/receiver.ts'
 import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
@@ -51,6 +52,7 @@ const MOVED = [
   'intray_token_refusals_total',
   'intray_append_events_bucket',
   'intray_append_seconds_bucket',
+  'intray_push_seconds_bucket',
   'intray_oldest_pending_seconds',
   'intray_leases',
   'intray_streams',
@@ -124,7 +126,13 @@ async function startTarget(t: TestContext, driver: Driver, hasTls = false): Prom
   const clock = new TestClock(Date.now())
   const { cert, key } = newPairFiles(makeCertificate())
   const tls = hasTls ? { tlsCert: cert, tlsKey: key } : {}
-  const settings = { metrics: '127.0.0.1:0', retentionEvery: '1s', refusalsMaxAge: '1h', ...tls } as const
+  const settings = {
+    metrics: '127.0.0.1:0',
+    retentionEvery: '1s',
+    refusalsMaxAge: '1h',
+    pushAllow: 'loopback',
+    ...tls,
+  } as const
   const app = await startTestApp(t, driver, { clock, settings })
   const address = new URL(String(app.log.find(({ msg }) => msg === 'listening')?.metrics)).host
   return { driver, hasTls, app, clock, address }
@@ -140,10 +148,14 @@ async function makeTraffic(t: TestContext, { app, clock }: Target): Promise<void
   }
   const stream = await EventStream.open(app.port, processor)
   t.after(() => stream.close())
+  const receiver = await startReceiver(t)
+  assert.equal((await command('/v1/inbox/subscriptions', { name: 'pushed' })).status, 200)
+  assert.equal((await command('/v1/inbox/subscriptions/pushed/endpoint', { url: receiver.url })).status, 200)
   for (const body of ['{"source_ref":"a"}', '{"source_ref":"a"}', '{"source_ref":"a","x":1}']) {
     assert.equal((await app.post(body)).status, 200)
   }
   await stream.until(({ events }) => events.length > 0)
+  await until('the message is pushed', () => receiver.received.length > 0)
   assert.equal((await app.post('not json')).status, 400)
   assert.equal((await app.send({ path: '/api/ping', headers: { Authorization: 'Bearer nobody' } })).status, 401)
   // Two days later: too old are the refusal by its setting, and the messages by their tenant's rule.
