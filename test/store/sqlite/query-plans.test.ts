@@ -7,10 +7,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type TestContext, test } from 'node:test'
+import { CLOSED, openCircuit } from '../../../src/model/endpoint.ts'
 import { STATES } from '../../../src/model/processing.ts'
 import { NO_RETENTION } from '../../../src/model/retention.ts'
 import { newUuid } from '../../../src/runtime/id.ts'
 import type { EventFilter } from '../../../src/store/contract/inbox.ts'
+import type { NewToken } from '../../../src/store/contract/tokens.ts'
 import type { Store } from '../../../src/store/contract/store.ts'
 import { openStore } from '../../../src/store/open.ts'
 import { indexPath } from '../../../src/store/sqlite/index/index-file.ts'
@@ -18,11 +20,22 @@ import { badItem, idOf, item, NOON, newToken, refusal, TENANT } from '../rows.ts
 import { indexAll } from '../suite.ts'
 import { tempFolder } from '../../support/temp.ts'
 
+const SEALED = Buffer.from([1, 0, 255])
 const SOURCES = new URL('../../../src/store/sqlite/', import.meta.url)
 
 /** Scans that are right, each with its reason. */
 const ALLOWED: readonly { readonly table: string; readonly sql: RegExp; readonly because: string }[] = [
   { table: 'tokens', sql: /FROM tokens ORDER BY created_at/, because: 'the list of all tokens, for the operator' },
+  {
+    table: 'e',
+    sql: /FROM endpoints e .* ORDER BY e\.company_id/,
+    because: 'the list of all endpoints, for the operator',
+  },
+  {
+    table: 'endpoints',
+    sql: /^SELECT 1 FROM endpoints WHERE removed_at IS NULL LIMIT 1$/,
+    because: 'stops at the first that is there; one row for a subscription at most',
+  },
   { table: 'retention_rules', sql: /FROM retention_rules/, because: 'all rules are wanted, one for a tenant at most' },
   { table: 'index_cursors', sql: /index_cursors/, because: 'has four rows' },
   { table: 'id_gaps', sql: /id_gaps/, because: 'has one row for each restore, and is read at the start' },
@@ -108,6 +121,46 @@ async function retainEverything(store: Store): Promise<void> {
   }
 }
 
+/** Hooks with their recipes and deliveries, and endpoints with their attempts. */
+async function connectEverything({ hooks, tokens, endpoints, processing }: Store): Promise<void> {
+  const hookOf = (token: NewToken) => {
+    const { keyId, accountId, companyId } = token
+    return {
+      token,
+      hook: { keyId, firstKeyId: keyId, accountId, companyId, maxBody: null, sealed: SEALED },
+      recipe: null,
+    }
+  }
+  const token = newToken({ recipe: 'telegram/1' })
+  const recipe = { ...TENANT, digest: 'd', recipe: '{}', createdAt: NOON }
+  await hooks.create({ ...hookOf(token), recipe })
+  await hooks.find(token.keyId)
+  await hooks.list('', 10)
+  await hooks.reseal(token.keyId, SEALED, SEALED)
+  await hooks.rotate(hookOf(newToken({ recipe: 'telegram/1', rotatedFrom: token.keyId })), NOON, NOON)
+  await hooks.recipe(TENANT, 'd')
+  await hooks.keepRecipe(recipe)
+  await hooks.deliveries(TENANT, token.keyId, 10)
+  await tokens.listOf(TENANT, null, 10, 'hook')
+  const queue = { tenant: TENANT, subscription: 'default' }
+  const rest = { body: 'event', timeoutMs: 5000, concurrency: 4, sealed: SEALED, disabledReason: null } as const
+  const settings = { id: 'eeeeeeeeee', isActive: true, ...rest }
+  await endpoints.put(queue, settings, 0, NOON)
+  await endpoints.put(queue, settings, 1, NOON)
+  await endpoints.find(queue)
+  for (const tenant of [null, TENANT]) await endpoints.list(tenant)
+  await endpoints.setCircuit(queue, 2, openCircuit(CLOSED, NOON))
+  await endpoints.generation()
+  await endpoints.changedSince(0, 10)
+  await endpoints.hasSealed()
+  await endpoints.addAttempts(queue, [{ at: NOON, eventId: 1, attempt: 1, status: 200, failure: null, ms: 1 }], 10)
+  await endpoints.attempts(queue, 10)
+  const range = { fromId: 1, toId: 10 }
+  await processing.countSettled(queue, range)
+  await processing.replay({ ...queue, range, limit: 5, keyId: 'k', now: NOON })
+  await endpoints.remove(queue, NOON)
+}
+
 /** What an export reads, and what an import asks. */
 async function transferEverything({ transfer }: Store, id: number): Promise<void> {
   for (const tenant of [null, TENANT]) await transfer.rows({ tenant, afterId: 0, throughId: id, limit: 10 })
@@ -165,6 +218,7 @@ async function doEverything(store: Store): Promise<void> {
   await store.refusals.find(TENANT, 1)
   await store.refusals.accept(TENANT, 1, { eventId: 1, at: NOON, by: 'op_x' })
   await superviseEverything(store)
+  await connectEverything(store)
   await transferEverything(store, id)
   await retainEverything(store)
   await eraseEverything(store, id)
@@ -398,10 +452,12 @@ test('every statement of the source was looked at', async (t) => {
   t.after(() => db.close())
   const inSource = statementsInSource()
   assert.ok(inSource.length > 30, `found only ${inSource.length} statements`)
-  // The start of a server runs this one in its thread, on a table with one row.
-  const inThread = ['DELETE FROM nodes']
+  // Run by a server in its writer's thread, on tables with few rows, and by the move of a tenant.
+  const elsewhere = ['DELETE FROM nodes', 'SELECT 1 FROM main.sqlite_schema', 'UPDATE endpoints SET is_moved']
   const missing = inSource.filter(
-    ({ head, tail }) => !inThread.includes(head) && !seen.some((sql) => sql.startsWith(head) && sql.endsWith(tail)),
+    ({ head, tail }) =>
+      !elsewhere.some((start) => head.startsWith(start)) &&
+      !seen.some((sql) => sql.startsWith(head) && sql.endsWith(tail)),
   )
   // No row is damaged here.
   const whereDamaged = ['index/journal-rows.ts', 'journal/follow.ts']

@@ -18,7 +18,8 @@ const MOVED_TO = '(SELECT max(moved_to) FROM tokens WHERE company_id = ?4 AND ac
 const INSERT = `INSERT INTO tokens (key_id, hash, account_id, company_id, scope, label, is_active, expires_at, created_at,
     rotated_from, rate_limit, recipe, generation, moved_to) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 1, ?7, ?8, ?9, ?10, ?11, ${NEXT_GENERATION}, ${MOVED_TO})`
 const SELECT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE key_id = ?`
-const SELECT_OF_TENANT = `SELECT ${TOKEN_COLUMNS} FROM tokens WHERE company_id = ? AND account_id = ? AND #kind
+const selectOfTenant = (kind: TokenKind) => `SELECT ${TOKEN_COLUMNS} FROM tokens
+  WHERE company_id = ? AND account_id = ? AND ${OF_KIND[kind]}
   AND (created_at, key_id) < (?, ?) ORDER BY created_at DESC, key_id DESC LIMIT ? + 0`
 const SELECT_NEXT_TENANT = `SELECT company_id, account_id FROM tokens WHERE (company_id, account_id) > (?, ?)
   ORDER BY company_id, account_id LIMIT 1`
@@ -56,7 +57,7 @@ export function prepareTokenReads(db: DatabaseSync) {
       kind: TokenKind = 'token',
     ): TokenRecord[] =>
       db
-        .prepare(SELECT_OF_TENANT.replace('#kind', OF_KIND[kind]))
+        .prepare(selectOfTenant(kind))
         .all(companyId, accountId, before?.createdAt ?? Number.MAX_SAFE_INTEGER, before?.keyId ?? '', limit)
         .map(tokenRecord),
     /** Skips from tenant to tenant by index instead of reading every token. */
