@@ -29,7 +29,7 @@ export interface HookSecret {
   readonly until: number | null
 }
 
-/** The path of a hook without its id: the route of what came in through it. */
+/** The path of a hook without its id: the route of its requests and messages. */
 export const HOOK_PATH = '/v1/hooks/'
 
 /** Secrets of one hook that are valid at once: a rotation keeps older ones for an overlap. */

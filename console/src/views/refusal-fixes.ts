@@ -34,7 +34,7 @@ const FIXES: Readonly<Record<string, Fix>> = {
   },
 }
 
-/** Of what came in through a hook. */
+/** Of requests to a hook. */
 const HOOK_FIXES: Readonly<Record<string, Fix>> = {
   invalid_signature: {
     why: 'The signature is not that of the secret of this hook.',

@@ -124,7 +124,7 @@ const rotateSecret = command({
 
 const test = command({
   about:
-    'Sends a signed test message from this machine, and prints what came back. Exit code 1 unless it was answered 2xx.',
+    'Sends a signed test message from this machine, and prints the answer. Exit code 1 unless it was answered 2xx.',
   flags: FLAGS,
   async run(values) {
     return inEndpoints(values, async ({ endpoints, processor, subscription, store }) => {

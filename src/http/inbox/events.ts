@@ -54,7 +54,7 @@ export function eventOperations(options: InboxOptions) {
     const payload = await events.payload(event.id, callerOf(call))
     if (!payload) return ERASED
     const etag = `"${digestText(event)}"`
-    // What came in through a hook may be a form or XML, which no browser should interpret.
+    // A message to a hook may be a form or XML, which no browser should interpret.
     const isJson = event.recipe === null || JSON_TYPE.test(event.contentType)
     const type = isJson ? SAFE_HEADERS['Content-Type'] : 'application/octet-stream'
     const headers = { ...SAFE_HEADERS, 'Content-Type': type, ETag: etag }
