@@ -201,11 +201,18 @@ test('what a command writes beside an idle server leaves the WAL, which is used 
     for (let n = 0; n < megabytes; n++) await command.journal.append([item({ body })])
   }
   const walBytes = () => statSync(`${path}-wal`).size
+  // The server looks every second: this read keeps it from writing a part of the pages before all of them are there.
+  const reader = openConnection(path, 'tool')
+  t.after(() => reader.close())
+  reader.exec('BEGIN')
+  reader.prepare('SELECT count(*) FROM events').get()
 
   await write(8)
   assert.ok(unwritten() > 3000, 'control: a command checkpoints nothing')
   await write(32)
   assert.ok(walBytes() > CHECKPOINT_PAGES.journal * JOURNAL_PAGE_BYTES)
+  assert.ok(unwritten() > CHECKPOINT_PAGES.journal)
+  reader.exec('ROLLBACK')
   await until('the server has written the pages into the database', () => unwritten() === 0)
   const before = walBytes()
   await write(8)
