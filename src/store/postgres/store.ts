@@ -45,10 +45,11 @@ const OLDEST_VERSION = 150_000
  */
 const APPENDS_IN_FLIGHT = 2
 
-/** Reads of tenants use at most this part of the pool, one tenant half of it: the others are left to claims and indexing. */
-const READ_SHARE = 2
-/** Claims, acks and their like use at most this part: the changes of one tenant must not take all connections. */
-const CHANGE_SHARE = 2
+/**
+ * Reads of tenants use at most this part of the pool, and so do claims, acks and their like; one tenant at most half of it:
+ * the others are left to indexing, and to the other tenants.
+ */
+const TENANTS_SHARE = 2
 
 const PROBE = `INSERT INTO intray.meta (key, value) VALUES ('probe', '\\x01')
   ON CONFLICT (key) DO UPDATE SET value = excluded.value`
@@ -137,19 +138,9 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
   const hooks = createHookStore(pool, events)
   const inbox = createInboxReader(pool, identity.dedupeKey, gaps)
   const lists = createJsonPages({ inbox, states, lastErrors, counts, refusals: refusals.list, turn: nextTurn })
-  const readSlots = Math.max(1, Math.floor(pool.size / READ_SHARE))
-  const slots = new FairSlots({
-    slots: readSlots,
-    maxPerHolder: Math.ceil(readSlots / 2),
-    maxWaitingPerHolder: MAX_WAITING,
-  })
-  const inTurn = <T extends object>(reads: T): T => callsInTurn(reads, slots)
-  const changeSlotCount = Math.max(1, Math.floor(pool.size / CHANGE_SHARE))
-  const changeSlots = new FairSlots({
-    slots: changeSlotCount,
-    maxPerHolder: changeSlotCount,
-    maxWaitingPerHolder: MAX_WAITING,
-  })
+  const readSlots = tenantSlots(pool.size)
+  const changeSlots = tenantSlots(pool.size)
+  const inTurn = <T extends object>(reads: T): T => callsInTurn(reads, readSlots)
   const { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription } = processing
   const changes = { claim, ack, extend, release, requeue, replay, createSubscription, deleteSubscription }
   const lifecycle = new Lifecycle()
@@ -195,6 +186,11 @@ function composeStore(pool: Pool, { facts, identity, gaps, epochs }: Prepared): 
         await pool.close()
       }),
   }
+}
+
+function tenantSlots(poolSize: number): FairSlots {
+  const slots = Math.max(1, Math.floor(poolSize / TENANTS_SHARE))
+  return new FairSlots({ slots, maxPerHolder: Math.ceil(slots / 2), maxWaitingPerHolder: MAX_WAITING })
 }
 
 const SAY_DAMAGED_EVERY_MS = 10 * 60_000
