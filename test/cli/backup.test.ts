@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, wri
 import { constants, getPriority } from 'node:os'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
-import { digestProblem } from '../../src/cli/backup-check.ts'
+import { digestProblem } from '../../src/cli/copying/backup-check.ts'
 import { EPOCH_IDS, type IdGap } from '../../src/model/id-gaps.ts'
 import { openCopySide } from '../../src/store/open.ts'
 import { item, TENANT } from '../store/rows.ts'

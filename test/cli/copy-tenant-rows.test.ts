@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { copyTenant } from '../../src/cli/tenant-copy.ts'
+import { copyTenant } from '../../src/cli/copying/tenant-copy.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { type MoveSide, SURVEY_ROWS } from '../../src/store/contract/tenant-move.ts'
 import { openCopySide, openStore } from '../../src/store/open.ts'

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { copyOnline } from '../../src/cli/online-copy.ts'
+import { copyOnline } from '../../src/cli/copying/online-copy.ts'
 import type { PurgePosition } from '../../src/model/retention-plan.ts'
 import type { CopySide } from '../../src/store/contract/copy.ts'
 import type { Store } from '../../src/store/contract/store.ts'

@@ -24,8 +24,8 @@ import {
 import { print, printJson, printList, record, table } from '../output.ts'
 import { DEFAULT_SUBSCRIPTION } from '../../model/processing.ts'
 import { subscriptionOf } from '../processing-context.ts'
-import { endpointReplay } from './endpoint-replay.ts'
-import { endpointSet, signingSecretOf } from './endpoint-set.ts'
+import { endpointReplay } from './endpoint/replay.ts'
+import { endpointSet, signingSecretOf } from './endpoint/set.ts'
 
 const FLAGS = { ...TENANT_FLAGS, ...SUBSCRIPTION_FLAG, ...JSON_FLAG }
 const { overlapMs } = ENDPOINT_LIMITS

@@ -1,7 +1,7 @@
 // `./intray epoch`: for a database that was restored by other means than `./intray restore`.
 
 import { command, CommandError } from '../command.ts'
-import { ERASURE_FLAGS, eraseAgain, erasureSourceOf } from '../erasure-source.ts'
+import { ERASURE_FLAGS, eraseAgain, erasureSourceOf } from '../copying/erasure-source.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson } from '../output.ts'

@@ -1,7 +1,7 @@
 // `./intray event show`: one stored event with all its fields, or its payload's bytes.
 
 import { command, CommandError, commandGroup } from '../command.ts'
-import { eventDetail, printEventDetail, writePayload } from '../event-detail.ts'
+import { eventDetail, printEventDetail, writePayload } from '../inbox/event-detail.ts'
 import { eventId, JSON_FLAG, RAW_FLAG } from '../flags.ts'
 import { withStore } from '../open.ts'
 import { print, printJson } from '../output.ts'

@@ -18,9 +18,9 @@ import { checkSecret, hookJson, hooksOf, knownHook, SECRET_FLAGS, secretOf } fro
 import { withStore } from '../open.ts'
 import { print, printJson, printList, table } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect } from '../token-flags.ts'
-import { hookCheck } from './hook-check.ts'
-import { hookCreate, printHook } from './hook-create.ts'
-import { hookSendSample } from './hook-send-sample.ts'
+import { hookCheck } from './hook/check.ts'
+import { hookCreate, printHook } from './hook/create.ts'
+import { hookSendSample } from './hook/send-sample.ts'
 
 const list = command({
   about: 'Lists the hooks of all tenants, or those that match all flags, without their addresses.',

@@ -2,9 +2,9 @@
 // the old database cannot be taken for its own.
 
 import { openRestore, openStore } from '../../store/open.ts'
-import { checkBackup, digestProblem } from '../backup-check.ts'
+import { checkBackup, digestProblem } from '../copying/backup-check.ts'
 import { command, CommandError, UsageError } from '../command.ts'
-import { ERASURE_FLAGS, eraseAgain, erasureSourceOf } from '../erasure-source.ts'
+import { ERASURE_FLAGS, eraseAgain, erasureSourceOf } from '../copying/erasure-source.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { inSteps, print, printJson } from '../output.ts'
 import { urlOf } from '../url-flag.ts'

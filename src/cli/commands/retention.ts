@@ -1,9 +1,9 @@
 // `./intray retention …`: how long the data of tenants is kept. One file for each sub-command.
 
 import { commandGroup } from '../command.ts'
-import { retentionPreview } from './retention-preview.ts'
-import { retentionSet } from './retention-set.ts'
-import { retentionShow } from './retention-show.ts'
+import { retentionPreview } from './retention/preview.ts'
+import { retentionSet } from './retention/set.ts'
+import { retentionShow } from './retention/show.ts'
 
 export const retention = commandGroup(
   'Sets how long messages, refusals and histories are kept',

@@ -4,13 +4,13 @@ import { loadConfig } from '../../config.ts'
 import { DatabaseDamaged, StoreFailure } from '../../store/contract/failure.ts'
 import type { CopySide } from '../../store/contract/copy.ts'
 import { openSalvageTarget, urlOfFile } from '../../store/open.ts'
-import { buildIndex } from '../build-index.ts'
+import { buildIndex } from '../copying/build-index.ts'
 import { command, CommandError, UsageError } from '../command.ts'
 import { JSON_FLAG } from '../flags.ts'
 import { withSide, withStore } from '../open.ts'
 import { inSteps, print, printable, printJson, table as textTable } from '../output.ts'
-import { type Salvaged, salvageTables } from '../salvage-tables.ts'
-import { tableDigest } from '../table-digest.ts'
+import { type Salvaged, salvageTables } from '../doctor/salvage-tables.ts'
+import { tableDigest } from '../copying/table-digest.ts'
 
 /** The exit code if the new database has less than the damaged one had: a script must not take it for a whole one. */
 const ROWS_MISSING = 3

@@ -21,11 +21,11 @@ import { loadSdk, SdkMissing } from '../../runtime/otlp-export.ts'
 import { redactText } from '../../runtime/redact.ts'
 import type { Store } from '../../store/contract/store.ts'
 import { openStore } from '../../store/open.ts'
-import { announce } from '../announce.ts'
-import { BackupSchedule } from '../backup-schedule.ts'
+import { announce } from '../serve/announce.ts'
+import { BackupSchedule } from '../serve/backup-schedule.ts'
 import { command, CommandError } from '../command.ts'
-import { listenFdProblem, takeListenFd, workerListenFd } from '../listen-socket.ts'
-import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../workers.ts'
+import { listenFdProblem, takeListenFd, workerListenFd } from '../serve/listen-socket.ts'
+import { runWorkers, STOP_MESSAGE, type WorkerMessage, workerSlot } from '../serve/workers.ts'
 
 /** Time for the last answers after a fatal failure. */
 const FAIL_STOP_GRACE_MS = 500

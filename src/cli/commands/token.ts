@@ -14,8 +14,8 @@ import { withStore } from '../open.ts'
 import { print, printJson, record } from '../output.ts'
 import { durationMs, EXPIRES_FLAG, expiry, inEffect, RATE_LIMIT, rateLimit } from '../token-flags.ts'
 import { tokenJson } from '../token-json.ts'
-import { tokenImport } from './token-import.ts'
-import { tokenList } from './token-list.ts'
+import { tokenImport } from './token/import.ts'
+import { tokenList } from './token/list.ts'
 
 const create = command({
   about: 'Creates a token for one account and one company, and shows it once. Only its digest is stored.',

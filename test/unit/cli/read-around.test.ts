@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict'
 import { randomBytes } from 'node:crypto'
 import { test } from 'node:test'
-import { describeRange, idsOf, type KeyRange } from '../../../src/cli/key-range.ts'
-import { readAround } from '../../../src/cli/read-around.ts'
+import { describeRange, idsOf, type KeyRange } from '../../../src/cli/doctor/key-range.ts'
+import { readAround } from '../../../src/cli/doctor/read-around.ts'
 import { type Cell, type CopyRow, type CopyTable, keyOf, type Stretch } from '../../../src/store/contract/copy.ts'
 
 const IDS: CopyTable = { name: 'rows', key: ['id'], page: 7, columns: { id: 'integer', text: 'text' } }
