@@ -21,6 +21,8 @@ interface Subject {
 }
 
 const shared = sharedApp(drivers[0]!)
+/** Their clock stands still: a message that a slow machine timed out would never be tried again. */
+const PATIENT = { connectTimeoutMs: 60_000, requestTimeoutMs: 60_000 }
 
 async function newSubject(t: TestContext, options: Partial<IntrayOptions> = {}): Promise<Subject> {
   const { app } = shared
@@ -34,9 +36,7 @@ async function newSubject(t: TestContext, options: Partial<IntrayOptions> = {}):
     outbox: join(tempFolder('outbox'), 'outbox.db'),
     now: () => clock.ms,
     onProblem: (error) => problems.push(error),
-    // Its clock stands still: a message that a slow machine timed out would never be tried again.
-    connectTimeoutMs: 60_000,
-    requestTimeoutMs: 60_000,
+    ...PATIENT,
     ...options,
   })
   t.after(() => intray.close({ timeoutMs: 0 }))
@@ -290,7 +290,7 @@ test('close() returns what is left, and it is sent by the next client of the fil
   const left = await intray.close({ timeoutMs: 1 })
   assert.deepEqual([left.waiting, left.refused], [3, 0])
   await assert.rejects(intray.send({}), /closed/)
-  const next = new Intray({ url: app.url, token: app.token, outbox, now: () => 1_800_000_000_000 })
+  const next = new Intray({ url: app.url, token: app.token, outbox, now: () => 1_800_000_000_000, ...PATIENT })
   await until('they are sent', async () => (await next.flush()).waiting === 0)
   await next.close()
   assert.deepEqual((await stored()).map(({ ref }) => ref).toSorted(), ['m1', 'm2', 'm3'])
