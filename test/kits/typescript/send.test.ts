@@ -200,7 +200,7 @@ test('a refused message is kept and reported, others pass it, and it can be sent
   assert.deepEqual([kept!.source_ref, kept!.error], ['bad', 'invalid_payload: Too long.'])
   proxy.fate = () => 'pass'
   assert.equal(await intray.resend(kept!.id), true)
-  assert.deepEqual(await intray.close(), { waiting: 0, refused: 0, oldest_at: null })
+  assert.deepEqual(await intray.close({ timeoutMs: 100_000 }), { waiting: 0, refused: 0, oldest_at: null })
   assert.deepEqual(
     (await stored()).map(({ ref }) => ref),
     ['good', 'bad'],
