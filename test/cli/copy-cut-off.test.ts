@@ -93,17 +93,21 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     const server = await startServer(t, { INTRAY_DATABASE_URL: url })
     const target = await to!.newDatabase()
     let sent = 0
-    const run = await copyWhile(url, target, async (isOver) => {
-      await execute(url, {
-        sqlite: 'DROP TRIGGER noted_dedupe_insert',
-        postgres: 'DROP TRIGGER noted_insert ON intray.dedupe',
-      })
-      // Until the end, so that it counts some that it has not seen.
-      for (let n = 0; n < 1000 && !isOver(); n++) {
-        const answer = await post(server.port, token, `{"source_ref":"missed ${n}"}`)
-        if (answer.status !== 200) return
-        sent += 1
-      }
+    const run = await copyWhile(url, target, {
+      // Dedupe keys are copied by then: it sees none of those that come from here on.
+      at: 'copy: events ',
+      run: async (goOn, isOver) => {
+        await execute(url, {
+          sqlite: 'DROP TRIGGER noted_dedupe_insert',
+          postgres: 'DROP TRIGGER noted_insert ON intray.dedupe',
+        })
+        for (let n = 0; n < 1000 && !isOver(); n++) {
+          const answer = await post(server.port, token, `{"source_ref":"missed ${n}"}`)
+          if (answer.status !== 200) break
+          sent += 1
+          if (sent === 1) goOn()
+        }
+      },
     })
     assert.match(run.said, /The copy differs from its source in dedupe: \d+ rows instead of \d+/)
     assert.equal(run.code, 1)

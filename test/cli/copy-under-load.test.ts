@@ -9,9 +9,10 @@ import { item } from '../store/rows.ts'
 import { send, type TestAnswer } from '../support/client.ts'
 import { copyWhile } from '../support/copy-command.ts'
 import { drivers } from '../support/drivers.ts'
-import { createToken, withStore } from '../support/journal.ts'
+import { createToken, untilIndexed, withStore } from '../support/journal.ts'
 import { post } from '../support/load.ts'
 import { type ServerProcess, startServer } from '../support/process.ts'
+import { until } from '../support/until.ts'
 
 const STORED = 3000
 /** Bounds of each part of the load: it ends here, or with the first answer that is not 200. */
@@ -124,6 +125,7 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
     const target = await to!.newDatabase()
     const done: Done = { acknowledged: new Map(), acked: new Set(), failed: new Set(), longestMs: 0 }
     let erased = 0
+    const isLoaded = () => done.acknowledged.size > 0 && done.acked.size > 0 && done.failed.size > 0 && erased > 0
     const eraseSome = async () => {
       for (const id of [5, 500, STORED - 5]) {
         const answer = await call(server, tokens.admin, 'DELETE', `/v1/inbox/events/${id}`)
@@ -133,19 +135,27 @@ for (const [from, to] of [drivers, drivers.toReversed()]) {
       // A refusal, and a token that is used for the first time.
       await post(server.port, tokens.sender, '{"source_ref":7.5}')
     }
-    const run = await copyWhile(source, target, async () => {
-      await Promise.all([
-        ...Array.from({ length: SENDERS }, (_, n) => sendSome(server, tokens, `sender ${n}`, done)),
-        processSome(server, tokens, done),
-        eraseSome(),
-      ])
+    // Otherwise claims could come to their bound before there is anything to claim.
+    await untilIndexed(source)
+    const run = await copyWhile(source, target, {
+      at: 'copy: ',
+      run: async (goOn) => {
+        const load = Promise.all([
+          ...Array.from({ length: SENDERS }, (_, n) => sendSome(server, tokens, `sender ${n}`, done)),
+          processSome(server, tokens, done),
+          eraseSome(),
+        ])
+        await until('there is load of each kind', isLoaded)
+        goOn()
+        await load
+      },
     })
     assert.equal(run.code, 0, run.said)
     assert.equal((await post(server.port, tokens.sender, '{"source_ref":"late"}')).status, 503)
     server.child.kill('SIGTERM')
     await server.exited
 
-    assert.ok(done.acknowledged.size > 0 && done.acked.size > 0 && done.failed.size > 0 && erased > 0, 'no load')
+    assert.ok(isLoaded(), 'no load')
     const [there, here] = [await allRows(source), await allRows(target)]
     for (const table of Object.keys(there)) assert.deepEqual(here[table], there[table], table)
     await withStore(target, async (store) => {

@@ -15,6 +15,8 @@ import { tempFolder } from '../support/temp.ts'
 import { until } from '../support/until.ts'
 
 const TENANT = ['--account', '7', '--company', '42']
+/** A receiver that stands still is not pushed to twice. */
+const PATIENT = ['--timeout', '60s']
 
 interface Setting {
   readonly env: Record<string, string>
@@ -78,7 +80,8 @@ for (const driver of drivers) {
     const folder = tempFolder('endpoint')
     const headers = join(folder, 'headers')
     writeFileSync(headers, 'X-Api-Key: very-secret\n')
-    const made = await run('set', '--url', receiver.url, '--header', 'X-Team: crm', '--secret-header-file', headers)
+    const secret = ['--secret-header-file', headers]
+    const made = await run('set', '--url', receiver.url, '--header', 'X-Team: crm', ...secret, ...PATIENT)
     assert.equal(made.url, receiver.url.replace(/\?.*/, '?[redacted]'))
     assert.deepEqual(made.headers, [
       { name: 'X-Team', value: 'crm', secret: false },
@@ -178,13 +181,16 @@ for (const driver of drivers) {
   test(`${driver.name}: a tenant that moves takes its endpoint along, and is pushed to from there alone`, async (t) => {
     const { env, url, run } = await setting(driver)
     const receiver = await startReceiver(t)
-    await run('set', '--url', receiver.url)
+    await run('set', '--url', receiver.url, ...PATIENT)
     const target = await driver.newDatabase()
     const targetEnv = { ...env, INTRAY_DATABASE_URL: target }
     assert.equal((await intray(['init', '--key-from', url], targetEnv)).code, 0)
     await startServer(t, env)
     const [first] = await store(url, 1)
     await until('the source pushes', () => receiver.received.length === 1)
+    // What was not acknowledged yet would be delivered again by the target, once its lease has ended.
+    const range = ['--from', String(first), '--to', String(first)]
+    await until('it is done', async () => (await run('replay', ...range)).matched === 1)
     const moved = await intray(['copy', '--tenant', '7/42', '--from', url, '--to', target], {})
     assert.equal(moved.code, 0, moved.stderr)
     await withStore(url, async ({ endpoints }) => {

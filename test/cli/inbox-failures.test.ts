@@ -31,7 +31,7 @@ async function newSubject(newDatabase: () => Promise<string>) {
   /** Claims the event and releases it; answers with the attempt that it was and its state. */
   const release = async (subscription: string, ...flags: string[]) => {
     const of = ['--subscription', subscription]
-    const [claimed] = await lines('claim', ...of)
+    const [claimed] = await lines('claim', '--lease', '5m', ...of)
     const [settled] = await lines('release', String(id), String(claimed!.lease_id), ...of, ...flags)
     return [claimed!.attempts, settled!.state]
   }

@@ -16,6 +16,8 @@ import { tempFolder } from '../support/temp.ts'
 
 const OURS = ['--account', '7', '--company', '42']
 const THEIRS = ['--account', '8', '--company', '42']
+/** The commands that settle are processes of their own, which a busy machine may take long to start. */
+const LONG = ['--lease', '5m']
 
 type Json = Record<string, unknown>
 type Env = Record<string, string>
@@ -141,7 +143,7 @@ for (const driver of drivers) {
       await indexWhole(store)
     })
     const revision = await withStore(env.INTRAY_DATABASE_URL!, (store) => store.events.watermark())
-    const [claimed] = await lines(['claim', ...OURS, '--limit', '1'], env)
+    const [claimed] = await lines(['claim', ...OURS, ...LONG, '--limit', '1'], env)
     await run(
       ['release', String(id), String(claimed!.lease_id), ...OURS, '--error', 'no\u001b[2J', '--delay', '1h'],
       env,
@@ -181,7 +183,7 @@ for (const driver of drivers) {
       '{"channel_ref":"a"}',
       '{"channel_ref":"b"}',
     ])
-    const claim = await run(['claim', ...OURS, '--lease', '5m', '--json'], env)
+    const claim = await run(['claim', ...OURS, ...LONG, '--json'], env)
     assert.equal(claim.text.split('\n').length, 4, 'a line for each event')
     assert.match(claim.text, /"n":12345678901234567890,/)
     const claimed = parsed(claim.text)
@@ -209,7 +211,10 @@ for (const driver of drivers) {
       { channelRef: 'b' },
     ])
     const [first, second, third] = ids.map(String) as [string, string, string]
-    const { text, stderr } = await run(['claim', ...OURS, '--limit', '2', '--unordered', '--channel', 'a'], env)
+    const { text, stderr } = await run(
+      ['claim', ...OURS, ...LONG, '--limit', '2', '--unordered', '--channel', 'a'],
+      env,
+    )
     const lease = new RegExp(`^${first} +([0-9a-f-]{36}) +1 +a +- +Hello$`, 'm').exec(text)?.[1]
     assert.ok(lease, text)
     assert.match(stderr, /^The lease ends at \S+Z\./)
@@ -233,7 +238,7 @@ for (const driver of drivers) {
     const once = { ...env, INTRAY_MAX_ATTEMPTS: '1' }
     const [first, , , last] = ids.map(String) as [string, string, string, string]
     const killAll = async (): Promise<void> => {
-      const claimed = await lines(['claim', ...OURS, '--unordered'], once)
+      const claimed = await lines(['claim', ...OURS, ...LONG, '--unordered'], once)
       const pairs = claimed.flatMap(({ id, lease_id: lease }) => [String(id), String(lease)])
       const states = await lines(['release', ...pairs, ...OURS, '--error', 'broken'], once)
       assert.ok(states.every(({ state }) => state === 'dead'))

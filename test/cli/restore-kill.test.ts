@@ -113,12 +113,12 @@ test('a file that appears in the last moment is not overwritten', async () => {
   assert.deepEqual(readdirSync(folder), ['intray.db'])
 })
 
-/** Runs the real pg_restore, and kills the restore before or after it, or holds it up there until a file appears. */
+/** Runs the real pg_restore, and kills the restore instead of it or after it, or holds it up there until a file appears. */
 function wrapper(): string {
   const folder = tempFolder('wrapped')
   const script = `#!/bin/sh
 [ "$1" = --version ] && exec ${programs}/pg_restore "$@"
-[ "$STRIKE" = before ] && kill -9 $PPID
+[ "$STRIKE" = before ] && kill -9 $PPID && exit 1
 [ "$STRIKE" = midway ] && exec ${programs}/pg_restore "$@"
 ${programs}/pg_restore "$@" || exit 1
 [ "$STRIKE" = loaded ] && kill -9 $PPID

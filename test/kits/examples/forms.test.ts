@@ -12,15 +12,15 @@ import { sharedApp } from '../../support/shared-app.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until } from '../../support/until.ts'
 import { startProxy } from '../typescript/proxy.ts'
-import { makeDue, type StoredEvent, storedAfter, typescriptExample } from './kit.ts'
+import { ask, makeDue, type StoredEvent, storedAfter, typescriptExample } from './kit.ts'
 
 const FIELDS = { name: 'Ada Lovelace', email: 'Ada@example.org', text: 'Do you ship to Malta? 🙂', topic: 'orders' }
 
 /** A visitor submits the form and follows the redirect. */
 async function submit(url: string, fields: Record<string, string>): Promise<string> {
-  const answer = await fetch(url, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' })
+  const answer = await ask(url, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' })
   assert.equal(answer.status, 303)
-  return (await fetch(new URL(answer.headers.get('location')!, url))).text()
+  return (await ask(new URL(answer.headers.get('location')!, url))).text()
 }
 
 /** No reference can be as long. */
@@ -61,11 +61,11 @@ describe('a contact form', () => {
     }
     const killed = typescriptExample(t, 'express-form/server.ts', env)
     const url = await killed.url()
-    assert.match(await (await fetch(url)).text(), /<form method="post">/)
+    assert.match(await (await ask(url)).text(), /<form method="post">/)
     assert.match(await submit(url, ODD), /Thank you/)
     assert.match(await submit(url, FIELDS), /Thank you/)
     assert.match(await submit(url, FIELDS), /Thank you/)
-    const empty = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
+    const empty = await ask(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
     assert.deepEqual([empty.status, await empty.text()], [422, 'Please write a message.'])
     await killed.stop('SIGKILL')
     assert.deepEqual(await storedAfter(app, before), [])
@@ -85,7 +85,7 @@ describe('a contact form', () => {
       FORM_OUTBOX: join(tempFolder('form'), 'missing', 'outbox.db'),
       PORT: '0',
     })
-    const answer = await fetch(await form.url(), { method: 'POST', body: new URLSearchParams(FIELDS) })
+    const answer = await ask(await form.url(), { method: 'POST', body: new URLSearchParams(FIELDS) })
     assert.deepEqual([answer.status, await answer.text()], [500, 'Your message was not saved. Please try again.'])
   })
 
@@ -106,11 +106,11 @@ describe('a contact form', () => {
     })
     try {
       const url = /\((http:\S+)\)/.exec(server.output())![1]!
-      assert.match(await (await fetch(url)).text(), /<form method="post">/)
+      assert.match(await (await ask(url)).text(), /<form method="post">/)
       assert.match(await submit(url, ODD), /Thank you/)
       assert.match(await submit(url, FIELDS), /Thank you/)
       assert.match(await submit(url, FIELDS), /Thank you/)
-      const empty = await fetch(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
+      const empty = await ask(url, { method: 'POST', body: new URLSearchParams({ name: 'Ada', text: ' ' }) })
       assert.deepEqual([empty.status, await empty.text()], [422, 'Please write a message.'])
     } finally {
       await server.stop()

@@ -65,6 +65,11 @@ export function typescriptExample(t: Pick<TestContext, 'after'>, file: string, e
   return startExample(t, [...NODE, join(ROOT, 'kits/examples', file)], { env })
 }
 
+/** On a connection of its own: Node's servers end one that waits for 5 s, also while its next request is on the way. */
+export function ask(url: string | URL, { headers = {}, ...init }: RequestInit = {}): Promise<Response> {
+  return fetch(url, { ...init, headers: { ...(headers as Record<string, string>), Connection: 'close' } })
+}
+
 /** The time that a killed sender's claims and the back-off take is over. */
 export function makeDue(outbox: string): void {
   const file = new DatabaseSync(outbox)

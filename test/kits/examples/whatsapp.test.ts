@@ -9,7 +9,7 @@ import { drivers } from '../../support/drivers.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until, within } from '../../support/until.ts'
 import { startProxy } from '../typescript/proxy.ts'
-import { storedAfter, typescriptExample } from './kit.ts'
+import { ask, storedAfter, typescriptExample } from './kit.ts'
 
 const SECRET = 'app-secret'
 const sign = (body: string, secret = SECRET) => `sha256=${createHmac('sha256', secret).update(body).digest('hex')}`
@@ -61,7 +61,7 @@ test('the WhatsApp receiver proves itself to Meta, and answers when each signed 
   const url = await receiver.url()
   const challenge = async (token: string) => {
     const query = new URLSearchParams({ 'hub.mode': 'subscribe', 'hub.verify_token': token, 'hub.challenge': '<b>42' })
-    const answer = await fetch(`${url}?${query}`)
+    const answer = await ask(`${url}?${query}`)
     return [answer.status, answer.headers.get('content-type'), await answer.text()]
   }
   assert.deepEqual(await challenge('verify-me'), [200, 'text/plain; charset=utf-8', '<b>42'])
@@ -69,7 +69,7 @@ test('the WhatsApp receiver proves itself to Meta, and answers when each signed 
 
   const post = async (body: string, signature: string | null = sign(body)) => {
     const headers = { 'Content-Type': 'application/json', ...(signature && { 'X-Hub-Signature-256': signature }) }
-    return (await fetch(url, { method: 'POST', headers, body })).status
+    return (await ask(url, { method: 'POST', headers, body })).status
   }
   assert.equal(await post(BATCH, null), 401)
   assert.equal(await post(BATCH, sign(BATCH, 'other-secret')), 401)

@@ -158,9 +158,9 @@ test('a stop whose time is over gives back what a Python handler does not let go
 test('close() stops the work of Python, and a claim that waits leaves nothing leased', { skip }, async (t) => {
   const { app, proxy, kit, states } = await newSubject(t, [])
   kit.handler = () => {}
-  const work = kit.call('work')
+  const work = kit.call('work', { stop_s: 600 })
   await until('it waits for events', () => proxy.arrived.length > 0)
-  const closed = kit.call('close')
+  const closed = kit.call('close', { timeout: 600 })
   await app.post({})
   await Promise.all([closed, work])
   assert.match(await states(), /^1 (pending|done)$/)

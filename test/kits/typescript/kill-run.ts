@@ -7,6 +7,7 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { Gate } from '../../support/gate.ts'
 import { createToken, readJournal, withStore } from '../../support/journal.ts'
 import { seededRandom } from '../../support/load.ts'
 import { type ServerProcess, startServer } from '../../support/process.ts'
@@ -33,7 +34,8 @@ export class KillRun {
   readonly #accepted: string[] = []
   #server: ServerProcess | null = null
   #sender: { readonly child: ChildProcess; count(): number } | null = null
-  #port = '0'
+  /** Senders keep one address, and each start of the service takes the port that it gets. */
+  #gate: Gate | null = null
   #token = ''
   #starts = 0
 
@@ -46,15 +48,23 @@ export class KillRun {
 
   async startService(): Promise<void> {
     this.#token ||= await withStore(this.databaseUrl, (store) => createToken(store))
-    const env = { INTRAY_DATABASE_URL: this.databaseUrl, INTRAY_PORT: this.#port, INTRAY_CONSOLE: 'off' }
+    const env = { INTRAY_DATABASE_URL: this.databaseUrl, INTRAY_CONSOLE: 'off' }
     this.#server = await startServer(this.#t, env)
-    this.#port = String(this.#server.port)
+    if (this.#gate === null) {
+      const gate = await Gate.open(this.#server.port)
+      this.#t.after(() => gate.close())
+      this.#gate = gate
+    }
+    this.#gate.target = this.#server.port
+    this.#gate.set('open')
   }
 
   async killService(): Promise<void> {
     const server = this.#server!
     server.child.kill('SIGKILL')
     await within('the killed service to be gone', server.exited)
+    // Another process may have its port next.
+    this.#gate!.set('down')
     assert.equal(server.child.signalCode, 'SIGKILL')
   }
 
@@ -127,7 +137,7 @@ export class KillRun {
   #spawn(task: string): ChildProcess {
     const start = ++this.#starts
     // The clock of each start is an hour ahead of the last: the claims of the killed one have ended.
-    const args = [`http://127.0.0.1:${this.#port}`, this.#token, this.outbox, `s${start}`, String(start), task]
+    const args = [this.#gate!.url, this.#token, this.outbox, `s${start}`, String(start), task]
     const [program, ...first] = this.#command
     const child = spawn(program!, [...first, ...args], { stdio: ['pipe', 'pipe', 'inherit'] })
     child.stdin.on('error', () => {})

@@ -9,12 +9,14 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startTestApp, type TestApp } from '../../support/app.ts'
+import { isStopped } from '../../support/children.ts'
 import { drivers } from '../../support/drivers.ts'
 import { readerOf } from '../../support/inbox.ts'
 import { tempFolder } from '../../support/temp.ts'
 import { until, within } from '../../support/until.ts'
 
 const WORKER = fileURLToPath(new URL('./worker-main.ts', import.meta.url))
+/** At the begin. */
 const EVENTS = 120
 const CHANNELS = 6
 const KILLS = 4
@@ -48,9 +50,19 @@ class Workers {
     this.#running.set(name, child)
   }
 
-  /** The oldest that has begun events and not finished them. */
-  async killOne(): Promise<void> {
-    const name = await until('a worker is at work', () => [...this.#running.keys()].find((one) => this.#begun(one) > 0))
+  /** The oldest that has begun events and not finished them: looked at while it stands still, so that it is killed in their middle. */
+  async killOne(feed: () => Promise<void>): Promise<void> {
+    const name = await until('a worker is at work', async () => {
+      await feed()
+      for (const [one, { pid }] of this.#running) {
+        if (this.#begun(one) === 0) continue
+        process.kill(pid!, 'SIGSTOP')
+        await until('it stands still', () => isStopped(pid!))
+        if (this.#begun(one) > 0) return one
+        process.kill(pid!, 'SIGCONT')
+      }
+      return null
+    })
     const child = this.#running.get(name)!
     this.#running.delete(name)
     const closed = once(child, 'close')
@@ -87,31 +99,37 @@ class Workers {
 test('two workers, killed 4 times: every event once and in order but for what a kill interrupted', async (t) => {
   const app = await startTestApp(t, drivers[0]!, { settings: { maxAttempts: '100' } })
   const channels = new Map<number, number>()
-  for (let n = 1; n <= EVENTS; n++) {
+  const feed = async () => {
+    const n = channels.size + 1
     const channel = n % (CHANNELS + 1)
     const { json } = await app.post({ source_ref: `m${n}`, ...(channel > 0 && { channel_ref: `c${channel}` }) })
     channels.set(json!.id as number, channel)
   }
+  while (channels.size < EVENTS) await feed()
   const workers = new Workers(t, app, await app.createToken({ scope: 'processor' }))
   workers.start()
   workers.start()
   for (let kill = 0; kill < KILLS; kill++) {
     const before = workers.lines().length
-    await until('work goes on', () => workers.lines().length >= before + 8)
-    await workers.killOne()
+    // With more events: a worker may be through with all before the next kill.
+    await until('work goes on', async () => {
+      await feed()
+      return workers.lines().length >= before + 8
+    })
+    await workers.killOne(feed)
     workers.start()
   }
   const reader = await readerOf(app)
   await until('every event is done', async () => {
-    const { events } = (await reader.json(`/v1/inbox/events?state=done&limit=${EVENTS}`)) as { events: unknown[] }
-    return events.length === EVENTS
+    const done = await reader.all('/v1/inbox/events?state=done&limit=100', 'events')
+    return done.length === channels.size
   })
   await workers.stopAll()
 
   const lines = workers.lines()
   const interrupted = lines.filter((line, at) => line.what === 'start' && isInterrupted(lines, line, at))
   const starts = lines.filter(({ what }) => what === 'start').length
-  t.diagnostic(`${KILLS} kills interrupted ${interrupted.length} events; ${starts} starts for ${EVENTS} events`)
+  t.diagnostic(`${KILLS} kills interrupted ${interrupted.length} events; ${starts} starts for ${channels.size} events`)
   assert.ok(interrupted.length > 0, 'the kills fell on events under way')
   assert.deepEqual(doubles(lines), [], 'no event was begun again while its worker lived and had its lease')
   assert.deepEqual(outOfOrder(lines, channels), [])

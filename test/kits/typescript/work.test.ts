@@ -152,7 +152,7 @@ test('a stop lets the handler finish and gives the rest back', async (t) => {
   const { intray, states } = await newSubject(t, CONVERSATION)
   const gate = new Gate()
   const stop = new AbortController()
-  const work = intray.work(gate.handler, { signal: stop.signal })
+  const work = intray.work(gate.handler, { signal: stop.signal, stopMs: 600_000 })
   await until('it is at work', () => gate.entered.length === 1)
   stop.abort()
   gate.open()
@@ -185,7 +185,7 @@ test('a stop whose time is over gives back what a handler does not let go, for o
 test('a stop while a claim waits leaves nothing leased', async (t) => {
   const { app, intray, proxy, states } = await newSubject(t, [])
   const stop = new AbortController()
-  const work = intray.work(unexpected, { signal: stop.signal })
+  const work = intray.work(unexpected, { signal: stop.signal, stopMs: 600_000 })
   await until('it waits for events', () => proxy.arrived.length > 0)
   stop.abort()
   await app.post({})
