@@ -111,15 +111,18 @@ test(
     }
     const isAnswered = (text: string) => text.includes('\r\n\r\n')
     for (const method of ['HEAD', 'OPTIONS']) {
-      // Refused before: it is closed first, when its body is given up.
-      const earlier = await open('POST')
-      await within('the refusal', earlier.until(isAnswered))
-      const later = await open(method)
-      const first = await Promise.race([
-        later.until(isAnswered).then(() => 'the answer'),
-        earlier.closed.then(() => 'the end of the wait'),
-      ])
-      assert.equal(first, 'the answer', method)
+      // Asked again where the machine stood still for as long as a body is waited for: then both come at once.
+      await until(`${method} is answered before a body is given up`, async () => {
+        // Refused before: it is closed first, when its body is given up.
+        const earlier = await open('POST')
+        await within('the refusal', earlier.until(isAnswered))
+        const later = await open(method)
+        const first = await Promise.race([
+          later.until(isAnswered).then(() => 'the answer'),
+          earlier.closed.then(() => 'the end of the wait'),
+        ])
+        return first === 'the answer'
+      })
     }
   },
 )
