@@ -166,8 +166,9 @@ test('whoever leaves in the middle leaves nothing behind: no message, no connect
   for (let count = 0; count < 8; count += 1) {
     await until('a message is taken', async () => (await app.post('{}').catch(() => null))?.status === 200)
   }
+  // Who came while others still held the places was told so: that they were given back is seen above.
   assert.deepEqual(
-    app.log.filter(({ level }) => level === 'error' || level === 'warn'),
+    app.log.filter(({ level, error }) => (level === 'error' || level === 'warn') && error !== 'overloaded'),
     [],
   )
 })
