@@ -230,7 +230,8 @@ test('every figure stands in the documentation, and the documentation lists no o
 test('only GET /metrics is there, and nothing of it on the port of the service', async (t) => {
   const app = await startTestApp(t, drivers[0]!, SETTINGS)
   const address = String(app.log.find(({ msg }) => msg === 'listening')?.metrics)
-  assert.equal((await fetch(address.replace('/metrics', '/'))).status, 404)
-  assert.equal((await fetch(address, { method: 'POST' })).status, 404)
+  const headers = { Connection: 'close' }
+  assert.equal((await fetch(address.replace('/metrics', '/'), { headers })).status, 404)
+  assert.equal((await fetch(address, { method: 'POST', headers })).status, 404)
   assert.equal((await app.send({ path: '/metrics' })).status, 404)
 })

@@ -7,6 +7,7 @@ import type { Store } from '../../src/store/contract/store.ts'
 import { type TestApp, startTestApp } from '../support/app.ts'
 import { RawConnection } from '../support/client.ts'
 import { drivers } from '../support/drivers.ts'
+import { scrape } from '../support/metrics.ts'
 import { until, within } from '../support/until.ts'
 
 const [sqlite] = drivers
@@ -180,11 +181,7 @@ test('claims sent ahead of their answers on one connection take one place; on co
     connection.write(bytes)
     return connection
   }
-  const inProgress = async () => {
-    const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
-    const text = await (await fetch(String(address))).text()
-    return Number(/^intray_inbox_claims (\d+)$/m.exec(text)?.[1])
-  }
+  const inProgress = async () => (await scrape(app)).get('intray_inbox_claims')
   const greedy = await send(rawClaim(token, 20).repeat(50))
   await until('the first waits', async () => (await inProgress()) === 1)
   assert.equal((await command(app, token, 'claims', {})).status, 200)
@@ -264,11 +261,7 @@ test('half-sent bodies of one tenant leave room for those of another', async (t)
 test('bodies that are still arriving are bounded in sum: one too many is 503, small ones and those before it are stored', async (t) => {
   const settings = { maxBodyBytes: '1048576', receivingMaxBytes: '400000', metrics: '127.0.0.1:0' }
   const app = await startTestApp(t, sqlite!, { settings })
-  const held = async () => {
-    const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
-    const text = await (await fetch(String(address))).text()
-    return Number(/^intray_receiving_bytes (\d+)$/m.exec(text)?.[1])
-  }
+  const held = async () => (await scrape(app)).get('intray_receiving_bytes')!
   const head = (length: number) =>
     `POST /api/inbox HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${app.token}\r\nContent-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
   const body = Buffer.from(JSON.stringify({ text: 'x'.repeat(400_000) }))

@@ -98,9 +98,11 @@ test('the limits on heads and bodies are those of plain connections', { skip: no
 
 test('the time-outs of heads and bodies are those of plain connections', { skip: noOpenssl }, async (t) => {
   const app = await startTls(t, { headersTimeout: '3s', requestTimeout: '3s' })
+  // Where the machine stands still for as long, a connection is closed in its handshake: the next one is answered.
+  const answered = (bytes: Uint8Array) => until('there is an answer', () => answerTo(t, app, bytes).catch(() => null))
   const late = await Promise.all([
-    answerTo(t, app, Buffer.from('POST / HTTP/1.1\r\nHost: x\r\n')),
-    answerTo(t, app, rawPost(PATH, app.token, '{"a":1}').subarray(0, -3)),
+    answered(Buffer.from('POST / HTTP/1.1\r\nHost: x\r\n')),
+    answered(rawPost(PATH, app.token, '{"a":1}').subarray(0, -3)),
   ])
   assert.deepEqual(late, ['408 request_timeout', '408 request_timeout'])
 })

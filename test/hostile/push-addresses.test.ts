@@ -10,6 +10,8 @@ import { HttpClient, type PushResult } from '../../src/processing/push/http-clie
 import { createResolver, type ResolveName } from '../../src/processing/push/resolver.ts'
 import { parseTargetUrl } from '../../src/processing/push/target-url.ts'
 
+/** A slow machine is no time-out. */
+const LONG_MS = 600_000
 const GUARDED = new AddressGuard()
 const ALL = new AddressGuard(['0.0.0.0/0', '::/0'])
 
@@ -42,7 +44,7 @@ async function push(text: string, guard: AddressGuard, resolve: ResolveName = cr
   if ('problem' in parsed) return { failure: 'forbidden_address', reason: parsed.problem, ms: 0 }
   const client = new HttpClient({ url: parsed.url, guard, resolve, maxSockets: 1 })
   try {
-    return await client.post({ headers: { 'Content-Length': '2' }, body: [Buffer.from('{}')], timeoutMs: 5000 })
+    return await client.post({ headers: { 'Content-Length': '2' }, body: [Buffer.from('{}')], timeoutMs: LONG_MS })
   } finally {
     client.stop()
   }

@@ -51,12 +51,14 @@ export interface TestAppOptions {
 
 export async function startTestApp(t: TestContext, driver: Driver, options: TestAppOptions = {}): Promise<TestApp> {
   const databaseUrl = await driver.readyDatabase()
-  // A slow machine is no overload: tests of it say so.
+  // A slow machine is neither an overload nor a slow client: tests of these say so.
   const environment: Record<string, string> = {
     INTRAY_PORT: '0',
     INTRAY_DATABASE_URL: databaseUrl,
     INTRAY_SECRETS_KEY: SECRETS_KEY,
     INTRAY_QUEUE_MAX_WAIT: '10m',
+    INTRAY_HEADERS_TIMEOUT: '1h',
+    INTRAY_REQUEST_TIMEOUT: '1h',
   }
   for (const [name, value] of Object.entries(options.settings ?? {}))
     environment[variableName(name as SettingName)] = value

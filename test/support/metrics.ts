@@ -5,7 +5,8 @@ import type { TestApp } from './app.ts'
 
 export async function scrapeText(app: TestApp): Promise<string> {
   const address = app.log.find(({ msg }) => msg === 'listening')?.metrics
-  const answer = await fetch(String(address))
+  // An idle connection is closed after 5 s, perhaps while the next request is on its way.
+  const answer = await fetch(String(address), { headers: { Connection: 'close' } })
   assert.equal(answer.status, 200)
   assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/)
   return answer.text()

@@ -63,7 +63,7 @@ test('the store is asked again after each step, without waiting for the interval
   const inbox = inboxOf([at(5, 0), at(5, 1), at(5, 2), at(5, 3), at(5, 4), at(5, 5)])
   const intervals: number[] = []
   const atOnce = async (ms: number) => void intervals.push(ms)
-  assert.equal(await createAwaitIndex({ inbox, hurry: () => {}, stepped: atOnce })(), 0)
+  assert.equal(await createAwaitIndex({ ...PATIENT, inbox, hurry: () => {}, stepped: atOnce })(), 0)
   assert.deepEqual([inbox.asked(), intervals], [6, [2, 4, 8, 16, 32]])
 })
 

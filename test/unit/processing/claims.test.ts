@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Claims, type ClaimCommand } from '../../../src/processing/claims.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../../src/store/contract/processing.ts'
@@ -15,6 +15,21 @@ const COMMAND: ClaimCommand = {
   channelRef: null,
 }
 const EVENT = { event: { id: 1, erasedAt: null }, payload: new Uint8Array() } as unknown as ClaimedEvent
+
+/** Time stands still until the returned function lets so much of it pass, a little at a time. */
+function stopTime(t: TestContext): (ms: number) => Promise<void> {
+  let now = 1_000_000
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  t.mock.method(performance, 'now', () => now)
+  return async (ms) => {
+    await nextTurn()
+    for (let passed = 0; passed < ms; passed += 10) {
+      now += 10
+      t.mock.timers.tick(10)
+      await nextTurn()
+    }
+  }
+}
 
 /** A queue that has something from the so-manieth claim on, and says so when it is looked at. */
 function queueWith(from: number) {
@@ -36,22 +51,29 @@ function queueWith(from: number) {
   return { claims, asked }
 }
 
-test('a claim that waits in vain asks once, and is answered with nothing when its time is over', async () => {
+test('a claim that waits in vain asks once, and is answered with nothing when its time is over', async (t) => {
+  const pass = stopTime(t)
   const { claims, asked } = queueWith(Number.POSITIVE_INFINITY)
-  assert.deepEqual(await claims.claim(PROCESSOR, COMMAND, NEVER), [])
+  const waiting = claims.claim(PROCESSOR, COMMAND, NEVER)
+  await pass(COMMAND.waitMs)
+  assert.deepEqual(await waiting, [])
   assert.equal(asked.claims, 1)
   assert.ok(asked.looks >= 1)
   await claims.stop()
 })
 
-test('one that is woken asks again, and is answered with what there is', async () => {
+test('one that is woken asks again, and is answered with what there is', async (t) => {
+  const pass = stopTime(t)
   const { claims, asked } = queueWith(2)
-  assert.deepEqual(await claims.claim(PROCESSOR, COMMAND, NEVER), [EVENT])
+  const waiting = claims.claim(PROCESSOR, COMMAND, NEVER)
+  await pass(COMMAND.waitMs)
+  assert.deepEqual(await waiting, [EVENT])
   assert.equal(asked.claims, 2)
   await claims.stop()
 })
 
-test('of a hundred that would wait for the same a few ask; a hint, another conversation, or no wish to wait, and they ask', async () => {
+test('of a hundred that would wait for the same a few ask; a hint, another conversation, or no wish to wait, and they ask', async (t) => {
+  const pass = stopTime(t)
   const { claims, asked } = queueWith(Number.POSITIVE_INFINITY)
   const claim = (more: Partial<ClaimCommand> = {}) => claims.claim(PROCESSOR, { ...COMMAND, ...more }, NEVER)
   await claim({ waitMs: 0 })
@@ -63,6 +85,7 @@ test('of a hundred that would wait for the same a few ask; a hint, another conve
   claims.hint()
   waiting.push(claim())
   assert.equal(asked.claims, 4)
+  await pass(COMMAND.waitMs)
   await Promise.all(waiting)
   assert.equal(asked.claims, 4)
   const late = claim()
@@ -82,7 +105,8 @@ test('a claim that found nothing while a hint came in says nothing of the next',
   await next
 })
 
-test('one whose time is over while the store tells nothing asks it, and fails as it does', async () => {
+test('one whose time is over while the store tells nothing asks it, and fails as it does', async (t) => {
+  const pass = stopTime(t)
   let isAway = false
   const troubles: unknown[] = []
   const answer = async <T>(told: T): Promise<T> => {
@@ -100,7 +124,9 @@ test('one whose time is over while the store tells nothing asks it, and fails as
   const waiting = claims.claim(PROCESSOR, { ...COMMAND, waitMs: 3000 }, NEVER)
   await nextTurn()
   isAway = true
-  await assert.rejects(waiting, /away/)
+  const failed = assert.rejects(waiting, /away/)
+  await pass(3000)
+  await failed
   assert.ok(troubles.length >= 1)
   await claims.stop()
 })

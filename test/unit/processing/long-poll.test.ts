@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { LongPolls, type ClaimQueue } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
-import { until } from '../../support/until.ts'
 
 const queue = (companyId: number, ordered = true, channelRef: string | null = null): ClaimQueue => ({
   tenant: { accountId: 1, companyId },
@@ -11,6 +11,20 @@ const queue = (companyId: number, ordered = true, channelRef: string | null = nu
   channelRef,
 })
 const NEVER = new AbortController().signal
+
+/** Time stands still until the returned function lets so much of it pass, a little at a time. */
+function stopTime(t: TestContext): (ms: number) => Promise<void> {
+  let now = 1_000_000
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  t.mock.method(performance, 'now', () => now)
+  return async (ms) => {
+    for (let passed = 0; passed < ms; passed += 10) {
+      now += 10
+      t.mock.timers.tick(10)
+      await nextTurn()
+    }
+  }
+}
 
 /** Polls on queues that are ready for those companies; every look is noted. */
 function polls(ready: Set<number>, at: number | null = null) {
@@ -47,33 +61,41 @@ test('a hint wakes one of those whose queue is ready, the first that came, and n
   assert.deepEqual(woken, ['first', 'second'], 'a stop is nothing to claim for')
 })
 
-test('a hundred that wait share one look, and one entry for each queue', async () => {
+test('a hundred that wait share one look, and one entry for each queue', async (t) => {
+  const pass = stopTime(t)
   const { service, looks } = polls(new Set())
   const waiting = Array.from({ length: 100 }, (_, n) => service.wait(queue(1 + (n % 3)), 1500, NEVER, false))
+  await pass(1500)
   await Promise.all(waiting)
   assert.ok(looks.length >= 1 && looks.length <= 4, `${looks.length} looks in 1.5 s`)
   for (const look of looks) assert.deepEqual(look.toSorted(), [1, 2, 3])
   await service.stop()
 })
 
-test('it looks when the first lease or back-off is over', async () => {
+test('it looks when the first lease or back-off is over', async (t) => {
+  const pass = stopTime(t)
   const { service, looks } = polls(new Set(), 40)
-  const waiting = service.wait(queue(1), 5000, NEVER, false).then(() => 'its time is over')
+  const waiting = service.wait(queue(1), 5000, NEVER, false)
+  await pass(4990)
   // By the second there would be five in all that time.
-  const seven = until('it has looked seven times', () => looks.length >= 7).then(() => 'seven looks')
-  assert.equal(await Promise.race([waiting, seven]), 'seven looks')
+  assert.ok(looks.length >= 7, `${looks.length} looks`)
   await service.stop()
   await waiting
 })
 
-test('who goes away, or whose time is over, waits no longer; a stop ends all, and all that come later', async () => {
+test('who goes away, or whose time is over, waits no longer; a stop ends all, and all that come later', async (t) => {
+  const pass = stopTime(t)
   const { service } = polls(new Set())
   const leaving = new AbortController()
   const gone = service.wait(queue(1), 20_000, leaving.signal, false)
   leaving.abort()
   assert.equal(await gone, false)
-  assert.equal(await service.wait(queue(1), 10, NEVER, false), true, 'the store has told nothing yet')
-  assert.equal(await service.wait(queue(1), 400, NEVER, false), false)
+  const early = service.wait(queue(1), 10, NEVER, false)
+  await pass(10)
+  assert.equal(await early, true, 'the store has told nothing yet')
+  const late = service.wait(queue(1), 400, NEVER, false)
+  await pass(400)
+  assert.equal(await late, false)
   const last = service.wait(queue(1), 20_000, NEVER, false)
   await service.stop()
   assert.equal(await last, false)
