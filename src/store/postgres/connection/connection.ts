@@ -13,8 +13,6 @@ import { endsConnection, notAcknowledged, sqlState, storeFailure } from './failu
 import { requireSupportedServer, type ServerName } from './supported-server.ts'
 
 const CONNECT_TIMEOUT_MS = 3000
-/** The timeout is counted in ticks: while this process stands still it cannot read what the server says. */
-const CONNECT_TICKS = 10
 /** The server gives up a statement after this long, and the client a little later. */
 const STATEMENT_TIMEOUT_MS = 30_000
 const QUERY_TIMEOUT_MS = STATEMENT_TIMEOUT_MS + 5000
@@ -94,6 +92,7 @@ export class Connection {
     this.host = host
     this.#client = new pg.Client({
       connectionString: host.connectionString,
+      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
@@ -115,7 +114,7 @@ export class Connection {
   static async open(host: Host): Promise<Connection> {
     const connection = new Connection(host)
     try {
-      await connection.#connect()
+      await connection.#client.connect()
       const results = await connection.#beginSession()
       connection.#server = results.at(-1)!.rows[0]!
       requireSupportedServer(connection.#server)
@@ -239,18 +238,6 @@ export class Connection {
     this.#end()
     void this.#client.end().catch(() => {})
     this.#client.connection.stream.destroy()
-  }
-
-  async #connect(): Promise<void> {
-    let ticks = 0
-    const timer = setInterval(() => {
-      if (++ticks === CONNECT_TICKS) this.#client.connection.stream.destroy(new Error('timeout expired'))
-    }, CONNECT_TIMEOUT_MS / CONNECT_TICKS).unref()
-    try {
-      await this.#client.connect()
-    } finally {
-      clearInterval(timer)
-    }
   }
 
   async #beginSession(): Promise<pg.QueryResult<ServerFacts>[]> {
