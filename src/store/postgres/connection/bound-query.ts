@@ -11,13 +11,9 @@ interface Wire extends pg.Connection {
   readonly submittedNamedStatements: Record<string, string>
 }
 
-/** The longest timer: the timeout of `pg` would count before an answer is read that came while this process stood still. */
-const NO_TIMEOUT_MS = 2 ** 31 - 1
-
 export class BoundQuery extends pg.Query {
   readonly name: string
-  readonly query_timeout = NO_TIMEOUT_MS
-  readonly #timeoutMs: number
+  readonly query_timeout: number
   readonly #text: string
   readonly #message: BindMessage
   #cells: readonly unknown[] = []
@@ -30,7 +26,7 @@ export class BoundQuery extends pg.Query {
   ) {
     super(text)
     this.name = name
-    this.#timeoutMs = timeoutMs
+    this.query_timeout = timeoutMs
     this.#text = text
     this.#message = message
   }
@@ -38,13 +34,7 @@ export class BoundQuery extends pg.Query {
   /** Resolves with the cells of its one row. */
   ask(client: pg.Client): Promise<readonly unknown[]> {
     return new Promise((resolve, reject) => {
-      // The turn reads its sockets between the two.
-      const timer = setTimeout(() => setImmediate(() => reject(new Error('Query read timeout'))), this.#timeoutMs)
-      this.callback = (error) => {
-        clearTimeout(timer)
-        if (error) reject(error)
-        else resolve(this.#cells)
-      }
+      this.callback = (error) => (error ? reject(error) : resolve(this.#cells))
       client.query(this)
     })
   }
