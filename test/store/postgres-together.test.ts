@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type pg from 'pg'
 import type { Store } from '../../src/store/contract/store.ts'
 import { newUuid } from '../../src/runtime/id.ts'
 import { readMigrations } from '../../src/store/migrations.ts'
@@ -150,20 +151,18 @@ test('a claim that waited for a lane in vain does not hold it while it enqueues'
   await store.processing.release({ ...queue, items, now: NOON, maxAttempts: 3, keyId: 'PPPPPPPPPP', jitter: 0 })
   const [holder, enqueueing, watcher] = await Promise.all([0, 1, 2].map(() => connect(database.url)))
   t.after(() => Promise.all([holder!.end(), enqueueing!.end(), watcher!.end()]))
-  const waiters = async () =>
-    Number(
-      (
-        await watcher!.query(
-          "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
-        )
-      ).rows[0].count,
-    )
+  /** How many wait for a lock of this one now. That somebody waits for a lock is still told of one that was just given it. */
+  const waitersFor = async (client: pg.Client | undefined) => {
+    const { rows } = await client!.query('SELECT pg_backend_pid() AS pid')
+    const count = 'SELECT count(*)::int FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))'
+    return (await watcher!.query(count, [rows[0].pid])).rows[0].count
+  }
   await holder!.query('BEGIN; SELECT FROM intray.lanes FOR NO KEY UPDATE')
   const claiming = claim(NOON)
-  await until('the claim waits for the lane', async () => (await waiters()) === 1)
+  await until('the claim waits for the lane', async () => (await waitersFor(holder)) === 1)
   await enqueueing!.query('BEGIN; SELECT FROM intray.subscriptions FOR NO KEY UPDATE')
   await holder!.query(`UPDATE intray.lanes SET held = 1, ready_at = ${NOON + 30_000}; COMMIT`)
-  await until('the claim waits for the subscription', async () => (await waiters()) === 1)
+  await until('the claim waits for the subscription', async () => (await waitersFor(enqueueing)) === 1)
   const free = await enqueueing!.query('SELECT lane FROM intray.lanes FOR NO KEY UPDATE SKIP LOCKED')
   assert.equal(free.rowCount, 1)
   await enqueueing!.query('ROLLBACK')
