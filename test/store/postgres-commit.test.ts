@@ -126,6 +126,18 @@ test('a batch that is held up does not hold up those behind it for good', async 
   assert.equal((await postgresBackDoor.countJournal(url)).dedupe, 6)
 })
 
+test('a process that stands still has the answer of an append afterwards, and sends nothing twice', async (t) => {
+  const url = await newPostgresDatabase()
+  const store = await openStore(url, { role: 'server' })
+  t.after(() => store.close())
+  const id = await append(store, { sourceRef: 'a' })
+  const again = store.journal.append([item({ sourceRef: 'a' })])
+  // Longer than a try of an append.
+  setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5000))
+  assert.deepEqual(await again, [{ outcome: 'duplicate', id }])
+  assert.deepEqual(await postgresBackDoor.countJournal(url), { events: 1, resends: 1, dedupe: 1 })
+})
+
 test('the control: who tries again without a key of its own stores twice', async (t) => {
   const url = await newPostgresDatabase()
   await withClient(url, (client) => client.query('CREATE TABLE naive (text text)'))
