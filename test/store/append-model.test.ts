@@ -9,6 +9,7 @@ import type { AppendItem, AppendOutcome } from '../../src/store/contract/append.
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { drivers } from '../support/drivers.ts'
+import { DEADLINE_MS } from '../support/until.ts'
 import { item, NOON } from './rows.ts'
 import { drawSeed } from './seed.ts'
 import { indexAll, type Role, roles } from './suite.ts'
@@ -124,7 +125,12 @@ for (const driver of drivers) {
   test(`${driver.name}: any sequence of appends, retries and restarts comes to what the contract says`, async (t) => {
     const seed = drawSeed(t)
     const property = fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => run(driver, steps))
-    await fc.assert(property, { seed, numRuns: 40, interruptAfterTimeLimit: 20_000, markInterruptAsFailure: false })
+    await fc.assert(property, {
+      seed,
+      numRuns: 40,
+      interruptAfterTimeLimit: DEADLINE_MS,
+      markInterruptAsFailure: false,
+    })
   })
 }
 

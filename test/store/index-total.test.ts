@@ -9,6 +9,7 @@ import { EXTRACT_LIMITS } from '../../src/model/extract.ts'
 import type { Store } from '../../src/store/contract/store.ts'
 import { openStore } from '../../src/store/open.ts'
 import { drivers } from '../support/drivers.ts'
+import { DEADLINE_MS } from '../support/until.ts'
 import { idOf, item } from './rows.ts'
 import { drawSeed } from './seed.ts'
 import { everyDriver, indexAll } from './suite.ts'
@@ -95,7 +96,7 @@ for (const driver of drivers) {
           await holdsFor(store, payloads, maxRows, seen)
         },
       ),
-      { seed, numRuns: 250, interruptAfterTimeLimit: 20_000 },
+      { seed, numRuns: 250, interruptAfterTimeLimit: DEADLINE_MS },
     )
     t.diagnostic(JSON.stringify(seen))
     assert.ok(seen.accepted > 100 && seen.refused > 20, 'the bodies were of both sorts')

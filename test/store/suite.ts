@@ -73,14 +73,30 @@ export const outcomesOf = (outcomes: readonly AppendOutcome[]): string[] => outc
 
 /** One step. It finds everything that was stored before it: nothing else uses the server of a test file. */
 export function stepOnce(store: Store, limits: IndexLimits = WIDE): Promise<IndexStepResult> {
-  return store.index.step(limits)
+  return untilTaken(() => store.index.step(limits))
+}
+
+/** PostgreSQL ends a step that is silent for so long, and nothing of it is done. */
+const MAX_SILENCE_MS = 5000
+
+/** A step during which the machine stood still is taken again. */
+async function untilTaken(step: () => Promise<IndexStepResult>): Promise<IndexStepResult> {
+  for (;;) {
+    const startedAt = performance.now()
+    try {
+      return await step()
+    } catch (error) {
+      if (performance.now() - startedAt < MAX_SILENCE_MS) throw error
+      failure('unavailable')(error)
+    }
+  }
 }
 
 const MAX_IDLE_STEPS = 10
 
 /** A step of the second cursor. */
 export function stepWords(store: Store, limits: IndexLimits = WIDE, maxWords = MAX_WORDS): Promise<IndexStepResult> {
-  return store.index.stepWords({ ...limits, maxWords } satisfies WordLimits)
+  return untilTaken(() => store.index.stepWords({ ...limits, maxWords } satisfies WordLimits))
 }
 
 /** Steps both cursors until the index covers everything. Fails if it stands still before that. `onStep`: of the first. */

@@ -69,8 +69,12 @@ const CLEAR_ROWS = 500
 /** Dead events that are requeued in one transaction. */
 const REQUEUE_ROWS = 200
 
-/** How long a command waits for a starting server to migrate the schema. */
+/**
+ * How long a command waits for a starting server to migrate the schema. Counted in looks, not by the clock: while the machine stands
+ * still, so does the server.
+ */
 const SERVER_START_MS = 3000
+const LOOK_EVERY_MS = 25
 
 /** The connections of a store. */
 interface Parts {
@@ -154,14 +158,14 @@ async function openServerStore(db: DatabaseSync, path: string): Promise<Store> {
 
 /** A starting server migrates within moments. A running server must not meet a changed schema. */
 async function waitForServerMigration(db: DatabaseSync, path: string): Promise<void> {
-  const deadline = Date.now() + SERVER_START_MS
-  while (isServerRunning(path) && (needsMigration(db) || needsIndexFile(path))) {
-    if (Date.now() > deadline) {
+  for (let waitedMs = 0; isServerRunning(path) && (needsMigration(db) || needsIndexFile(path)); ) {
+    if (waitedMs >= SERVER_START_MS) {
       throw new StoreRefused(
         'This version of Intray needs to change the schema, but a server is running on the database. Stop the server first.',
       )
     }
-    await new Promise((resolve) => setTimeout(resolve, 25))
+    await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
+    waitedMs += LOOK_EVERY_MS
   }
 }
 

@@ -7,6 +7,7 @@ import { bigints } from '../../../src/store/postgres/connection/binary-array.ts'
 import { BindMessage } from '../../../src/store/postgres/connection/bind-message.ts'
 import { Connection, type Statement } from '../../../src/store/postgres/connection/connection.ts'
 import { newPostgresDatabase } from '../../support/postgres/databases.ts'
+import { DEADLINE_MS } from '../../support/until.ts'
 
 const ECHO: Statement = {
   name: 'echo',
@@ -22,7 +23,7 @@ before(async () => {
 after(() => connection.close())
 
 const echo = async (message: BindMessage): Promise<unknown[]> =>
-  (await connection.cells(ECHO, message, 10_000)).map((cell) => JSON.parse(cell as string) as unknown)
+  (await connection.cells(ECHO, message, DEADLINE_MS)).map((cell) => JSON.parse(cell as string) as unknown)
 
 function write(
   message: BindMessage,
@@ -76,7 +77,7 @@ test('an error of such a statement is told, and the connection goes on', async (
   message.begin(ECHO.name)
   for (let n = 0; n < 3; n++) message.value(Buffer.from('no array'))
   message.end()
-  await assert.rejects(connection.cells(ECHO, message, 10_000), /dimensions/)
+  await assert.rejects(connection.cells(ECHO, message, DEADLINE_MS), /dimensions/)
   write(message, ['on'], [], [])
   assert.deepEqual(await echo(message), [['on'], [], []])
 })

@@ -1,6 +1,8 @@
 // Statements that travel together: what is told when one of them fails, and what stays of it.
 
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type AddressInfo, createServer } from 'node:net'
 import test, { type TestContext } from 'node:test'
 import type { StoreFailure } from '../../../src/store/contract/failure.ts'
 import { parseAddress } from '../../../src/store/postgres/connection/address.ts'
@@ -8,6 +10,7 @@ import { BindMessage } from '../../../src/store/postgres/connection/bind-message
 import { Connection, type Statement } from '../../../src/store/postgres/connection/connection.ts'
 import { sqlState } from '../../../src/store/postgres/connection/failure.ts'
 import { newPostgresDatabase } from '../../support/postgres/databases.ts'
+import { within } from '../../support/until.ts'
 
 const DIVIDE = 'SELECT 1 / (SELECT 0)'
 const DIVISION_BY_ZERO = '22012'
@@ -176,13 +179,15 @@ test('who stands behind another is given its own time, and more if the other nee
 
 test('the time of those who were answered is not given to those who come later, however long the row was', async (t) => {
   const connection = await setUp(t)
-  let last = ask(connection, sleep(0.01), 5_000)
+  // More than a machine stands still for; whoever is behind the last one waits for it.
+  const limitMs = 20_000
+  let last = ask(connection, sleep(0.01), limitMs)
   for (let n = 0; n < 30; n++) {
-    const next = ask(connection, sleep(0.01), 5_000)
+    const next = ask(connection, sleep(0.01), limitMs)
     await last
     last = next
   }
-  // Added up, it would be given two and a half minutes.
+  // Added up, it would be given ten minutes.
   const stuck = ask(connection, sleep(1000), 100).then(
     () => 'answered',
     () => 'given up',
@@ -196,4 +201,23 @@ test('the same statement twice at once on a new connection is prepared once', as
   const answers = await Promise.all([1, 2, 3].map(() => ask(connection, sleep(0), 60_000)))
   assert.deepEqual(answers, [['{sleep_0}'], ['{sleep_0}'], ['{sleep_0}']])
   assert.equal(connection.isBroken, false)
+})
+
+test('a process that stands still while it connects is connected afterwards', async () => {
+  const [host] = parseAddress(await newPostgresDatabase()).hosts
+  const opening = Connection.open(host!)
+  // Longer than a server may take to answer.
+  setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 4000))
+  const connection = await opening
+  assert.deepEqual(await connection.query('SELECT 1 AS one'), [{ one: 1 }])
+  await connection.close()
+})
+
+test('a server that takes a connection and says nothing is given up', async (t) => {
+  const silent = createServer()
+  await once(silent.listen(0, '127.0.0.1'), 'listening')
+  t.after(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const [host] = parseAddress(`postgres://intray@127.0.0.1:${port}/intray`).hosts
+  await assert.rejects(within('the end of the wait', Connection.open(host!)), /timeout expired/)
 })

@@ -60,11 +60,14 @@ const LATER: Migration = {
   sql: 'ALTER TABLE intray.events ADD COLUMN added text',
 }
 
+/** Alive for as long as the test takes: a sign of life counts for 4 s. */
+const OLD_NODE = "INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp() + interval '1 hour')"
+
 test('a later version brings the schema up to date, by a command only while no server runs', async (t) => {
   const url = await migrated()
   const connection = await Connection.open(parseAddress(url).hosts[0]!)
   t.after(() => connection.close())
-  await connection.query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
+  await connection.query(OLD_NODE)
   const known = [...SHIPPED, LATER]
   await assert.rejects(prepareSchema(connection, 'tool', { known }), {
     name: 'StoreRefused',
@@ -81,7 +84,7 @@ test('servers of a later version that start at once migrate once, whoever else r
   const host = parseAddress(url).hosts[0]!
   const connections = await Promise.all([Connection.open(host), Connection.open(host), Connection.open(host)])
   t.after(() => Promise.all(connections.map((connection) => connection.close())))
-  await connections[0].query("INSERT INTO intray.nodes VALUES ('old-node', 0, clock_timestamp())")
+  await connections[0].query(OLD_NODE)
   await Promise.all(
     connections.map((connection) => prepareSchema(connection, 'server', { known: [...SHIPPED, LATER] })),
   )

@@ -35,10 +35,11 @@ async function startFile(t: TestContext) {
 
 const dataFolderOf = (url: string): Promise<string> => ask(url, 'SHOW data_directory')
 
-async function untilGone(url: string): Promise<void> {
+/** Another file's server may have its port by then. */
+async function untilGone({ url, folder }: { readonly url: string; readonly folder: string }): Promise<void> {
   await until('the server is gone', () =>
     dataFolderOf(url).then(
-      () => false,
+      (found) => found !== folder,
       () => true,
     ),
   )
@@ -50,13 +51,13 @@ test('two processes have two servers; one that exits leaves neither its server n
   const [ending, other] = files
   ending!.child.stdin.end()
   assert.deepEqual(await ending!.exited, [0, null])
-  await untilGone(ending!.url)
+  await untilGone(ending!)
   assert.equal(existsSync(ending!.folder), false)
   assert.equal(await dataFolderOf(other!.url), other!.folder, 'the other goes on')
 })
 
 test('a process that is killed leaves no server', async (t) => {
-  const { child, url } = await startFile(t)
-  child.kill('SIGKILL')
-  await untilGone(url)
+  const file = await startFile(t)
+  file.child.kill('SIGKILL')
+  await untilGone(file)
 })

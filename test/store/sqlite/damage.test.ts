@@ -111,6 +111,7 @@ test('damaged dedupe keys fail the messages that need them, and no others of the
   assert.ok(failed.every((one) => one.isDamaged))
   assert.equal(outcomes.filter(({ outcome }) => outcome === 'conflict').length, EVENTS - failed.length)
   assert.deepEqual(fatal, [])
+  await until('the index is looked into', () => findings.length > 0)
   assert.equal(findings.length, 1)
   assert.match(findings[0]!, /^the journal is damaged/)
 })

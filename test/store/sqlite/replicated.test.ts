@@ -13,6 +13,7 @@ import { until } from '../../support/until.ts'
 import { item } from '../rows.ts'
 
 const CHECKPOINT_BYTES = CHECKPOINT_PAGES.journal * JOURNAL_PAGE_BYTES
+const BODY_BYTES = 1024 * 1024
 /** Shorter than a commit waits for a lock. */
 const MAX_CLOSE_MS = 4000
 
@@ -24,7 +25,7 @@ async function openServer(t: TestContext, { isReplicated }: { isReplicated: bool
   const other = new DatabaseSync(path, { timeout: 5000 })
   t.after(() => other.isOpen && other.close())
   if (isReplicated) other.exec('CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)')
-  const body = 'x'.repeat(1024 * 1024)
+  const body = 'x'.repeat(BODY_BYTES)
   const append = () => store.journal.append([item({ body })])
   const walBytes = () => statSync(`${path}-wal`).size
   return { store, other, append, walBytes }
@@ -38,7 +39,8 @@ test('under Litestream a checkpoint truncates the WAL', async (t) => {
     largest = Math.max(largest, walBytes())
     return walBytes() < largest
   })
-  assert.ok(largest > CHECKPOINT_BYTES)
+  // The server may truncate before the size after the last append is looked at.
+  assert.ok(largest + BODY_BYTES > CHECKPOINT_BYTES)
   await append()
   assert.ok(walBytes() < CHECKPOINT_BYTES, 'a commit begins a new file')
 })
@@ -46,7 +48,7 @@ test('under Litestream a checkpoint truncates the WAL', async (t) => {
 test('without Litestream a checkpoint keeps the file of the WAL', async (t) => {
   const { append, walBytes } = await openServer(t, { isReplicated: false })
   let written = 0
-  for (let largest = 0; written < 3 * CHECKPOINT_BYTES; written += 1024 * 1024) {
+  for (let largest = 0; written < 3 * CHECKPOINT_BYTES; written += BODY_BYTES) {
     await append()
     assert.ok(walBytes() >= largest)
     largest = walBytes()
@@ -55,12 +57,15 @@ test('without Litestream a checkpoint keeps the file of the WAL', async (t) => {
 })
 
 test('a server that stops does not wait for a reader', async (t) => {
-  const { store, other, append } = await openServer(t, { isReplicated: true })
-  await append()
-  other.exec('BEGIN')
-  other.prepare('SELECT count(*) FROM events').get()
-  await append()
-  const startedAt = performance.now()
-  await store.close()
-  assert.ok(performance.now() - startedAt < MAX_CLOSE_MS, 'it waited')
+  // One that the machine kept waiting is watched anew. One that waits for the reader is never this quick.
+  await until('a server stops before a commit would give up', async () => {
+    const { store, other, append } = await openServer(t, { isReplicated: true })
+    await append()
+    other.exec('BEGIN')
+    other.prepare('SELECT count(*) FROM events').get()
+    await append()
+    const startedAt = performance.now()
+    await store.close()
+    return performance.now() - startedAt < MAX_CLOSE_MS
+  })
 })

@@ -3,7 +3,11 @@
 // It extends pg.Query, since `pg` pipelines only its own queries.
 
 import pg from 'pg'
+import { startTimeLimit } from '../../../runtime/time-limit.ts'
 import type { BindMessage } from './bind-message.ts'
+
+/** The longest time of a timer. */
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1
 
 /** Internals of `pg` that its types do not declare, as are the methods below that `pg` calls. */
 interface Wire extends pg.Connection {
@@ -13,7 +17,9 @@ interface Wire extends pg.Connection {
 
 export class BoundQuery extends pg.Query {
   readonly name: string
-  readonly query_timeout: number
+  /** Of `pg`, which would count time in which this process stands still: the limit is our own. */
+  readonly query_timeout = LONGEST_TIMEOUT_MS
+  readonly #timeoutMs: number
   readonly #text: string
   readonly #message: BindMessage
   #cells: readonly unknown[] = []
@@ -26,15 +32,20 @@ export class BoundQuery extends pg.Query {
   ) {
     super(text)
     this.name = name
-    this.query_timeout = timeoutMs
+    this.#timeoutMs = timeoutMs
     this.#text = text
     this.#message = message
   }
 
-  /** Resolves with the cells of its one row. */
+  /** Resolves with the cells of its one row. Once its time is over, the connection must not be used again: its answer may still come. */
   ask(client: pg.Client): Promise<readonly unknown[]> {
     return new Promise((resolve, reject) => {
-      this.callback = (error) => (error ? reject(error) : resolve(this.#cells))
+      const endLimit = startTimeLimit(this.#timeoutMs, () => reject(new Error('Query read timeout')))
+      this.callback = (error) => {
+        endLimit()
+        if (error) reject(error)
+        else resolve(this.#cells)
+      }
       client.query(this)
     })
   }

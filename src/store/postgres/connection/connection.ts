@@ -5,6 +5,7 @@
 // after it. The server still runs them one after the other.
 
 import pg from 'pg'
+import { startTimeLimit } from '../../../runtime/time-limit.ts'
 import { StoreFailure } from '../../contract/failure.ts'
 import type { Host } from './address.ts'
 import type { BindMessage } from './bind-message.ts'
@@ -92,7 +93,6 @@ export class Connection {
     this.host = host
     this.#client = new pg.Client({
       connectionString: host.connectionString,
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
       query_timeout: QUERY_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: 10_000,
@@ -114,7 +114,7 @@ export class Connection {
   static async open(host: Host): Promise<Connection> {
     const connection = new Connection(host)
     try {
-      await connection.#client.connect()
+      await connection.#connect()
       const results = await connection.#beginSession()
       connection.#server = results.at(-1)!.rows[0]!
       requireSupportedServer(connection.#server)
@@ -238,6 +238,17 @@ export class Connection {
     this.#end()
     void this.#client.end().catch(() => {})
     this.#client.connection.stream.destroy()
+  }
+
+  /** The limit of `pg` would run out while this process stands still, with the server's answer at hand. */
+  async #connect(): Promise<void> {
+    const tooLate = Promise.withResolvers<never>()
+    const endLimit = startTimeLimit(CONNECT_TIMEOUT_MS, () => tooLate.reject(new Error('timeout expired')))
+    try {
+      await Promise.race([this.#client.connect(), tooLate.promise])
+    } finally {
+      endLimit()
+    }
   }
 
   async #beginSession(): Promise<pg.QueryResult<ServerFacts>[]> {
