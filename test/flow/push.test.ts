@@ -206,7 +206,9 @@ for (const driver of drivers) {
       (await app.store.operators.listAudit(null, 10)).find(({ action }) => action === 'endpoint_disable'),
     )
     assert.deepEqual([audited.operator, audited.target, audited.tenant], ['(push)', 'default', TENANT])
+    await inForce(app)
     await post(app, 'other')
+    await until('its event is given back', async () => (await history(id)).errors.length > 0)
     assert.deepEqual((await history(id)).errors, ['HTTP 410: moved away'])
     receiver.respond = ok
     await call('POST', `${ENDPOINT}/resume`)
