@@ -331,9 +331,10 @@ for (const driver of drivers) {
     await call('POST', '/v1/inbox/subscriptions/fast/endpoint', { url: fast.url })
     for (let n = 0; n < 200; n++) await post(app, `c${n % 50}`)
     await until('the fast one has all', () => fast.received.length === 200)
-    // All conversations of the slow one are still under way.
-    await until('the slow one has one of each', () => hanging.received.length === 50)
-    assert.equal(hanging.received.length, 50)
+    // All conversations of the slow one are still under way, or begin with the same event again.
+    const begun = () => new Set(hanging.received.map(({ eventId }) => eventId)).size
+    await until('the slow one has one of each', () => begun() === 50)
+    assert.equal(begun(), 50)
   })
 
   test(`${driver.name}: the payload is sent as it came if the endpoint wants that`, async (t) => {
