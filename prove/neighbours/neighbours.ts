@@ -21,6 +21,7 @@ import { brokenBy, lineOf, MAX_TURN_MS, tableOf } from './verdict.ts'
 const EVENTS = 20_000
 const SECONDS = 3
 const STALL_LIMIT_MS = 60_000
+const UNTIMED_PATIENCE_MS = 60_000
 const STALL = fileURLToPath(new URL('./stall.ts', import.meta.url))
 const NAMES = ATTACKS.map(({ name }) => name)
 
@@ -78,7 +79,9 @@ export const neighbours: Proof = {
 }
 
 async function tried(context: ProofContext, attack: Attack, options: TrialOptions): Promise<Trial> {
-  const trial = await tryAttack(context, attack, options)
+  // Where times are not judged, a service that stands still for some seconds is not one that serves nobody.
+  const patience = context.isTimed ? {} : { patienceMs: UNTIMED_PATIENCE_MS }
+  const trial = await tryAttack(context, attack, { ...options, ...patience })
   context.progress(lineOf(trial))
   return trial
 }

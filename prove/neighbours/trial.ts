@@ -8,7 +8,7 @@ import type { ProofContext } from '../proof.ts'
 import { waitFor } from '../wait.ts'
 import { type Attack, type AttackCounts, pause, type Target } from './attack.ts'
 import { type ProbedOptions, ProbedService, type Turn } from './probed-service.ts'
-import { Victim, type VictimFigures } from './victim.ts'
+import { PATIENCE_MS, Victim, type VictimFigures } from './victim.ts'
 
 const PROGRAM = fileURLToPath(new URL('./attacker.ts', import.meta.url))
 const WARM_UP_S = 0.5
@@ -29,6 +29,8 @@ export interface Trial {
 
 export interface TrialOptions extends ProbedOptions {
   readonly seconds: number
+  /** Of the victim, instead of its own. */
+  readonly patienceMs?: number
 }
 
 export async function tryAttack(context: ProofContext, attack: Attack, options: TrialOptions): Promise<Trial> {
@@ -37,7 +39,8 @@ export async function tryAttack(context: ProofContext, attack: Attack, options: 
   const probed = await ProbedService.start(context, options)
   const { service } = probed
   const { port } = service
-  const victim = new Victim({ port, ...database.victim, hasLarge: attack.hasLargeVictim === true })
+  const { patienceMs = PATIENCE_MS } = options
+  const victim = new Victim({ port, ...database.victim, hasLarge: attack.hasLargeVictim === true, patienceMs })
   await attacker.setTarget({ ...database.attacker, port })
   let mostMiB = 0
   const watch = setInterval(() => (mostMiB = Math.max(mostMiB, residentMiB(service.pid) ?? 0)), WATCH_MS)

@@ -36,6 +36,7 @@ export interface VictimOptions {
   readonly senderToken: string
   readonly processorToken: string
   readonly hasLarge: boolean
+  readonly patienceMs: number
 }
 
 interface Planned {
@@ -46,16 +47,21 @@ interface Planned {
 
 class Tally {
   readonly #latencies: number[] = []
+  readonly #patienceMs: number
   #due = 0
   #refused = 0
   #unanswered = 0
+
+  constructor(patienceMs: number) {
+    this.#patienceMs = patienceMs
+  }
 
   due(): void {
     this.#due += 1
   }
 
   note(status: number, tookMs: number): void {
-    if (status === 0 || tookMs > PATIENCE_MS) this.#unanswered += 1
+    if (status === 0 || tookMs > this.#patienceMs) this.#unanswered += 1
     else if (status === 200) this.#latencies.push(tookMs)
     else this.#refused += 1
   }
@@ -98,7 +104,7 @@ export class Victim {
     if (this.#options.hasLarge)
       plan.push({ activity: 'large', everyMs: SEND_LARGE_EVERY_MS, ask: (dueAt) => this.#sendLarge(dueAt) })
     const activities = [...plan.map(({ activity }) => activity), 'claimable']
-    this.#tallies = Object.fromEntries(activities.map((activity) => [activity, new Tally()]))
+    this.#tallies = Object.fromEntries(activities.map((activity) => [activity, new Tally(this.#options.patienceMs)]))
     const from = performance.now()
     const next = plan.map(({ everyMs }) => everyMs)
     for (let now = 0; now < seconds * 1000; now = performance.now() - from) {
@@ -110,7 +116,7 @@ export class Victim {
       })
       await new Promise((resolve) => setTimeout(resolve, TICK_MS))
     }
-    const giveUpAt = performance.now() + PATIENCE_MS
+    const giveUpAt = performance.now() + this.#options.patienceMs
     while ((this.#inFlight > 0 || this.#unclaimed.size > 0) && performance.now() < giveUpAt) {
       await new Promise((resolve) => setTimeout(resolve, TICK_MS))
     }
@@ -159,7 +165,7 @@ export class Victim {
     let wire = isNew ? undefined : this.#free.pop()
     while (wire && !wire.isOpen) wire = this.#free.pop()
     const used = wire ?? this.#open()
-    const late = setTimeout(() => used.close(), Math.max(0, PATIENCE_MS - (performance.now() - dueAt)) + 1)
+    const late = setTimeout(() => used.close(), Math.max(0, this.#options.patienceMs - (performance.now() - dueAt)) + 1)
     const { status } = await used.ask(request)
     clearTimeout(late)
     tally.note(status, performance.now() - dueAt)

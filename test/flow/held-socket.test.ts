@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import net from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { childrenOf } from '../support/children.ts'
+import { childrenOf, isRunning } from '../support/children.ts'
 import { send } from '../support/client.ts'
 import { holdSocket } from '../support/held-socket.ts'
 import { createToken, readJournal, withStore } from '../support/journal.ts'
@@ -101,7 +101,12 @@ test('workers serve on a held socket, do not have its variables, and a restart l
   const next = await socket.start()
   assert.equal((await within('the answer', waiting)).status, 200)
 
-  for (const worker of childrenOf(next)) process.kill(worker, 'SIGKILL')
+  // The process above them must not replace the first one before the second one is gone.
+  process.kill(next, 'SIGSTOP')
+  const workers = childrenOf(next)
+  for (const worker of workers) process.kill(worker, 'SIGKILL')
+  await until('the workers are gone', () => !workers.some(isRunning))
+  process.kill(next, 'SIGCONT')
   await until('without workers the process ends, for its holder to start it again', () =>
     socket.printed().includes('the socket is lost'),
   )

@@ -55,7 +55,8 @@ for (const [language, { file, command, check }] of Object.entries(LANGUAGES)) {
     const token = await app.createToken({ scope: 'processor' })
     const call = (path: string, body: object) =>
       app.send({ method: 'POST', path, headers: jsonHeaders(token), body: JSON.stringify(body) })
-    assert.equal((await call('/v1/inbox/subscriptions/default/endpoint', { url, secret: SECRET })).status, 200)
+    const endpoint = { url, secret: SECRET, timeout_s: 60 }
+    assert.equal((await call('/v1/inbox/subscriptions/default/endpoint', endpoint)).status, 200)
     const { id } = (await app.post({ text: 'hello' })).json!
     await until('it says which event came', () => new RegExp(`event ${id} as evt_${id}_`).test(said()))
     const tested = await call('/v1/inbox/subscriptions/default/endpoint/test', {})

@@ -47,10 +47,14 @@ async function lose(t: TestContext, driver: Driver['name']) {
   const load = new Load({ port: server.port, token: tokens.sender, ledger, connections: 4, ...pace })
   await until('100 messages are acknowledged', () => ledger.acknowledged.size >= 100)
 
-  const before = new Map(ledger.acknowledged)
-  const file = join(tempFolder('backup'), 'b')
-  const backup = await intrayJson(['backup', file], env)
-  const after = ledger.acknowledged.size
+  // The server may stand still for as long as a backup takes.
+  const { before, file, backup, after } = await until('messages come in during a backup', async () => {
+    const known = new Map(ledger.acknowledged)
+    const path = join(tempFolder('backup'), 'b')
+    const taken = { before: known, file: path, backup: await intrayJson(['backup', path], env) }
+    const { size } = ledger.acknowledged
+    return size > known.size && { ...taken, after: size }
+  })
   await until('messages come in after the backup', () => ledger.acknowledged.size > after)
   const isWarned = await intray(['epoch', '--no-erasures'], env)
   server.child.kill('SIGKILL')

@@ -78,11 +78,12 @@ test('two workers share one port and both serve; one that is killed is replaced,
   const { url, token, server, workers } = fleet
   const first = workers()
   assert.equal(first.length, 2)
+  // Before the senders: a worker that stands still, with a connection that it has not taken, is given no other.
+  const connections = await Promise.all(Array.from({ length: 8 }, () => servedConnection(fleet)))
   const ledger = new Ledger(SEED, 500)
   const senders = new Senders({ ports: [server.port], token, ledger, each: 6 })
   t.after(() => senders.abandon())
   await senders.more(100)
-  const connections = await Promise.all(Array.from({ length: 8 }, () => servedConnection(fleet)))
 
   process.kill(first[0]!, 'SIGKILL')
   await until('the killed worker is gone', () => !isRunning(first[0]!))

@@ -86,6 +86,8 @@ function configOf(cells: readonly Cell[], { map, socket }: { map: string; socket
   replace(/\/run\/haproxy\/admin\.sock mode 660/, `${socket} mode 600`)
   replace(/\/etc\/haproxy\/cells\.map/, map)
   replace(/bind :443 ssl crt \S+/, 'bind fd@3')
+  // A cell that stands still for some seconds is not down.
+  replace(/( +timeout http-request .*\n)/, '$1    timeout check 250s\n')
   for (const { name, port } of cells) {
     replace(
       new RegExp(`(backend ${name}\\n.*httpchk.*)(\\n +server .*)+`),

@@ -25,6 +25,8 @@ export interface RunningProxy {
 
 /** In place of the published one: a stop takes three checks, and this is what the test waits for. */
 const QUICK_CHECK = '200ms'
+/** In place of the published one: a node that stands still for some seconds is not down. */
+const PATIENT_CHECK = '60s'
 
 interface Started {
   readonly child: ChildProcess
@@ -97,6 +99,7 @@ const startHaproxy: Start = async ([one, two], folder) => {
     // Intray knows proxies by their addresses, and Caddy has the other one.
     [/default-server/, 'source 127.0.0.2\n    default-server'],
     [/500ms/, QUICK_CHECK],
+    [/(timeout check) 5s/, `$1 ${PATIENT_CHECK}`],
     [/10\.0\.0\.1:8080/, `127.0.0.1:${one}`],
     [/10\.0\.0\.2:8080/, `127.0.0.1:${two}`],
   ])
@@ -113,6 +116,7 @@ const startCaddy: Start = async ([one, two], folder) => {
   const site = published('Caddyfile', [
     [/10\.0\.0\.1:8080 10\.0\.0\.2:8080/, `127.0.0.1:${one} 127.0.0.1:${two}`],
     [/500ms/, QUICK_CHECK],
+    [/(health_timeout) 5s/, `$1 ${PATIENT_CHECK}`],
     [/^\{$/m, '{\n\tadmin off'],
     [/inbox\.example\.org \{/, `http://127.0.0.1:${port} {`],
   ])

@@ -115,6 +115,10 @@ class Fleet {
       if (this.#stopping) worker.send(STOP_MESSAGE)
       else if (!this.#listening) this.#begin(listening)
     })
+    // What is sent to a worker that has just died fails, and would end this process too. Its exit is what counts.
+    worker.on('error', (error: Error) => {
+      this.#log.logger.warn('a worker could not be reached', { pid: worker.process.pid, error: errorText(error) })
+    })
     worker.on('exit', (code, signal) => {
       this.#onExit(worker, slot, { code, signal, livedMs: performance.now() - startedAt })
     })
