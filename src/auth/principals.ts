@@ -1,6 +1,6 @@
 // Cache of tokens and their principals. A token that is not cached is looked up, so a new token works at once. Changes are
 // fetched by generation on a timer, so a disabled token stops working within POLL_MS. The node then reports its
-// generation, which `./intray token disable` waits for.
+// generation, which `./intray token disable` waits for. A node that stood still looks before it trusts the cache again.
 //
 // A token of another form is one that was imported, if any was: its key id is computed from its digest, and everything else is the
 // same.
@@ -16,6 +16,7 @@ import type { RateLimit } from '../model/rate-limit.ts'
 import { type TokenRecord, tokenState } from '../model/token.ts'
 import type { Clock } from '../runtime/clock.ts'
 import { PeriodicTask, type Service } from '../runtime/service.ts'
+import { startTimeLimit } from '../runtime/time-limit.ts'
 import type { NodeStore } from '../store/contract/nodes.ts'
 import type { TokenStore } from '../store/contract/tokens.ts'
 import { TokenBucket } from './rate-limit.ts'
@@ -31,6 +32,10 @@ export interface Grant {
 export type Authentication = Grant | { readonly problem: Problem }
 
 export const POLL_MS = 500
+/** A change does not wait for a node that is silent for 4 s (store/postgres/admin/nodes.ts): by then its cache is not trusted. */
+export const MAX_LOOK_AGE_MS = 2000
+/** Without the database nothing is stored or read either, so no request is kept waiting here. */
+export const MAX_LOOK_WAIT_MS = 1000
 const FLUSH_USES_MS = 60_000
 const MAX_CACHED = 100_000
 
@@ -90,15 +95,20 @@ export class Principals implements Service {
   #importKey: Uint8Array | null = null
   #generation = 0
   #reported = -1
+  /** When the last look for changes that is over began. */
+  #lookedAt = 0
+  #looking: Promise<void> | null = null
+  #catchingUp: Promise<void> | null = null
   #lookUps = 0
 
   constructor(options: PrincipalsOptions) {
     this.#options = options
-    this.#follower = new PeriodicTask(POLL_MS, () => this.#attempt('follow token changes', () => this.#follow()))
+    this.#follower = new PeriodicTask(POLL_MS, () => this.#look())
     this.#flusher = new PeriodicTask(FLUSH_USES_MS, () => this.#attempt('record token uses', () => this.#flushUses()))
   }
 
   async start(): Promise<void> {
+    this.#lookedAt = this.#options.clock.now()
     this.#generation = await this.#options.tokens.generation()
     await this.#readImportKey()
     await this.#report()
@@ -115,15 +125,17 @@ export class Principals implements Service {
 
   /** Synchronous for a cached token. */
   authenticate(shown: PresentedToken): Authentication | Promise<Authentication> {
-    const cached = shown[CACHED]
-    // The entry is replaced when the token changes.
-    if (cached && this.#cache.get(cached.record.keyId) === cached) return this.#admit(cached)
-    return this.#authenticate(shown, tokenKeyId(shown.token) ?? this.#importedKeyId(shown.token))
+    return this.#onceCurrent(() => {
+      const cached = shown[CACHED]
+      // The entry is replaced when the token changes.
+      if (cached && this.#cache.get(cached.record.keyId) === cached) return this.#admit(cached)
+      return this.#authenticate(shown, tokenKeyId(shown.token) ?? this.#importedKeyId(shown.token))
+    })
   }
 
   /** The same for a hook id, which is no bearer token, as a bearer token is no hook id: their digests differ. */
   authenticateHook(shown: PresentedToken): Authentication | Promise<Authentication> {
-    return this.#authenticate(shown, hookKeyId(shown.token))
+    return this.#onceCurrent(() => this.#authenticate(shown, hookKeyId(shown.token)))
   }
 
   #authenticate(shown: PresentedToken, keyId: string | null): Authentication | Promise<Authentication> {
@@ -141,15 +153,17 @@ export class Principals implements Service {
 
   /** For streams, which outlive their request: null while the token is valid. Synchronous for a cached token. */
   revocation(keyId: string): Problem | null | Promise<Problem | null> {
-    const entry = this.#cache.get(keyId)
-    if (entry) return this.#refusal(entry)
-    return this.#lookUp(keyId).then(
-      (found) => (found ? this.#refusal(found) : { code: 'invalid_token' }),
-      (error: unknown) => {
-        this.#options.onTrouble('look up a token', error)
-        return null
-      },
-    )
+    return this.#onceCurrent(() => {
+      const entry = this.#cache.get(keyId)
+      if (entry) return this.#refusal(entry)
+      return this.#lookUp(keyId).then(
+        (found) => (found ? this.#refusal(found) : { code: 'invalid_token' }),
+        (error: unknown) => {
+          this.#options.onTrouble('look up a token', error)
+          return null
+        },
+      )
+    })
   }
 
   /** Called when tokens have changed, before this node confirms the change. */
@@ -224,6 +238,46 @@ export class Principals implements Service {
     const known = this.#cache.get(keyId)?.granted.bucket
     const isSame = known?.limit.requests === limit.requests && known.limit.windowMs === limit.windowMs
     return isSame ? known : new TokenBucket(limit, this.#options.clock.now())
+  }
+
+  /** At once, unless this process stood still and may have missed changes. */
+  #onceCurrent<T>(work: () => T | Promise<T>): T | Promise<T> {
+    const isBehind = this.#options.clock.now() - this.#lookedAt > MAX_LOOK_AGE_MS
+    return isBehind ? this.#catchUp().then(work) : work()
+  }
+
+  /** Resolves once a look that begins now is over, or has taken too long. */
+  #catchUp(): Promise<void> {
+    this.#catchingUp ??= new Promise<void>((resolve) => {
+      const endLimit = startTimeLimit(MAX_LOOK_WAIT_MS, resolve)
+      void this.#lookAnew().then(() => {
+        endLimit()
+        resolve()
+      })
+    }).finally(() => {
+      this.#catchingUp = null
+    })
+    return this.#catchingUp
+  }
+
+  async #lookAnew(): Promise<void> {
+    // It may have begun before the process stood still.
+    await this.#looking
+    await this.#look()
+  }
+
+  /** Never rejects. */
+  #look(): Promise<void> {
+    this.#looking ??= this.#lookOnce().finally(() => {
+      this.#looking = null
+    })
+    return this.#looking
+  }
+
+  async #lookOnce(): Promise<void> {
+    const beganAt = this.#options.clock.now()
+    await this.#attempt('follow token changes', () => this.#follow())
+    this.#lookedAt = beganAt
   }
 
   async #follow(): Promise<void> {

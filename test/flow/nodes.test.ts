@@ -236,6 +236,22 @@ test('a token disabled by the command is refused on both nodes when it returns, 
   assert.deepEqual(await pingAll(), refused)
 })
 
+test('a node that stood still while a token was disabled refuses it in its first answer', async (t) => {
+  const { url, nodes } = await startTwo(t)
+  const cli = (...args: string[]) => intrayJson(['token', ...args], { INTRAY_DATABASE_URL: url })
+  const { token, key_id: keyId } = await cli('create', '--account', '7', '--company', '42', '--scope', 'cf')
+  const headers = { Authorization: `Bearer ${String(token)}` }
+  const ping = () => send(nodes[1]!.port, { path: '/api/ping', headers })
+  assert.equal((await ping()).status, 200, 'it has it in memory')
+  const { child } = nodes[1]!
+  child.kill('SIGSTOP')
+  // The command waits until the node counts as gone.
+  await cli('disable', String(keyId))
+  const first = ping()
+  child.kill('SIGCONT')
+  assert.equal((await first).json?.error, 'token_disabled')
+})
+
 const INDEXER_KILLS = 3
 const INDEXER_LOCK = `SELECT a.application_name AS name FROM pg_locks l JOIN pg_stat_activity a USING (pid)
   WHERE l.locktype = 'advisory' AND l.granted AND l.classid = x'494e5452'::int AND l.objid = 4

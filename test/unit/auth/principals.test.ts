@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { hash } from 'node:crypto'
 import { describe, type TestContext, test } from 'node:test'
-import { type Authentication, Principals } from '../../../src/auth/principals.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { type Authentication, MAX_LOOK_AGE_MS, MAX_LOOK_WAIT_MS, Principals } from '../../../src/auth/principals.ts'
 import { mintToken } from '../../../src/auth/token.ts'
 import { IMPORTED_PREFIX, importedKeyId } from '../../../src/model/imported-token.ts'
 import type { TokenRecord } from '../../../src/model/token.ts'
@@ -21,6 +22,8 @@ class FakeTokens {
   current = 0
   /** Runs between the moment `find` has read and the moment it answers. */
   beforeAnswer: () => Promise<void> | void = () => {}
+  /** The same for `generation`. */
+  beforeGeneration: () => Promise<void> | void = () => {}
 
   put(record: TokenRecord): void {
     this.current += 1
@@ -36,7 +39,11 @@ class FakeTokens {
     },
     importKey: async () => IMPORT_KEY,
     hasImported: async () => [...this.records.keys()].some((keyId) => keyId.startsWith(IMPORTED_PREFIX)),
-    generation: async () => this.current,
+    generation: async () => {
+      const read = this.current
+      await this.beforeGeneration()
+      return read
+    },
     changedSince: async (generation: number) => [...this.records.values()].filter((one) => one.generation > generation),
     touch: async (uses: readonly TokenUse[]) => {
       this.uses.push(...uses)
@@ -253,6 +260,59 @@ describe('principals', () => {
     await until('the change is reported', () => reported.at(-1)?.tokenGeneration === tokens.current)
     assert.equal(await codeOf(principals.authenticate(shown)), 'token_disabled')
     assert.equal(tokens.finds, 1, 'without another look-up')
+  })
+
+  test('a node that stood still looks for changes before it lets anybody in', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const minted = mintToken()
+    const shown = { token: minted.token }
+    tokens.put(record(minted))
+    await principals.authenticate(shown)
+    tokens.put(record(minted, { isActive: false }))
+    clock.advance(MAX_LOOK_AGE_MS)
+    assert.match(await codeOf(principals.authenticate(shown)), /^principal/, 'the control: not longer than it may')
+    clock.advance(1)
+    assert.deepEqual(await principals.revocation(minted.keyId), { code: 'token_disabled' })
+    assert.equal(await codeOf(principals.authenticate(shown)), 'token_disabled')
+  })
+
+  test('a look that began before the node stood still is not taken for one after it', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const minted = mintToken()
+    const shown = { token: minted.token }
+    tokens.put(record(minted))
+    await principals.authenticate(shown)
+    const gate = Promise.withResolvers<void>()
+    let looks = 0
+    tokens.beforeGeneration = () => (++looks === 1 ? gate.promise : undefined)
+    await until('it looks for changes', () => looks === 1)
+    tokens.put(record(minted, { isActive: false }))
+    clock.advance(MAX_LOOK_AGE_MS + 1)
+    const answer = principals.authenticate(shown)
+    gate.resolve()
+    assert.equal(await codeOf(answer), 'token_disabled')
+    assert.equal(looks, 2)
+  })
+
+  test('a look that is not answered keeps nobody waiting for long', async (t) => {
+    const { principals, tokens, clock } = await setUp(t)
+    const minted = mintToken()
+    const shown = { token: minted.token }
+    tokens.put(record(minted))
+    await principals.authenticate(shown)
+    const gate = Promise.withResolvers<void>()
+    tokens.beforeGeneration = () => gate.promise
+    clock.advance(MAX_LOOK_AGE_MS + 1)
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    let isOver = false
+    const answer = codeOf(principals.authenticate(shown)).finally(() => (isOver = true))
+    for (let passed = 0; passed < MAX_LOOK_WAIT_MS; passed += 10) {
+      assert.equal(isOver, false)
+      t.mock.timers.tick(10)
+      await nextTurn()
+    }
+    assert.match(await answer, /^principal/)
+    gate.resolve()
   })
 
   test('a look-up that was overtaken by a change does not bring the old state back', async (t) => {
