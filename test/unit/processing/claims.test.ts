@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Claims, type ClaimCommand } from '../../../src/processing/claims.ts'
 import type { ClaimedEvent, ProcessingStore } from '../../../src/store/contract/processing.ts'
+import { stopTime } from '../../support/clock.ts'
 
 const NEVER = new AbortController().signal
 const PROCESSOR = { accountId: 1, companyId: 1, keyId: 'k' }
@@ -16,22 +17,7 @@ const COMMAND: ClaimCommand = {
 }
 const EVENT = { event: { id: 1, erasedAt: null }, payload: new Uint8Array() } as unknown as ClaimedEvent
 
-/** Time stands still until the returned function lets so much of it pass, a little at a time. */
-function stopTime(t: TestContext): (ms: number) => Promise<void> {
-  let now = 1_000_000
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  t.mock.method(performance, 'now', () => now)
-  return async (ms) => {
-    await nextTurn()
-    for (let passed = 0; passed < ms; passed += 10) {
-      now += 10
-      t.mock.timers.tick(10)
-      await nextTurn()
-    }
-  }
-}
-
-/** A queue that has something from the so-manieth claim on, and says so when it is looked at. */
+/** A queue that has something from the given claim on, and says so when it is looked at. */
 function queueWith(from: number) {
   const asked = { claims: 0, looks: 0 }
   const store = {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
-import { type TestContext, test } from 'node:test'
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { test } from 'node:test'
 import { LongPolls, type ClaimQueue } from '../../../src/processing/long-poll.ts'
 import type { Readiness } from '../../../src/store/contract/processing.ts'
+import { stopTime } from '../../support/clock.ts'
 
 const queue = (companyId: number, ordered = true, channelRef: string | null = null): ClaimQueue => ({
   tenant: { accountId: 1, companyId },
@@ -11,20 +11,6 @@ const queue = (companyId: number, ordered = true, channelRef: string | null = nu
   channelRef,
 })
 const NEVER = new AbortController().signal
-
-/** Time stands still until the returned function lets so much of it pass, a little at a time. */
-function stopTime(t: TestContext): (ms: number) => Promise<void> {
-  let now = 1_000_000
-  t.mock.timers.enable({ apis: ['setTimeout'] })
-  t.mock.method(performance, 'now', () => now)
-  return async (ms) => {
-    for (let passed = 0; passed < ms; passed += 10) {
-      now += 10
-      t.mock.timers.tick(10)
-      await nextTurn()
-    }
-  }
-}
 
 /** Polls on queues that are ready for those companies; every look is noted. */
 function polls(ready: Set<number>, at: number | null = null) {
